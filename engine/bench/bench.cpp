@@ -83,7 +83,7 @@ Result<const DeviceTargets*> Bench::State::targets_for(const plan::Candidate& ca
 Result<Loaded> Bench::State::load(const plan::Plan& plan, Measurement* out) {
   Loaded loaded;
   auto start = Clock::now();
-  HMMJIT_ASSIGN(loaded.kernel, kernels->request(plan, 0).get());
+  HMMJIT_ASSIGN(loaded.kernel, kernels->get(plan));
   if (out != nullptr) {
     out->compiled = loaded.kernel->origin == cache::Layer::kNone;
     // prepare() obtained it earlier: report that time.
@@ -152,7 +152,7 @@ void Bench::use_model(std::shared_ptr<const SearchModel> model) {
 }
 
 void Bench::prepare(const plan::Plan& plan, const plan::Candidate& candidate) {
-  (void)state_->kernels->request(only(plan, candidate), 0);
+  state_->kernels->request(only(plan, candidate), 0, [](const auto&) {});
 }
 
 Result<Measurement> Bench::measure(const plan::Plan& plan, const plan::Candidate& candidate) {

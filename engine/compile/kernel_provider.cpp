@@ -67,18 +67,21 @@ int compile_threads(int wanted, int cores, std::uint64_t memory) {
   return std::max(threads, 1);
 }
 
+struct KernelProvider::Job {
+  int priority = 0;
+  std::uint64_t order = 0;
+  plan::Plan plan;
+  std::promise<Result<KernelPtr>> promise;
+  std::string identity;
+  std::shared_ptr<std::vector<Made>> waiting;  ///< guarded by the pool's mutex
+};
+
 struct KernelProvider::Pool {
-  struct Job {
-    int priority = 0;
-    std::uint64_t order = 0;
-    plan::Plan plan;
-    std::promise<Result<KernelPtr>> promise;
-    std::string identity;
-  };
   struct Pending {
     Future future;
     std::list<Job>::iterator job;  ///< valid while `queued`
     bool queued = false;
+    std::shared_ptr<std::vector<Made>> waiting = {};  ///< the job's
   };
 
   Mutex mutex;
@@ -99,6 +102,8 @@ struct KernelProvider::Pool {
   std::optional<std::map<std::string, cache::CacheKey>> installed
       HMMJIT_GUARDED_BY(installed_mutex);
 
+  Future enqueue(KernelProvider& owner, const plan::Plan& plan, int priority)
+      HMMJIT_REQUIRES(mutex);
   /// The most urgent job, oldest first among equals.
   std::list<Job>::iterator most_urgent() HMMJIT_REQUIRES(mutex) {
     return std::ranges::max_element(queue, [](const Job& a, const Job& b) {
@@ -129,7 +134,7 @@ KernelProvider::~KernelProvider() {
 }
 
 void KernelProvider::cancel() {
-  std::list<Pool::Job> dropped;
+  std::list<Job> dropped;
   {
     const MutexLock guard(pool_->mutex);
     pool_->stop = true;
@@ -137,9 +142,8 @@ void KernelProvider::cancel() {
     for (auto& [identity, pending] : pool_->known) pending.queued = false;
   }
   pool_->wake.notify_all();
-  for (Pool::Job& job : dropped) {
-    job.promise.set_value(fail(ErrorCode::kInterrupted, "compilation cancelled", job.identity));
-  }
+  for (Job& job : dropped)
+    end(job, fail(ErrorCode::kInterrupted, "compilation cancelled", job.identity));
 }
 
 ProviderStatistics KernelProvider::statistics() const {
@@ -383,7 +387,7 @@ void KernelProvider::work() {
     --pool.idle;
     if (pool.stop) return;
     const auto chosen = pool.most_urgent();
-    Pool::Job mine = std::move(*chosen);
+    Job mine = std::move(*chosen);
     pool.known[mine.identity].queued = false;
     pool.queue.erase(chosen);
     lock.unlock();
@@ -395,55 +399,76 @@ void KernelProvider::work() {
     } catch (const std::exception& error) {
       result = fail(ErrorCode::kInternal, error.what(), mine.identity);
     }
-    lock.lock();
-    // Do not keep failures here: the cache remembers those that may be kept.
-    if (!result) pool.known.erase(mine.identity);
-    lock.unlock();
-    mine.promise.set_value(std::move(result));
+    end(mine, std::move(result));
     lock.lock();
   }
 }
 
-KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int priority) {
-  Pool& pool = *pool_;
+void KernelProvider::end(Job& job, Result<KernelPtr> result) {
+  std::vector<Made> waiting;
+  {
+    const MutexLock lock(pool_->mutex);
+    waiting.swap(*job.waiting);
+    // Do not keep failures here: the cache remembers those that may be kept.
+    if (!result) pool_->known.erase(job.identity);
+    job.promise.set_value(result);
+  }
+  for (const Made& made : waiting) made(result);
+}
+
+KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int priority, Made made) {
+  MutexLock lock(pool_->mutex);
+  Future future = pool_->enqueue(*this, plan, priority);
+  if (made && future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    pool_->known.at(identity_of(plan)).waiting->push_back(std::move(made));
+  } else if (made) {
+    lock.unlock();
+    made(future.get());
+  }
+  return future;
+}
+
+KernelProvider::Future KernelProvider::Pool::enqueue(KernelProvider& owner, const plan::Plan& plan,
+                                                     int priority) {
   const std::string identity = identity_of(plan);
-  const MutexLock guard(pool.mutex);
-  ++pool.statistics.requests;
-  if (const auto found = pool.known.find(identity); found != pool.known.end()) {
-    ++pool.statistics.shared;
+  ++statistics.requests;
+  if (const auto found = known.find(identity); found != known.end()) {
+    ++statistics.shared;
     if (found->second.queued) {
       found->second.job->priority = std::max(found->second.job->priority, priority);
     }
     return found->second.future;
   }
-  Pool::Job job{.priority = priority,
-                .order = pool.next_order++,
-                .plan = plan,
-                .promise = {},
-                .identity = identity};
+  Job job{.priority = priority,
+          .order = next_order++,
+          .plan = plan,
+          .promise = {},
+          .identity = identity,
+          .waiting = std::make_shared<std::vector<Made>>()};
   Future future = job.promise.get_future().share();
-  if (pool.stop) {
+  if (stop) {
     job.promise.set_value(fail(ErrorCode::kInterrupted, "compilation cancelled", identity));
     return future;
   }
-  pool.queue.push_back(std::move(job));
-  pool.known[identity] = {future, std::prev(pool.queue.end()), true};
-  if (pool.idle < pool.queue.size() && pool.threads.size() < static_cast<std::size_t>(pool.limit)) {
+  queue.push_back(std::move(job));
+  const auto queued = std::prev(queue.end());
+  known[identity] = {future, queued, true, queued->waiting};
+  if (idle < queue.size() && threads.size() < static_cast<std::size_t>(limit)) {
     try {
-      pool.threads.emplace_back([this] { work(); });
+      threads.emplace_back([&owner] { owner.work(); });
     } catch (const std::system_error& error) {
       // The other threads continue; without any, the kernel has failed.
-      if (pool.threads.empty()) {
-        pool.queue.back().promise.set_value(
+      if (threads.empty()) {
+        queue.back().promise.set_value(
             fail(ErrorCode::kResources,
                  fmt::format("no thread can be started to compile: {}", error.what()), identity,
                  "raise the limit on processes (ulimit -u)"));
-        pool.queue.pop_back();
-        pool.known.erase(identity);
+        queue.pop_back();
+        known.erase(identity);
       }
     }
   }
-  pool.wake.notify_one();
+  wake.notify_one();
   return future;
 }
 
@@ -469,7 +494,8 @@ std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& pla
   promise.set_value(std::move(kernel));
   const MutexLock guard(pool_->mutex);
   ++pool_->statistics.requests;
-  return pool_->known.try_emplace(identity, Pool::Pending{future, {}, false}).first->second.future;
+  pool_->known.try_emplace(identity, Pool::Pending{future, {}, false});
+  return future;
 }
 
 Result<KernelPtr> KernelProvider::get(const plan::Plan& plan) {

@@ -78,9 +78,11 @@ class KernelProvider {
   KernelProvider& operator=(const KernelProvider&) = delete;
 
   using Future = std::shared_future<Result<KernelPtr>>;
+  /// Called once, on any thread, when a requested kernel is made or has failed. Must not throw.
+  using Made = std::function<void(const Result<KernelPtr>&)>;
   /// Starts making the kernel of a plan; higher priority runs first. Requesting a queued kernel
   /// again raises its priority. Never blocks.
-  Future request(const plan::Plan& plan, int priority = 0);
+  Future request(const plan::Plan& plan, int priority = 0, Made made = {});
   /// The finished kernel if it needs no compile; nothing if it does or is being compiled. Runs in
   /// the calling thread, which costs less than waking another.
   std::optional<Future> find(const plan::Plan& plan);
@@ -110,6 +112,8 @@ class KernelProvider {
 
  private:
   struct Pool;
+  struct Job;
+  void end(Job& job, Result<KernelPtr> result);
   void work();  // main loop of a compiling thread
   Result<KernelPtr> make(const plan::Plan& plan, bool may_compile);
   Result<KernelPtr> make_candidate(const plan::Candidate& candidate,

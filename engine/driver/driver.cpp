@@ -334,6 +334,12 @@ Result<bool> Stream::finished() const {
   return true;
 }
 
+Status Stream::then(void (*function)(void*), void* argument) const {
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(device_->api().launch_host_function(handle_, function, argument),
+                                 "cuLaunchHostFunc");
+}
+
 // ---- Event --------------------------------------------------------------------------------------
 
 Result<Event> Event::create(DevicePtr device, bool timing) {

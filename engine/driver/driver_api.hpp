@@ -75,6 +75,7 @@ struct DriverApi {
   int (*stream_destroy)(StreamHandle stream);
   int (*stream_synchronize)(StreamHandle stream);
   int (*stream_query)(StreamHandle stream);
+  int (*launch_host_function)(StreamHandle stream, void (*function)(void*), void* argument);
   int (*stream_wait_event)(StreamHandle stream, EventHandle event, unsigned flags);
   int (*event_create)(EventHandle* event, unsigned flags);
   int (*event_destroy)(EventHandle event);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/mutex.hpp"
-#include "gpu/chain_kernels.hpp"
+#include "gpu/kernel_store.hpp"
 #include "work/work_board.hpp"
 
 namespace hmmjit::gpu {
@@ -21,19 +21,20 @@ class ActiveModel {
   ModelId id() const { return id_; }
   const std::shared_ptr<const SearchModel>& search() const { return search_; }
   /// The kernels of the model's size class; null until it has been planned.
-  const KernelSlots* slots() const { return slots_; }
+  const KernelClass* kernels() const { return kernels_; }
 
   enum class State { kWaiting, kReady, kDeclined };
   State state() const { return state_; }
   /// Checks the state of its kernels. kDeclined: there are none, or decline() has been called.
-  State refresh(ChainKernels& kernels);
+  /// `until` becomes no later than when a waiting model may be ready without a signal.
+  State refresh(KernelStore& store, double* until = nullptr);
   /// The model falls back to the CPU; false if it has done so before.
   bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }
 
  private:
   const ModelId id_;
   const std::shared_ptr<const SearchModel> search_;
-  std::atomic<const KernelSlots*> slots_{nullptr};
+  std::atomic<const KernelClass*> kernels_{nullptr};
   std::atomic<State> state_{State::kWaiting};
 };
 using ActiveModelPtr = std::shared_ptr<ActiveModel>;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 
 #include "core/mutex.hpp"
+#include "core/trace.hpp"
 
 namespace hmmjit::gpu {
 
@@ -24,14 +27,18 @@ class ChangeSignal {
     }
     changed_.notify_all();
   }
-  void wait_beyond(std::uint64_t seen) {
+  /// `until` (Trace::now): when the caller has something to do without a change.
+  void wait_beyond(std::uint64_t seen, double until = std::numeric_limits<double>::infinity()) {
+    using std::chrono::steady_clock;
     MutexLock lock(mutex_);
-    while (count_ == seen) lock.wait(changed_);
-  }
-  /// For conditions without a signal.
-  void wait_beyond(std::uint64_t seen, std::chrono::milliseconds at_most) {
-    MutexLock lock(mutex_);
-    if (count_ == seen) lock.wait_for(changed_, at_most);
+    if (std::isinf(until)) {
+      while (count_ == seen) lock.wait(changed_);
+      return;
+    }
+    const steady_clock::time_point deadline(
+        std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(until)));
+    while (count_ == seen && lock.wait_until(changed_, deadline)) {
+    }
   }
 
  private:

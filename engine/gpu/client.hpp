@@ -40,6 +40,9 @@ class Client {
     (void)model, (void)kernels, (void)blocks;
     return {};
   }
+  /// Targets wait for the domain stage, which threads of the owner may take: see
+  /// GpuFilters::backfill.
+  virtual void targets_wait() {}
   /// Nothing more will be claimed. `ends`: the search must end with this error, since the user
   /// asked for a GPU and none could be started, or since the host is out of memory. Otherwise all
   /// pairs fall back to the CPU next.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <limits>
 #include <utility>
 
 namespace hmmjit::gpu {
@@ -37,19 +37,23 @@ bool DomainLane::turn() {
   const bool lost = device_.lost;
   const DeviceLoad load = load_of(parts_, device_);
   std::vector<DomainWorkPtr> batch;
+  double until = std::numeric_limits<double>::infinity();
   if (stop || lost || !parts_.kernels.has_pending_loads())
-    batch = device_.domain_queue.take_launch(load, stop || lost);
+    batch = device_.domain_queue.take_launch(load, stop || lost, until);
   if (batch.empty()) {
-    parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
+    parts_.handed_over.wait_beyond(seen, until);
     spent(&LaneTimes::waiting);
     return true;
   }
   if (!stage_ && !lost) open();
   if (stage_ && *stage_ && !lost) launch(batch, load);
   for (DomainWorkPtr& work : batch) {
+    const ClientUse use = work->chain->use;
     if (std::exchange(work->request.left_out, false) && !device_.lost &&
-        device_.domain_queue.put(work))
+        device_.domain_queue.put(work)) {
+      use->client.targets_wait();
       continue;
+    }
     parts_.deliver_and_count(*work);
     work.reset();
   }
@@ -71,7 +75,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   const ClientUse& use = front.chain->use;
   const ActiveModel& model = *front.chain->model;
   for (const DomainWorkPtr& work : batch) work->kernels.clear();
-  const auto ready = parts_.kernels.ready(*device_.device, *model.slots(), *model.search());
+  const auto ready = parts_.kernels.ready(*device_.device, *model.kernels(), *model.search());
   if (!ready) return;
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
                              of_link(*ready, Link::kEnvelope)};
@@ -129,31 +133,17 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   });
 }
 
-bool relieve(SearchParts& parts) {
-  const std::uint64_t seen = parts.handed_over.count();
-  if (parts.stop) return false;
+bool backfill(SearchParts& parts, const HostLoad& load) {
   const std::vector<ActiveDevice*> devices = parts.availability.devices();
   const auto busiest = std::ranges::max_element(
       devices, {}, [](const ActiveDevice* device) { return device->domain_queue.chains(); });
-  if (busiest == devices.end() || (*busiest)->domain_queue.chains() == 0) {
-    parts.handed_over.wait_beyond(seen);
-    return true;
-  }
-  DomainWorkPtr longest;
-  if (const ClientUse use = parts.clients.use(); use && !parts.settings.wait_for_device) {
-    const HostLoad load = use->client.load();
-    if (host_is_idle(load))
-      longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
-  }
-  if (longest == nullptr) {
-    parts.handed_over.wait_beyond(seen, std::chrono::milliseconds(2));
-  } else {
-    parts.deliver_and_count(*longest);
-    longest.reset();
-    // Where the device was lost meanwhile, its lanes have left this segment to whoever uses it
-    // last.
-    parts.availability.leave_if_lost(**busiest);
-  }
+  if (busiest == devices.end() || parts.settings.wait_for_device) return false;
+  DomainWorkPtr longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
+  if (longest == nullptr) return false;
+  parts.deliver_and_count(*longest);
+  longest.reset();
+  // If the device was lost meanwhile, its lanes have left this segment to whoever uses it last.
+  parts.availability.leave_if_lost(**busiest);
   return true;
 }
 

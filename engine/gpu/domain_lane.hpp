@@ -36,8 +36,7 @@ class DomainLane {
   std::optional<Result<std::unique_ptr<DomainStage>>> stage_;
 };
 
-/// A turn of the thread that, while the host's threads have nothing to do, delivers targets that
-/// wait for the domain stage as they are; false: the engine stops.
-bool relieve(SearchParts& parts);
+/// See GpuFilters::backfill.
+bool backfill(SearchParts& parts, const HostLoad& load);
 
 }  // namespace hmmjit::gpu

@@ -13,7 +13,7 @@ namespace {
 // same parser need not have the same kernels after it.
 bool same_kernels(const DomainWork& a, const DomainWork& b) {
   return std::ranges::all_of(kDomainLinks, [&](Link link) {
-    return of_link(*a.chain->model->slots(), link) == of_link(*b.chain->model->slots(), link);
+    return of_link(*a.chain->model->kernels(), link) == of_link(*b.chain->model->kernels(), link);
   });
 }
 
@@ -24,7 +24,7 @@ std::uint64_t cells_of(const DomainWork& work, const PassedTarget& passed) {
 
 bool kernels_are_pending(const DomainWork& work) {
   return std::ranges::any_of(kDomainLinks, [&](Link link) {
-    return of_link(*work.chain->model->slots(), link)->progress().pending();
+    return of_link(*work.chain->model->kernels(), link)->state == KernelState::kMaking;
   });
 }
 
@@ -99,13 +99,17 @@ DomainQueue::Launch DomainQueue::largest_launch(bool all) const {
   return launches.empty() ? Launch{} : std::ranges::max(launches, {}, &Launch::targets);
 }
 
-std::vector<DomainWorkPtr> DomainQueue::take_launch(const DeviceLoad& device, bool all) {
+std::vector<DomainWorkPtr> DomainQueue::take_launch(const DeviceLoad& device, bool all,
+                                                    double& until) {
   std::vector<DomainWorkPtr> batch;
   const MutexLock lock(mutex_);
   const Launch largest = largest_launch(all);
   if (largest.first == nullptr) return batch;
-  const double waited = Trace::now() - work_.front()->queued;
-  if (!all && waits_for_more_targets(device, largest.targets, waited)) return batch;
+  const double queued = work_.front()->queued;
+  if (!all && waits_for_more_targets(device, largest.targets, Trace::now() - queued)) {
+    until = queued + kMostDomainWait;
+    return batch;
+  }
   const DomainWork& first = *largest.first;
   std::size_t room = DomainStage::kMostLaunchTargets;
   for (auto at = work_.begin();

@@ -61,8 +61,8 @@ class DomainQueue {
   /// The work of one launch, all of it for the same kernels: those with the most targets that wait,
   /// DomainStage::kMostLaunchTargets of them at most. Empty where nothing waits, where kernels are
   /// still being made, or where it pays to wait for more targets; with `all` only where nothing
-  /// waits.
-  std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all);
+  /// waits. `until`: set to when it no longer pays to wait (Trace::now).
+  std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all, double& until);
   /// The longest targets of the last chain, which would wait longest: about so many cells. Null
   /// where nothing waits.
   DomainWorkPtr take_longest(std::uint64_t cells);

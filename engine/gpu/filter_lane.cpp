@@ -1,7 +1,7 @@
 #include "gpu/filter_lane.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <limits>
 #include <utility>
 
 #include "gpu/domain_lane.hpp"
@@ -36,18 +36,14 @@ bool FilterLane::turn() {
   }
   const double begun = Trace::now();
   bool found = false, waiting = false;
-  if (const ClientUse use = parts_.clients.use()) found = step(use, waiting);
+  double until = std::numeric_limits<double>::infinity();
+  if (const ClientUse use = parts_.clients.use()) found = step(use, waiting, until);
   const double worked = Trace::now();
   if (found) {
     parts_.counters.update([&](Statistics& s) { s.filter_lanes.working += worked - begun; });
     return true;
   }
-  // A finished compile has no signal of its own.
-  if (waiting) {
-    parts_.changed.wait_beyond(seen, std::chrono::milliseconds(1));
-  } else {
-    parts_.changed.wait_beyond(seen);
-  }
+  parts_.changed.wait_beyond(seen, until);
   const double waited = Trace::now() - begun;
   parts_.counters.update(
       [&](Statistics& s) { (waiting ? s.filter_lanes.waiting : s.filter_lanes.idle) += waited; });
@@ -69,7 +65,7 @@ FilterLane::Choice FilterLane::choose(const WorkBoard& board,
         return false;
       }
       if (out.model != nullptr && out.model->id() <= id) return false;
-      switch (model->refresh(parts_.kernels)) {
+      switch (model->refresh(parts_.kernels, &out.until)) {
         case ActiveModel::State::kReady:
           out.segment = segment;
           out.model = model;
@@ -88,10 +84,11 @@ FilterLane::Choice FilterLane::choose(const WorkBoard& board,
   return out;
 }
 
-bool FilterLane::step(const ClientUse& use, bool& waiting) {
+bool FilterLane::step(const ClientUse& use, bool& waiting, double& until) {
   const SegmentStore::Offer offer = parts_.segments.offer(device_);
   const Choice choice = choose(use->board, offer.resident);
   waiting = choice.waiting;
+  until = choice.until;
   if (!choice.declined.empty()) {
     refuse(use, choice.declined);
     return true;
@@ -153,6 +150,8 @@ void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
                           const ActiveModelPtr& model) {
   std::vector<Claim> claims = use->board.claim(model->id(), segment->shard);
   if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) return;
+  // Fewer pairs are left, which a launch of the domain stage may have waited for.
+  if (device_.domain_queue.chains() > 0) parts_.handed_over.raise();
   auto work = std::make_unique<DomainWork>();
   work->chain = std::make_shared<FilteredChain>();
   FilteredChain& chain = *work->chain;
@@ -194,7 +193,7 @@ Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& ta
   const double begun = Trace::now();
   const ActiveModel& model = *chain.model;
   const SearchModel& search = *model.search();
-  HMMJIT_ASSIGN(const auto ready, parts_.kernels.ready(*device_.device, *model.slots(), search));
+  HMMJIT_ASSIGN(const auto ready, parts_.kernels.ready(*device_.device, *model.kernels(), search));
   const bool fine = static_cast<bool>(of_link(ready, Link::kFineSsv));
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
@@ -225,7 +224,7 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
   const std::vector<double> seconds = parts_.note_stages(
       device_, number_, kTimedStages, name, result.begin, result.end, device_.filter_busy);
   device_.filters_busy.add(result.begin * 1e-3, result.end.back() * 1e-3);
-  parts_.kernels.ssv_took(*model.slots(), (result.end.front() - result.begin) * 1e-3);
+  parts_.kernels.ssv_took(*model.kernels(), (result.end.front() - result.begin) * 1e-3);
   device_.pace.ended(begun);
   const layout::PackedTargets& packed = targets.packed().targets;
   parts_.counters.update([&](Statistics& s) {
@@ -251,12 +250,14 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
 bool FilterLane::hand_over(DomainWorkPtr& work) {
   FilteredChain& chain = *work->chain;
   if (device_.domain_lanes == 0 || work->passed.empty() ||
-      !parts_.kernels.expected(*chain.model->slots(), Link::kParser))
+      !of_link(*chain.model->kernels(), Link::kParser)->expected())
     return false;
   deliver_open(chain);
   if (device_.lost) return false;
+  const ClientUse use = chain.use;  // another lane may finish the chain
   if (!device_.domain_queue.put(work)) return false;
   parts_.handed_over.raise();
+  use->client.targets_wait();
   return true;
 }
 

@@ -2,6 +2,7 @@
 // segments.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -23,16 +24,17 @@ class FilterLane {
   bool turn();
   // The segment and model to do next.
   struct Choice {
-    SegmentPtr segment;             // of the model; null: none can begin
-    ActiveModelPtr model;           // the lowest over all resident segments
-    bool reserve = false;           // only prepare for it: kernels are still being loaded
-    bool waiting = false;           // for kernels
+    SegmentPtr segment;    // of the model; null: none can begin
+    ActiveModelPtr model;  // the lowest over all resident segments
+    bool reserve = false;  // only prepare for it: kernels are still being loaded
+    bool waiting = false;  // for kernels
+    double until = std::numeric_limits<double>::infinity();  // see ActiveModel::refresh
     std::vector<ModelId> declined;  // models without a kernel, which fall back to the CPU
   };
   Choice choose(const WorkBoard& board, const std::vector<SegmentPtr>& resident);
   // Does the next piece of work; false: there is none. `waiting`: a compile, a load or memory is
-  // pending and must be polled.
-  bool step(const ClientUse& use, bool& waiting);
+  // pending. `until`: as Choice's.
+  bool step(const ClientUse& use, bool& waiting, double& until);
   void refuse(const ClientUse& use, const std::vector<ModelId>& models);
   void load(const ClientUse& use, const SegmentPtr& segment, const SegmentStore::Loading& loading);
   // A model's pairs with a segment.

@@ -24,17 +24,14 @@ bool pack_next(SearchParts& parts) {
   const std::uint64_t seen = parts.changed.count();
   if (parts.stop) return false;
   ClientUse use = parts.clients.use();
-  bool wait = false;
-  const SegmentPtr segment = use ? parts.segments.take_to_pack(wait) : nullptr;
+  parts.packer_waits = true;
+  const SegmentPtr segment = use ? parts.segments.take_to_pack() : nullptr;
   if (segment == nullptr) {
     use.reset();  // detach() waits for it
-    if (wait) {
-      parts.changed.wait_beyond(seen, std::chrono::milliseconds(2));
-    } else {
-      parts.changed.wait_beyond(seen);
-    }
+    parts.changed.wait_beyond(seen);
     return true;
   }
+  parts.packer_waits = false;
   const double begun = Trace::now();
   auto packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks));
   const double done = Trace::now();
@@ -56,7 +53,7 @@ struct GpuFilters::State {
 
   const double created = Trace::now();
   SearchParts parts;
-  std::thread starter, packer, relief;
+  std::thread starter, packer;
   std::vector<std::thread> lanes;  // the starter's, and then the destructor's
 };
 
@@ -81,7 +78,7 @@ GpuFilters::State::~State() {
   parts.kernels.stop();
   parts.changed.raise();
   parts.handed_over.raise();
-  for (std::thread* const thread : {&starter, &packer, &relief}) {
+  for (std::thread* const thread : {&starter, &packer}) {
     if (thread->joinable()) thread->join();
   }
   for (std::thread& lane : lanes) lane.join();
@@ -104,10 +101,6 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
   }
   state_->packer = parts.thread([&parts] {
     while (pack_next(parts)) {
-    }
-  });
-  state_->relief = parts.thread([&parts] {
-    while (relieve(parts)) {
     }
   });
   state_->starter = parts.thread([s = state_.get()] {
@@ -172,6 +165,16 @@ void GpuFilters::look_at_board() {
   if (state_->parts.availability.phase() == Phase::kReady) state_->parts.changed.raise();
 }
 
+void GpuFilters::pair_taken() {
+  SearchParts& parts = state_->parts;
+  if (parts.packer_waits) parts.changed.raise();
+  for (std::size_t n = 0; const ActiveDevice* const device = parts.availability.device(n); ++n) {
+    if (device->domain_queue.chains() > 0) return parts.handed_over.raise();
+  }
+}
+
+bool GpuFilters::backfill(const HostLoad& load) { return gpu::backfill(state_->parts, load); }
+
 bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   SearchParts& parts = state_->parts;
   if (parts.availability.phase() != Phase::kReady) return false;
@@ -179,7 +182,8 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   if (entry == nullptr) return false;
   const bool wait = parts.settings.wait_for_device;
   if (!wait && !parts.segments.has_been_resident(block)) return false;
-  const bool unplanned = entry->slots() == nullptr;  // looked at first: it may be planned meanwhile
+  const bool unplanned =
+      entry->kernels() == nullptr;  // looked at first: it may be planned meanwhile
   const ActiveModel::State now = entry->refresh(parts.kernels);
   return now == ActiveModel::State::kReady ||
          (wait && unplanned && now == ActiveModel::State::kWaiting);

@@ -11,7 +11,7 @@
 // Results are hmmsearch's decisions: see cascade.hpp. Targets that pass go through
 // domain_stage.hpp in batches before they are delivered, but not while kernels are being loaded,
 // which the driver does only while the device is idle. The chains of a model begin when the
-// kernels that decide most targets are ready (chain_kernels.hpp); other kernels are used once
+// kernels that decide most targets are ready (kernel_store.hpp); other kernels are used once
 // they are ready. Until then the owner's threads do the work, and always for targets that the
 // device leaves open.
 #pragma once
@@ -142,6 +142,12 @@ class GpuFilters {
   void set_streaming();
   /// Pairs have been opened on the board.
   void look_at_board();
+
+  /// The CPU has taken a pair from the board.
+  void pair_taken();
+  /// Delivers targets that wait for the domain stage as they are: the longest, as many as idle
+  /// threads with this load finish soon. False: none wait.
+  bool backfill(const HostLoad& load);
 
   /// Whether a lane will claim this pair if it stays open: its kernels are ready, and the block
   /// is or was on a device. The CPU need not take it then: if no lane does it after all, the

@@ -20,7 +20,7 @@ constexpr std::size_t kManyChains = 32, kManyTargets = 8192;
 // residues with 368 models in 0.84 s, in 0.93 s with 2,000 targets, and 199 M residues in 2.88
 // and 2.91 s.
 constexpr std::size_t kFullLaunch = 6000;
-constexpr double kMostWait = 0.2, kFiltersAlmostDone = 0.05;
+constexpr double kFiltersAlmostDone = 0.05;
 
 // A launch may take as long as the threads would for all targets that wait; or this many
 // times as long as they still have to do, which what it leaves to them and what other launches find
@@ -38,7 +38,7 @@ bool host_is_idle(const HostLoad& host) {
 std::uint64_t cells_for_idle_host(const HostLoad& host) { return host.threads * kIdleThreadCells; }
 
 bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited) {
-  return ready < kFullLaunch && waited < kMostWait &&
+  return ready < kFullLaunch && waited < kMostDomainWait &&
          device.filter_seconds_left > kFiltersAlmostDone && device.domain_chains < kManyChains &&
          device.domain_targets < kManyTargets;
 }

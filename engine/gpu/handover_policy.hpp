@@ -42,6 +42,8 @@ std::uint64_t cells_for_idle_host(const HostLoad& host);
 /// SSV, which needs a whole multiprocessor at a time, from those they are on. `ready`: targets that
 /// one launch could take. `waited`: seconds that those have waited which came first.
 bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited);
+/// Seconds for which a launch waits at most.
+inline constexpr double kMostDomainWait = 0.2;
 
 /// How long a launch of the domain stage may take, in seconds, whose targets are among those that
 /// wait. Longer, and threads wait for its end; shorter, and they are given more than they can

@@ -132,7 +132,7 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
     }
     HMMJIT_TRY(pass_over(plan, *kernel, reason));
     rejected.push_back(plan.rejected.back());
-    HMMJIT_ASSIGN(kernel, source.request(plan, 0).get());
+    HMMJIT_ASSIGN(kernel, source.get(plan));
   }
 }
 

@@ -35,10 +35,10 @@ class OwnKernels final : private OwnProvider, public ProviderKernels {
 
 }  // namespace
 
-compile::KernelProvider::Future InstantKernelSource::request(const plan::Plan& plan, int) {
+Result<compile::KernelPtr> KernelSource::get(const plan::Plan& plan) {
   std::promise<Result<compile::KernelPtr>> promise;
-  promise.set_value(make(plan));
-  return promise.get_future().share();
+  request(plan, 0, [&](const Result<compile::KernelPtr>& made) { promise.set_value(made); });
+  return promise.get_future().get();
 }
 
 Result<compile::KernelPtr> InstantKernelSource::refused(const plan::Plan&,

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "cache/kernel_cache.hpp"
 #include "compile/kernel_provider.hpp"
@@ -16,10 +16,14 @@ namespace hmmjit::gpu {
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
-  /// Starts making the kernel; kernels of higher priority are made first. Never blocks.
-  virtual compile::KernelProvider::Future request(const plan::Plan& plan, int priority) = 0;
-  /// The plan's kernel if it needs no compile; may read files.
-  virtual std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) = 0;
+  using Made = compile::KernelProvider::Made;
+  /// Starts making the kernel; kernels of higher priority are made first. Never blocks. `made` is
+  /// called once, on any thread, this one included.
+  virtual void request(const plan::Plan& plan, int priority, Made made) = 0;
+  /// The plan's kernel if it needs no compile, or null; may read files.
+  virtual compile::KernelPtr find(const plan::Plan& plan) = 0;
+  /// Requests the kernel and waits for it.
+  Result<compile::KernelPtr> get(const plan::Plan& plan);
   /// See compile::KernelProvider::refused.
   virtual Result<compile::KernelPtr> refused(const plan::Plan& plan,
                                              const compile::KernelPtr& kernel,
@@ -36,11 +40,12 @@ class KernelSource {
 class ProviderKernels : public KernelSource {
  public:
   explicit ProviderKernels(compile::KernelProvider& provider) : provider_(provider) {}
-  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
-    return provider_.request(plan, priority);
+  void request(const plan::Plan& plan, int priority, Made made) override {
+    provider_.request(plan, priority, std::move(made));
   }
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    return provider_.find(plan);
+  compile::KernelPtr find(const plan::Plan& plan) override {
+    const auto found = provider_.find(plan);
+    return found ? found->get().value_or(nullptr) : nullptr;
   }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
                                      const std::string& reason) override {
@@ -56,10 +61,8 @@ class ProviderKernels : public KernelSource {
 /// A source without cache or queue: each kernel is made at once by make().
 class InstantKernelSource : public KernelSource {
  public:
-  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override;
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    return request(plan, 0);
-  }
+  void request(const plan::Plan& plan, int, Made made) override { made(make(plan)); }
+  compile::KernelPtr find(const plan::Plan& plan) override { return make(plan).value_or(nullptr); }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
                                      const std::string& reason) override;
   compile::ProviderStatistics statistics() const override { return {}; }

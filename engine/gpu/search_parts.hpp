@@ -15,11 +15,11 @@
 #include "gpu/active_models.hpp"
 #include "gpu/availability.hpp"
 #include "gpu/block_groups.hpp"
-#include "gpu/chain_kernels.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client.hpp"
 #include "gpu/counters.hpp"
 #include "gpu/delivery.hpp"
+#include "gpu/kernel_store.hpp"
 #include "gpu/segments.hpp"
 
 namespace hmmjit::gpu {
@@ -29,7 +29,11 @@ struct SearchParts {
       : settings(std::move(s)),
         kernels({.finer_kernel_seconds = settings.finer_kernel_seconds,
                  .trace = settings.trace,
-                 .changed = [this] { changed.raise(); },
+                 .changed =
+                     [this] {
+                       changed.raise();
+                       handed_over.raise();
+                     },
                  .out_of_memory = [this] { out_of_memory(); }}) {}
 
   const Settings settings;
@@ -41,8 +45,8 @@ struct SearchParts {
   BlockGroups groups{settings};
   SegmentStore segments{settings.devices.size(), counters, changed};
   Availability availability{settings, clients, groups, segments, counters, changed};
-  ChainKernels kernels;
-  std::atomic<bool> stop{false};
+  KernelStore kernels;
+  std::atomic<bool> stop{false}, packer_waits{false};
   std::atomic<bool> warned_memory{false}, warned_kernel{false};
 
   void warn(const std::string& text) const {

@@ -143,10 +143,9 @@ void SegmentStore::set_streaming() {
   drop_finished(dropped);
 }
 
-SegmentPtr SegmentStore::take_to_pack(bool& wait) {
+SegmentPtr SegmentStore::take_to_pack() {
   const MutexLock lock(mutex_);
-  wait = !to_pack_.empty() && board_ != nullptr;
-  if (!wait) return nullptr;
+  if (to_pack_.empty() || board_ == nullptr) return nullptr;
   std::size_t waiting = 0;
   for (const SegmentPtr& s : all_) {
     waiting += s->packed != nullptr && s->resident == nullptr && !s->abandoned &&

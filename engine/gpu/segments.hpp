@@ -58,9 +58,8 @@ class SegmentStore {
   void set_streaming();
 
   /// The next segment, for the caller to pack; null where there is none, or where enough of them
-  /// wait for their upload. In the latter case `wait` is set, since no signal comes when the CPU
-  /// has done the work of those. A segment of a database is indexed, not copied.
-  SegmentPtr take_to_pack(bool& wait);
+  /// wait for their upload. A segment of a database is indexed, not copied.
+  SegmentPtr take_to_pack();
   void packed(const SegmentPtr& segment, std::shared_ptr<PackedSegment> packed);
 
   /// Assigns the segments of a lost device that no lane works on to other devices. Returns those

@@ -15,7 +15,7 @@ struct StreamWait {
   std::atomic<double>* progress = nullptr;
 };
 
-/// Returns when the stream is empty. Sleeps rather than spins: the cores are needed for the
+/// Returns when the stream is empty. Sleeps until the driver calls: the cores are needed for the
 /// stages after the filters. kInternal when there is no answer in time: the device has been
 /// abandoned then.
 Status wait_for(const driver::Stream& stream, driver::Device& device, const StreamWait& wait);

@@ -27,7 +27,7 @@ Agenda::Choice Agenda::choose() const {
   if (!ready_.empty() && ready_.begin()->first.of <= Class::kFinish) return Choice::kReady;
   if (batch_is_full()) return Choice::kBeginBatch;
   if (pass_has_ended()) return Choice::kNextPass;
-  if (!telling_ && (to_tell_.end || !to_tell_.blocks.empty())) return Choice::kTellDevice;
+  if (device_waits_ && gpu::host_is_idle(host_load())) return Choice::kBackfill;
   if (may_set_up()) return Choice::kSetUp;
   if (may_decode_ && !decoding_ && threads_ > 1) return Choice::kDecode;
   if (may_read()) return Choice::kRead;
@@ -75,9 +75,9 @@ Work Agenda::take(Choice choice) {
     case Choice::kNextPass:
       reading_ = true;
       return NextPass{};
-    case Choice::kTellDevice:
-      telling_ = true;
-      return std::exchange(to_tell_, {});
+    case Choice::kBackfill:
+      device_waits_ = false;
+      return Backfill{host_load()};
     case Choice::kSetUp:
       in_flight_.start();
       return SetUpModel{};
@@ -231,17 +231,16 @@ void Agenda::done(const SetUpModel&, std::size_t index, Result<JobPtr> made) {
   settle(model);
 }
 
-void Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
+bool Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
   const MutexLock lock(mutex_);
   reading_ = false;
   if (block == nullptr) {
     input_ended_ = true;
-    to_tell_.end = limits_.window.device;
     for (auto& [id, model] : models_) {
       model.expects_blocks = false;
       settle(model);
     }
-    return;
+    return true;
   }
   may_decode_ = compressed;
   block_bytes_ += block->bytes;
@@ -250,14 +249,11 @@ void Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
     if (model.expects_blocks) open_pair(model, block);
   }
   const bool full = block_bytes_ > limits_.window.target_bytes;
-  if (limits_.window.device) {
-    to_tell_.blocks.push_back(block);
-    // A device must not wait for further blocks while reading waits for the device.
-    to_tell_.end = to_tell_.end || !may_read() || full;
+  if (batch_ == Batch::kNone) {
+    blocks_.push_back(std::move(block));
+    if (full) batch_ = Batch::kFilling;
   }
-  if (batch_ != Batch::kNone) return;
-  blocks_.push_back(std::move(block));
-  if (full) batch_ = Batch::kFilling;
+  return !may_read();
 }
 
 void Agenda::done(const DecodeAhead&) {
@@ -278,9 +274,9 @@ void Agenda::done(const NextPass&, bool models) {
   batch_ = Batch::kFilling;
 }
 
-void Agenda::done(const TellDevice&) {
+void Agenda::done(const Backfill&, bool more) {
   const MutexLock lock(mutex_);
-  telling_ = false;
+  device_waits_ = device_waits_ || more;
 }
 
 void Agenda::done(const FilterRange& work, std::vector<WaitingTarget> found) {
@@ -423,6 +419,12 @@ void Agenda::left_to_host(ModelId id, BlockId block) noexcept {
   } catch (const std::bad_alloc&) {
     end_with({ErrorCode::kResources, "out of memory", {}, {}});
   }
+}
+
+void Agenda::device_waits() {
+  const MutexLock lock(mutex_);
+  device_waits_ = true;
+  wake();
 }
 
 gpu::HostLoad Agenda::host_load() const {

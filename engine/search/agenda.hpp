@@ -63,13 +63,15 @@ class Agenda {
   // Work has been done. Each call takes what came of it.
   /// `model`: null at the end of the input. An error ends the search after the models before.
   void done(const SetUpModel&, std::size_t index, Result<JobPtr> model) HMMJIT_EXCLUDES(mutex_);
-  /// `block`: null at the end of the input. `compressed`: it can be decompressed ahead.
-  void done(const ReadBlock&, BlockPtr block, bool compressed) HMMJIT_EXCLUDES(mutex_);
+  /// `block`: null at the end of the input. `compressed`: it can be decompressed ahead. Returns
+  /// whether no block follows for now, for which a device would wait in vain.
+  bool done(const ReadBlock&, BlockPtr block, bool compressed) HMMJIT_EXCLUDES(mutex_);
   void done(const DecodeAhead&) HMMJIT_EXCLUDES(mutex_);
   void done(const BeginBatch&) HMMJIT_EXCLUDES(mutex_);
   /// `models`: there are further ones, and the input of targets is at its start.
   void done(const NextPass&, bool models) HMMJIT_EXCLUDES(mutex_);
-  void done(const TellDevice&) HMMJIT_EXCLUDES(mutex_);
+  /// `more`: further targets wait for the device.
+  void done(const Backfill&, bool more) HMMJIT_EXCLUDES(mutex_);
   void done(const FilterRange& work, std::vector<WaitingTarget> found) HMMJIT_EXCLUDES(mutex_);
   /// The outcome of a look at a pair: it is left to a device, filtered, or to be divided.
   struct Pair {
@@ -108,6 +110,8 @@ class Agenda {
   /// A device has done its part of pairs, whose claims have been finished. `early`: it has done a
   /// part, and the pairs stay claimed.
   void deliver(ModelId model, std::vector<DeviceUnit> units, bool early) HMMJIT_EXCLUDES(mutex_);
+  /// Targets that passed the filters wait for the domain stage of a device.
+  void device_waits() HMMJIT_EXCLUDES(mutex_);
   /// The work that waits for the threads.
   gpu::HostLoad load() const HMMJIT_EXCLUDES(mutex_);
 
@@ -146,7 +150,7 @@ class Agenda {
     kDeliver,
     kBeginBatch,
     kNextPass,
-    kTellDevice,
+    kBackfill,
     kSetUp,
     kDecode,
     kRead,
@@ -199,8 +203,7 @@ class Agenda {
   bool reading_ HMMJIT_GUARDED_BY(mutex_) = false, input_ended_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool may_decode_ HMMJIT_GUARDED_BY(mutex_) = false, decoding_ HMMJIT_GUARDED_BY(mutex_) = false;
   Batch batch_ HMMJIT_GUARDED_BY(mutex_) = Batch::kNone;
-  TellDevice to_tell_ HMMJIT_GUARDED_BY(mutex_);
-  bool telling_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool device_waits_ HMMJIT_GUARDED_BY(mutex_) = false;
 
   // Ready work.
   std::map<Key, Work> ready_ HMMJIT_GUARDED_BY(mutex_);

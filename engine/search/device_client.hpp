@@ -24,6 +24,7 @@ class DeviceClient final : public gpu::Client {
   gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks) override;
   void stopped(const Error& reason, bool ends) override;
+  void targets_wait() override { agenda_.device_waits(); }
   gpu::HostLoad load() const override;
 
  private:

@@ -94,7 +94,7 @@ class Run {
   Status perform(const DecodeAhead& work);
   Status perform(const BeginBatch& work);
   Status perform(const NextPass& work);
-  Status perform(const TellDevice& work);
+  Status perform(const Backfill& work);
   Status perform(const FilterRange& work);
   Status perform(const FilterPair& work);
   Status perform(const FilterRest& work);
@@ -200,7 +200,7 @@ constexpr const char* trace_name(const Work& work) {
   constexpr std::array kNames{"end",         "output",
                               "report",      "finish",
                               "begin batch", "rewind",
-                              "to device",   "set-up",
+                              "backfill",    "set-up",
                               "decompress",  "read",
                               "scoring",     "filters",
                               "filters",     "filters after device"};
@@ -263,8 +263,11 @@ Status Run::perform(const ReadBlock& work) {
   HMMJIT_ASSIGN(std::optional<TargetBlock> targets, targets_.next());
   BlockPtr block;
   if (targets) block = std::make_shared<Block>(agenda_, *std::move(targets));
-  agenda_.done(work, std::move(block), targets_.compressed());
-  if (device_ != nullptr) device_->look_at_board();
+  if (device_ != nullptr && block != nullptr) device_->add_block({block->id, targets_of(block)});
+  const bool last = agenda_.done(work, std::move(block), targets_.compressed());
+  if (device_ == nullptr) return {};
+  if (last) device_->end_blocks();
+  device_->look_at_board();
   return {};
 }
 
@@ -296,10 +299,8 @@ Status Run::perform(const NextPass& work) {
   return {};
 }
 
-Status Run::perform(const TellDevice& work) {
-  for (const BlockPtr& block : work.blocks) device_->add_block({block->id, targets_of(block)});
-  if (work.end) device_->end_blocks();
-  agenda_.done(work);
+Status Run::perform(const Backfill& work) {
+  agenda_.done(work, device_->backfill(work.load));
   return {};
 }
 
@@ -323,6 +324,7 @@ Status Run::perform(const FilterPair& work) {
     } else {
       outcome.divide = std::move(targets);
     }
+    device_->pair_taken();
   }
   agenda_.done(work, std::move(outcome));
   return {};

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "gpu/handover_policy.hpp"
 #include "search/model_job.hpp"
 
 namespace hmmjit::search_run {
@@ -41,10 +42,10 @@ struct BeginBatch {
 };
 /// Start again at the first target, for a further batch of models.
 struct NextPass {};
-/// Pass blocks on to the device. `end`: it must not wait for more of them.
-struct TellDevice {
-  std::vector<BlockPtr> blocks;
-  bool end = false;
+/// Take targets that wait for the domain stage of a device, as many as threads with this load are
+/// given.
+struct Backfill {
+  gpu::HostLoad load;
 };
 /// Filter targets [begin, end) of a block.
 struct FilterRange {
@@ -85,7 +86,7 @@ struct DeliverResult {
 struct End {};
 
 using Work = std::variant<End, DeliverResult, FormatPart, FinishModel, BeginBatch, NextPass,
-                          TellDevice, SetUpModel, DecodeAhead, ReadBlock, ScoreBatch, FilterRange,
+                          Backfill, SetUpModel, DecodeAhead, ReadBlock, ScoreBatch, FilterRange,
                           FilterPair, FilterRest>;
 
 /// Divides a block into ranges of about `each` cells for a model of `nodes` nodes.

@@ -17,8 +17,9 @@ namespace {
 
 TEST(DomainQueue, HasNothingAtFirst) {
   gpu::DomainQueue queue;
+  double until = 0;
   EXPECT_EQ(queue.take_longest(1), nullptr);
-  EXPECT_TRUE(queue.take_launch({}, true).empty());
+  EXPECT_TRUE(queue.take_launch({}, true, until).empty());
   EXPECT_EQ(queue.chains(), 0u);
   EXPECT_EQ(queue.targets(), 0u);
   EXPECT_EQ(queue.cells(), 0u);
@@ -124,7 +125,8 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
           }
         }
       } else {
-        const auto batch = queue.take_launch({}, false);
+        double until = 0;
+        const auto batch = queue.take_launch({}, false, until);
         ASSERT_FALSE(batch.empty());
         EXPECT_LE(batch.size(), gpu::DomainStage::kMostRequests);
         std::size_t size = 0;

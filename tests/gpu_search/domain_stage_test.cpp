@@ -63,7 +63,7 @@ class DomainStageTest : public testing::Test {
     options.variant = variant;
     const plan::Plan plan = *plan::make_plan(stage, length, 29, device_->traits(), options);
     if (kOnDevice) {
-      const auto made = *source_->request(plan, 0).get();
+      const auto made = *source_->get(plan);
       auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
       EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                   made->candidate.launch.dynamic_shared_bytes));

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
@@ -42,6 +44,7 @@ constexpr const char* kMembers[] = {"init",
                                     "stream_destroy",
                                     "stream_synchronize",
                                     "stream_query",
+                                    "launch_host_function",
                                     "event_create",
                                     "event_destroy",
                                     "event_record",
@@ -106,7 +109,12 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
                                       "event_destroy", "stream_synchronize", "library_unload"};
   FakeDriver driver({*plan::find_device("H200")});
   driver.on_launch = run_on_host;
-  driver.fail_call("stream_query", driver::code::kNotReady, 1, true);
+  std::mutex mutex;
+  std::vector<std::pair<void (*)(void*), void*>> ends;  // which come too late
+  driver.on_host_function = [&](void (*function)(void*), void* argument) {
+    const std::lock_guard lock(mutex);
+    ends.emplace_back(function, argument);
+  };
   gpu::Settings settings = fake_settings(driver);
   settings.launch_timeout = 0.05;
   settings.lanes = 1;
@@ -125,6 +133,8 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
     EXPECT_EQ(gpu.statistics().state, "failed");
   }
   EXPECT_EQ(warnings, 1);
+  EXPECT_FALSE(ends.empty());
+  for (const auto& [function, argument] : ends) function(argument);
   for (const char* member : kWaiting) EXPECT_EQ(driver.calls(member), before[member]) << member;
 }
 

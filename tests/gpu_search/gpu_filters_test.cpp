@@ -12,6 +12,7 @@
 #include <bit>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -72,6 +73,7 @@ class Owner final : public gpu::Client {
   // As if a thread of the owner had done it.
   void take(ModelId model, BlockId block) {
     EXPECT_EQ(board_.take_for_host(model, block), blocks.at(block));
+    gpu_.pair_taken();
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(offered_.erase({model, block}), 1u);
   }
@@ -87,6 +89,12 @@ class Owner final : public gpu::Client {
       std::this_thread::sleep_for(1ms);
     }
     return true;
+  }
+  // A thread that has nothing else to do.
+  std::jthread idle_thread() {
+    return std::jthread([this](const std::stop_token& stop) {
+      for (; !stop.stop_requested(); std::this_thread::sleep_for(1ms)) gpu_.backfill(host);
+    });
   }
   // All that was delivered, against the CPU.
   DecisionCounts expect_cpu(const gpu::FilterLimits& limits = {}) {
@@ -470,12 +478,14 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
   Owner owner(gpu);
   owner.host = {.threads = 1, .cell_seconds = 1e-9};
   owner.attach();
+  std::jthread idle = owner.idle_thread();
   const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
   owner.add_model(1, std::make_shared<const SearchModel>(*make_search_model(hmm)));
   owner.add_block(1, long_homologues(hmm));
   gpu.end_blocks();
   owner.offer_all();
   EXPECT_TRUE(owner.wait());
+  idle = {};
   gpu.detach();
   EXPECT_EQ(owner.delivered(), 1u);
   EXPECT_EQ(gpu.statistics().parsed, 0u);
@@ -658,6 +668,7 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
   };
   owner.host = {.threads = 1, .cell_seconds = 1e-9};
   owner.attach();
+  std::jthread idle = owner.idle_thread();
   const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
   for (ModelId model = 1; model <= 3; ++model)
     owner.add_model(model, std::make_shared<const SearchModel>(*make_search_model(hmm)));
@@ -673,6 +684,7 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
   let_go = true;
   EXPECT_TRUE(owner.wait());
   script_.finish();
+  idle = {};
   gpu.detach();
   EXPECT_EQ(owner.delivered(), 2u);
   EXPECT_EQ(owner.models_left(), std::set<ModelId>{2});
@@ -918,20 +930,23 @@ TEST(StreamWait, ALaunchIsNotLostWhileOthersComeToAnEnd) {
   constexpr double kTimeout = 0.5;
   for (const bool others : {true, false}) {
     const double begun = Trace::now();
-    std::atomic<bool> ended{false};
-    fake.on_call = [&](const char* member, int) {
-      const bool ready = others && Trace::now() > begun + 4 * kTimeout;
-      return std::string(member) == "stream_query" && !ready ? driver::code::kNotReady : 0;
+    std::promise<void> queued;
+    std::pair<void (*)(void*), void*> end{};
+    fake.on_host_function = [&](void (*function)(void*), void* argument) {
+      end = {function, argument};
+      queued.set_value();
     };
     std::thread other([&] {
-      while (others && !ended) {
+      while (others && Trace::now() < begun + 4 * kTimeout) {
         progress = Trace::now();
         std::this_thread::sleep_for(1ms);
       }
+      queued.get_future().wait();
+      if (others) end.first(end.second);
     });
     const Status waited = gpu::wait_for(stream, *device, {kTimeout, &progress});
-    ended = true;
     other.join();
+    if (!others) end.first(end.second);
     EXPECT_EQ(waited.has_value(), others);
     EXPECT_EQ(device->abandoned(), !others);
     EXPECT_GE(Trace::now() - begun, others ? 4 * kTimeout : kTimeout);

@@ -195,10 +195,9 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
       for (int round = 0; round < 2; ++round) {
         for (std::size_t i = 0; i < models.size(); ++i) {
           chains.compare(models[i], {blocks[i]});
-          const auto state = chains.kernels.state(chains.planned(models[i]));
+          const auto state = chains.kernels.state(chains.planned(models[i])).kind;
           if (decides || round > 0) {
-            EXPECT_EQ(state, round == 0 ? gpu::ChainKernels::State::kPending
-                                        : gpu::ChainKernels::State::kReady);
+            EXPECT_EQ(state, round == 0 ? gpu::ChainState::kPending : gpu::ChainState::kReady);
           }
           const auto ready = chains.ready(models[i]);
           const bool there = std::ranges::any_of(*ready, [&](const gpu::ReadyKernel& kernel) {

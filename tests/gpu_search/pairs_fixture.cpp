@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <future>
 #include <limits>
 #include <stdexcept>
 #include <thread>
@@ -127,26 +126,20 @@ namespace {
 class ScriptedKernels final : public gpu::KernelSource {
  public:
   explicit ScriptedKernels(KernelScript& script) : script_(script) {}
-  compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
+  void request(const plan::Plan& plan, int, Made made) override {
+    {
+      const std::lock_guard lock(script_.mutex);
+      script_.asked.push_back(plan);
+      if (fate(plan) == KernelScript::kLate) return script_.late.push_back({plan, std::move(made)});
+    }
+    if (fate(plan) == KernelScript::kFails) return made(fail(ErrorCode::kCompile, "no luck"));
+    made(fake_kernel(plan));
+  }
+  compile::KernelPtr find(const plan::Plan& plan) override {
+    if (fate(plan) != KernelScript::kCached) return nullptr;
     const std::lock_guard lock(script_.mutex);
     script_.asked.push_back(plan);
-    std::promise<Result<compile::KernelPtr>> promise;
-    auto future = promise.get_future().share();
-    switch (fate(plan)) {
-      case KernelScript::kLate:
-        script_.late.push_back({plan, std::move(promise)});
-        break;
-      case KernelScript::kFails:
-        promise.set_value(fail(ErrorCode::kCompile, "no luck"));
-        break;
-      default:
-        promise.set_value(fake_kernel(plan));
-    }
-    return future;
-  }
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    if (fate(plan) != KernelScript::kCached) return std::nullopt;
-    return request(plan, 0);
+    return fake_kernel(plan);
   }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
                                      const std::string&) override {
@@ -167,15 +160,18 @@ class ScriptedKernels final : public gpu::KernelSource {
 }  // namespace
 
 void KernelScript::finish(bool well) {
-  const std::lock_guard lock(mutex);
-  for (Late& l : late) {
+  std::vector<Late> all;
+  {
+    const std::lock_guard lock(mutex);
+    all.swap(late);
+  }
+  for (const Late& l : all) {
     if (well) {
-      l.promise.set_value(fake_kernel(l.plan));
+      l.made(fake_kernel(l.plan));
     } else {
-      l.promise.set_value(fail(ErrorCode::kCompile, "no luck"));
+      l.made(fail(ErrorCode::kCompile, "no luck"));
     }
   }
-  late.clear();
 }
 
 std::unique_ptr<gpu::KernelSource> scripted_kernels(KernelScript& script) {
@@ -218,9 +214,9 @@ void Chains::note(const FakeLaunch& launch) {
   }
 }
 
-const gpu::KernelSlots& Chains::planned(const SearchModel& model) {
+const gpu::KernelClass& Chains::planned(const SearchModel& model) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  const gpu::KernelSlots* slots = nullptr;
+  const gpu::KernelClass* slots = nullptr;
   while ((slots = kernels.of(model)) == nullptr) {
     if (std::chrono::steady_clock::now() > deadline)
       throw std::runtime_error("a class has not been planned within a minute");

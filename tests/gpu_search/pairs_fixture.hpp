@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,7 +13,7 @@
 #include "domain/domain.hpp"
 #include "fake_driver/fake_driver.hpp"
 #include "gpu/cascade.hpp"
-#include "gpu/chain_kernels.hpp"
+#include "gpu/kernel_store.hpp"
 #include "search/host_filters.hpp"
 
 namespace hmmjit::tests {
@@ -61,7 +60,7 @@ struct KernelScript {
   int refused = 0;
   struct Late {
     plan::Plan plan;
-    std::promise<Result<compile::KernelPtr>> promise;
+    gpu::KernelSource::Made made;
   };
   std::vector<Late> late;
   /// Ends the compiles that are late, well or not.
@@ -77,7 +76,7 @@ class Chains {
   explicit Chains(std::unique_ptr<gpu::KernelSource> source,
                   std::size_t most_scratch = std::size_t{1} << 30);
   /// The kernels of a model's class once they have been planned.
-  const gpu::KernelSlots& planned(const SearchModel& model);
+  const gpu::KernelClass& planned(const SearchModel& model);
   Result<std::array<gpu::ReadyKernel, gpu::kLinks>> ready(const SearchModel& model);
   std::shared_ptr<gpu::DeviceTargets> upload(
       const std::vector<std::shared_ptr<TargetBlock>>& blocks);
@@ -96,7 +95,7 @@ class Chains {
                       std::vector<bool> claimed = {}, const gpu::FilterLimits& limits = {});
 
   FakeDriver fake;
-  gpu::ChainKernels kernels{{}};
+  gpu::KernelStore kernels{{}};
   std::uint64_t opened = 0, survivors = 0;  ///< of all chains compared
   std::map<std::string, int> launches;      ///< of each kernel
 

@@ -10,8 +10,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <future>
 #include <map>
+#include <mutex>
 #include <random>
 #include <sstream>
 #include <string>
@@ -42,23 +42,19 @@ class RandomKernels final : public gpu::KernelSource {
   };
   RandomKernels(std::uint64_t seed, Shares shares) : seed_(seed), shares_(shares) {}
 
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    if (share(plan, 1) >= shares_.cached) return std::nullopt;
-    std::promise<Result<compile::KernelPtr>> promise;
-    promise.set_value(make(plan));
-    return promise.get_future().share();
+  compile::KernelPtr find(const plan::Plan& plan) override {
+    return share(plan, 1) < shares_.cached ? make(plan) : nullptr;
   }
-  compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
-    return std::async(std::launch::async,
-                      [this, plan]() -> Result<compile::KernelPtr> {
-                        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
-                            2 * share(plan, 2) * shares_.milliseconds));
-                        // SSV may fail too: then the CPU has the models of that class.
-                        if (share(plan, 3) < shares_.failing)
-                          return fail(ErrorCode::kCompile, "no luck with this kernel");
-                        return make(plan);
-                      })
-        .share();
+  void request(const plan::Plan& plan, int, Made made) override {
+    const std::lock_guard lock(mutex_);
+    compiles_.emplace_back([this, plan, made = std::move(made)] {
+      std::this_thread::sleep_for(
+          std::chrono::duration<double, std::milli>(2 * share(plan, 2) * shares_.milliseconds));
+      // SSV may fail too: then the CPU has the models of that class.
+      if (share(plan, 3) < shares_.failing)
+        return made(fail(ErrorCode::kCompile, "no luck with this kernel"));
+      made(make(plan));
+    });
   }
   Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
                                      const std::string& reason) override {
@@ -92,6 +88,8 @@ class RandomKernels final : public gpu::KernelSource {
   }
   const std::uint64_t seed_;
   const Shares shares_;
+  std::mutex mutex_;
+  std::vector<std::jthread> compiles_;
 };
 
 // ---- what a seed stands for

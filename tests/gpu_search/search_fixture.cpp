@@ -67,9 +67,8 @@ class InstantKernels final : public gpu::InstantKernelSource {
   InstantKernels(std::set<std::string> missing, bool cached,
                  compile::ImageKind kind = compile::ImageKind::kCubin)
       : missing_(std::move(missing)), cached_(cached), kind_(kind) {}
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    if (!cached_) return std::nullopt;
-    return request(plan, 0);
+  compile::KernelPtr find(const plan::Plan& plan) override {
+    return cached_ ? make(plan).value_or(nullptr) : nullptr;
   }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
                                      const std::string& reason) override {
@@ -109,14 +108,13 @@ class WarmedKernels final : public gpu::InstantKernelSource {
       }
     }
   }
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    if (!there_.contains(identity(plan))) return std::nullopt;
-    return request(plan, 0);
+  compile::KernelPtr find(const plan::Plan& plan) override {
+    return there_.contains(identity(plan)) ? make(plan).value_or(nullptr) : nullptr;
   }
 
  private:
   Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    if (there_.contains(identity(plan))) return instant_.request(plan, 0).get();
+    if (there_.contains(identity(plan))) return instant_.get(plan);
     missed_->push_back(identity(plan));
     return fail(ErrorCode::kCompile, "strict");
   }

@@ -16,11 +16,9 @@
 
 #include "gpu/active_models.hpp"
 #include "gpu/block_groups.hpp"
-#include "gpu/chain_loader.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client.hpp"
 #include "gpu/device_memory.hpp"
-#include "gpu/kernel_slot.hpp"
 #include "gpu/segments.hpp"
 #include "gpu_search/pairs_fixture.hpp"
 #include "layout/packed_targets.hpp"
@@ -53,10 +51,11 @@ TEST(ChangeSignal, AChangeBetweenLookingAndWaitingIsNotMissed) {
   ChangeSignal signal;
   const std::uint64_t seen = signal.count();
   signal.raise();
-  signal.wait_beyond(seen);         // would not return
-  signal.wait_beyond(seen, 10min);  // nor this one in time
+  signal.wait_beyond(seen);                      // would not return
+  signal.wait_beyond(seen, Trace::now() + 600);  // nor this one in time
   EXPECT_NE(signal.count(), seen);
-  signal.wait_beyond(signal.count(), 1ms);  // nothing has changed: as long as it may
+  signal.wait_beyond(signal.count(),
+                     Trace::now() + 1e-3);  // nothing has changed: as long as it may
 }
 
 TEST(ChangeSignal, AllWhoWaitAreWoken) {
@@ -305,22 +304,16 @@ TEST_F(SegmentsTest, FinishedSegmentsAreDroppedBeforeTheyArePacked) {
   do_on_host(2);
   segments_.offer(device_);
   EXPECT_FALSE(held(2));
-  bool wait = true;
-  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
-  EXPECT_FALSE(wait);
+  EXPECT_EQ(segments_.take_to_pack(), nullptr);
 }
 
-TEST_F(SegmentsTest, ThePackerLooksAgainWhileCopiesWait) {
-  bool wait = false;
-  const SegmentPtr first = segments_.take_to_pack(wait);
+TEST_F(SegmentsTest, NoMoreIsPackedThanIsUploaded) {
+  const SegmentPtr first = segments_.take_to_pack();
   ASSERT_NE(first, nullptr);
   segments_.packed(first, std::make_shared<PackedSegment>(pack_segment(first->blocks)));
-  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
-  EXPECT_TRUE(wait);
-  const std::uint64_t seen = changed_.count();
+  EXPECT_EQ(segments_.take_to_pack(), nullptr);
   do_on_host(1);
-  EXPECT_EQ(changed_.count(), seen);  // without a signal
-  EXPECT_NE(segments_.take_to_pack(wait), nullptr);
+  EXPECT_NE(segments_.take_to_pack(), nullptr);
 }
 
 // A lane may have been offered the whole before another one found that it does not fit.
@@ -335,8 +328,7 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   segments_.set_streaming();
   segments_.use_devices({&device_});
   segments_.make({std::move(both)});
-  bool wait = false;
-  const SegmentPtr whole = segments_.take_to_pack(wait);
+  const SegmentPtr whole = segments_.take_to_pack();
   ASSERT_NE(whole, nullptr);
   segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks)));
   ASSERT_EQ(segments_.offer(device_).to_load, whole);
@@ -346,12 +338,12 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   segments_.end_load(whole, *loading);
   EXPECT_FALSE(segments_.begin_load(device_, whole, false));
   for (const BlockId id : {3u, 4u}) {
-    const SegmentPtr half = segments_.take_to_pack(wait);
+    const SegmentPtr half = segments_.take_to_pack();
     ASSERT_NE(half, nullptr);
     ASSERT_EQ(half->blocks.size(), 1u);
     EXPECT_EQ(half->blocks.front().id, id);
   }
-  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
+  EXPECT_EQ(segments_.take_to_pack(), nullptr);
 }
 
 TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
@@ -363,84 +355,7 @@ TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
   const std::weak_ptr<const TargetBlock> seen = late.targets;
   segments_.make({{std::move(late)}});
   EXPECT_TRUE(seen.expired());
-  bool wait = true;
-  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
-}
-
-compile::KernelPtr kernel_named(const std::string& name) {
-  auto kernel = std::make_shared<compile::Kernel>();
-  kernel->name = name;
-  return kernel;
-}
-
-KernelSlot::Planned plan_for(int class_length, KernelSlot::Future future = {}) {
-  KernelSlot::Planned out{.plan = {}, .cached = false, .future = std::move(future)};
-  out.plan.class_length = class_length;
-  return out;
-}
-
-TEST(KernelSlot, IsPlannedOnceAndThenOnItsWayUntilItEnds) {
-  KernelFailures failures;
-  KernelSlot slot(failures);
-  std::promise<Result<compile::KernelPtr>> compile;
-  int planned = 0;
-  const auto make = [&] {
-    ++planned;
-    return plan_for(64, compile.get_future().share());
-  };
-  EXPECT_TRUE(slot.plan_once(make));
-  EXPECT_TRUE(slot.plan_once(make));
-  EXPECT_EQ(planned, 1);
-  EXPECT_TRUE(slot.progress().requested);
-  EXPECT_FALSE(slot.progress().needs_no_compile());  // it needs a compile
-  EXPECT_FALSE(slot.progress().ended());
-  const compile::KernelPtr made = kernel_named("made");
-  compile.set_value(made);
-  EXPECT_TRUE(slot.progress().needs_no_compile());
-  EXPECT_EQ(slot.progress().kernel, made);
-  // If two lanes replace it, the first one wins.
-  plan::Plan other;
-  other.class_length = 128;
-  const compile::KernelPtr first = kernel_named("first"), second = kernel_named("second");
-  EXPECT_EQ(slot.replace(made, first, other)->class_length, 128);
-  EXPECT_EQ(slot.replace(made, second, {})->class_length, 128);
-  EXPECT_EQ(slot.progress().kernel, first);
-  EXPECT_FALSE(slot.progress().failed);
-}
-
-TEST(KernelSlot, AFinerKernelIsAskedForOnce) {
-  KernelFailures failures;
-  KernelSlot slot(failures), none(failures), failed(failures);
-  EXPECT_FALSE(none.plan_once([] { return std::nullopt; }));
-  EXPECT_FALSE(none.claim_request(1000));
-  slot.plan_once([] { return plan_for(96); });
-  EXPECT_FALSE(slot.claim_request(96));  // no finer one
-  EXPECT_TRUE(slot.claim_request(128));
-  EXPECT_FALSE(slot.claim_request(128));
-  failed.plan_once([] { return plan_for(96); });
-  failed.fail();
-  EXPECT_FALSE(failed.claim_request(128));
-  slot.add_seconds(1);
-  EXPECT_EQ(slot.add_seconds(2), 3);
-}
-
-// A class counts from the moment it is expected, so that no chain begins before its kernels.
-TEST(ChainLoader, KernelsArePendingFromTheExpectationOfTheirClass) {
-  KernelFailures failures;
-  ChainLoader loader(nullptr, {}, {});
-  EXPECT_FALSE(loader.has_pending_loads());
-  loader.expect_class();
-  EXPECT_TRUE(loader.has_pending_loads());
-  KernelSlots slots;
-  for (KernelSlotPtr& slot : slots) slot = std::make_shared<KernelSlot>(failures);
-  std::promise<Result<compile::KernelPtr>> compile;
-  slots[0]->plan_once([&] { return plan_for(64, compile.get_future().share()); });
-  loader.add_class(slots);
-  EXPECT_FALSE(loader.has_pending_loads());  // it needs a compile
-  compile.set_value(kernel_named("made"));
-  EXPECT_TRUE(loader.has_pending_loads());
-  EXPECT_FALSE(loader.initial_load_done());  // nothing has been started
-  EXPECT_EQ(loader.loaded_kernels(), 0u);
+  EXPECT_EQ(segments_.take_to_pack(), nullptr);
 }
 
 TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndDeclinedOnce) {

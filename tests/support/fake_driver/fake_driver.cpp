@@ -349,6 +349,15 @@ int fake_stream_query(StreamHandle) {
   ENTER("stream_query");
   return 0;
 }
+int fake_launch_host_function(StreamHandle, void (*function)(void*), void* argument) {
+  ENTER("launch_host_function");
+  if (g_state->owner->on_host_function) {
+    g_state->owner->on_host_function(function, argument);
+  } else {
+    function(argument);
+  }
+  return 0;
+}
 int fake_stream_wait_event(StreamHandle, EventHandle, unsigned) {
   ENTER("stream_wait_event");
   return 0;
@@ -471,6 +480,7 @@ DriverApi FakeDriver::api() const {
           .stream_destroy = fake_stream_destroy,
           .stream_synchronize = fake_stream_synchronize,
           .stream_query = fake_stream_query,
+          .launch_host_function = fake_launch_host_function,
           .stream_wait_event = fake_stream_wait_event,
           .event_create = fake_event_create,
           .event_destroy = fake_event_destroy,

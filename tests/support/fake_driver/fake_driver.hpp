@@ -58,6 +58,8 @@ class FakeDriver {
   /// none), from the calling thread, which it may hold up; a code other than 0 is returned instead
   /// of doing the call.
   std::function<int(const char* member, int device)> on_call;
+  /// Called instead of the functions that streams are to call when their work has ended.
+  std::function<void(void (*function)(void*), void* argument)> on_host_function;
   /// Called with each image to be loaded: whether the driver refuses it.
   std::function<bool(const std::string& image)> refuses;
   float elapsed_milliseconds = 1;  ///< between any two events

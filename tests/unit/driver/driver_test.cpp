@@ -100,6 +100,9 @@ Status exercise(FakeDriver& fake, const std::shared_ptr<Driver>& driver) {
   HMMJIT_ASSIGN(const bool event_finished, end.finished());
   HMMJIT_ASSIGN(const bool stream_finished, stream.finished());
   EXPECT_TRUE(event_finished && stream_finished);
+  bool reached = false;
+  HMMJIT_TRY(stream.then([](void* argument) { *static_cast<bool*>(argument) = true; }, &reached));
+  EXPECT_TRUE(reached);
   HMMJIT_ASSIGN(const float ms, Event::milliseconds(start, end));
   EXPECT_GT(ms, 0);
   HMMJIT_TRY(stream.synchronize());
@@ -188,6 +191,7 @@ TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
                                "event_synchronize",
                                "event_query",
                                "stream_query",
+                               "launch_host_function",
                                "event_elapsed",
                                "stream_synchronize",
                                "context_synchronize"}) {

@@ -57,7 +57,6 @@ struct Description {
     return w.finished->result.index * 64 + w.part;
   }
   std::uint64_t operator()(const DeliverResult& w) const { return w.finished->result.index; }
-  std::uint64_t operator()(const TellDevice& w) const { return w.blocks.size(); }
   std::uint64_t operator()(const auto&) const { return 0; }
 };
 
@@ -103,7 +102,8 @@ class Search {
       doing.push_back(worker.ended ? 1 : worker.work ? 2 + describe(*worker.work) : 0);
     std::ranges::sort(doing);
     out.insert(out.end(), doing.begin(), doing.end());
-    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * delivered_early_ + 8u * failed_);
+    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * delivered_early_ + 8u * failed_ +
+                  16u * waits_);
     for (const Claim& claim : claims_)
       out.push_back(claim ? claim.model() * 64 + number(claim) : 99);
     return out;
@@ -231,7 +231,13 @@ class Search {
     agenda_.done(work, index, job);
   }
   void report(const ReadBlock& work) {
-    if (next_block_ == scenario_.blocks) return agenda_.done(work, nullptr, true);
+    BlockPtr block;
+    if (next_block_ < scenario_.blocks) block = next_block();
+    if (block != nullptr) read_.push_back(block->id);
+    if (!agenda_.done(work, std::move(block), true) || read_.empty()) return;
+    shards_.push_back(agenda_.board().make_shard(std::exchange(read_, {})));
+  }
+  BlockPtr next_block() {
     TargetBlock targets;
     targets.set_first_index(kTargets * next_block_++);
     for (std::size_t i = 0; i < kTargets; ++i) {
@@ -239,7 +245,7 @@ class Search {
       targets.append(std::vector<Residue>(kResidues, 3));
       targets.end_target();
     }
-    agenda_.done(work, std::make_shared<Block>(agenda_, std::move(targets)), true);
+    return std::make_shared<Block>(agenda_, std::move(targets));
   }
   void report(const DecodeAhead& work) { agenda_.done(work); }
   void report(const BeginBatch& work) { agenda_.done(work); }
@@ -248,11 +254,16 @@ class Search {
     if (more) next_block_ = 0;
     agenda_.done(work, more);
   }
-  void report(const TellDevice& work) {
-    std::vector<BlockId> blocks;
-    for (const BlockPtr& block : work.blocks) blocks.push_back(block->id);
-    if (!blocks.empty()) shards_.push_back(agenda_.board().make_shard(blocks));
-    agenda_.done(work);
+  void report(const Backfill& work) {
+    const bool found = std::exchange(waits_, false) && !delivered_early_ && !claims_.empty();
+    if (found) deliver_early();
+    agenda_.done(work, found);
+  }
+  void deliver_early() {
+    std::vector<DeviceUnit> units;
+    for (const Claim& claim : claims_) units.push_back(unit(claim.targets(), 0, 1));
+    delivered_early_ = true;
+    agenda_.deliver(claims_.front().model(), std::move(units), true);
   }
   WaitingTarget survivor(const ModelJob& job, const TargetsPtr& targets, std::size_t index) {
     note(Event::kFiltered, job.index, targets->first_index() + index);
@@ -314,7 +325,8 @@ class Search {
     for (std::uint32_t i = first; i < last; ++i) out.filtered.passed.push_back(i);
     return out;
   }
-  // 0, 1: claims the pairs of a model with a shard; 2: delivers a part; 3: delivers the rest;
+  // 0, 1: claims the pairs of a model with a shard; 2: has targets that wait, of which it delivers
+  // a part unless a worker takes it; 3: delivers the rest;
   // 4: loses its claims; 5: is lost, or the user cancels.
   bool act_device(std::size_t action) {
     if (action == 5 && scenario_.cancelled) {
@@ -341,21 +353,24 @@ class Search {
     switch (action) {
       case 2:
         if (!scenario_.early || delivered_early_) return false;
-        for (const Claim& claim : claims_) units.push_back(unit(claim.targets(), 0, 1));
-        delivered_early_ = true;
-        agenda_.deliver(model, std::move(units), true);
+        if (std::exchange(waits_, !waits_)) {
+          deliver_early();
+        } else {
+          agenda_.device_waits();
+        }
         return true;
       case 3:
         for (Claim& claim : claims_)
           units.push_back(unit(claim.finish(), delivered_early_ ? 1 : 0, kTargets));
         claims_.clear();
-        delivered_early_ = false;
+        delivered_early_ = waits_ = false;
         agenda_.deliver(model, std::move(units), false);
         return true;
       default:
         // Targets of which a part has been delivered cannot be given back.
         if (delivered_early_) return false;
         claims_.clear();
+        waits_ = false;
         return true;
     }
   }
@@ -366,7 +381,9 @@ class Search {
   std::vector<Worker> workers_;
   std::vector<std::uint64_t> events_;
   std::size_t next_model_ = 0, next_block_ = 0, delivered_ = 0;
-  bool failed_to_set_up_ = false, failed_ = false, lost_ = false, delivered_early_ = false;
+  bool failed_to_set_up_ = false, failed_ = false, lost_ = false, delivered_early_ = false,
+       waits_ = false;
+  std::vector<BlockId> read_;  // and in no shard yet
   std::vector<ShardId> shards_;
   std::vector<Claim> claims_;
 };

@@ -1,5 +1,5 @@
 // Which kernels a search asks for, in what order, and what a chain waits for.
-#include "gpu/chain_kernels.hpp"
+#include "gpu/kernel_store.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@
 namespace hmmjit::tests {
 namespace {
 
-using gpu::ChainKernels;
+using gpu::KernelStore;
 using gpu::Link;
 
 // Kernels that are compiled when the test says so.
@@ -34,18 +34,15 @@ class LateKernels final : public gpu::KernelSource {
   struct Asked {
     plan::Plan plan;
     int priority;
-    std::promise<Result<compile::KernelPtr>> promise;
+    Made made;
   };
   explicit LateKernels(std::vector<Asked>& asked, std::mutex& mutex)
       : asked_(asked), mutex_(mutex) {}
-  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
+  void request(const plan::Plan& plan, int priority, Made made) override {
     const std::lock_guard lock(mutex_);
-    asked_.push_back({plan, priority, {}});
-    return asked_.back().promise.get_future().share();
+    asked_.push_back({plan, priority, std::move(made)});
   }
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan&) override {
-    return std::nullopt;
-  }
+  compile::KernelPtr find(const plan::Plan&) override { return nullptr; }
   Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
                                      const std::string&) override {
     return fail(ErrorCode::kCompile, "refused");
@@ -58,7 +55,7 @@ class LateKernels final : public gpu::KernelSource {
   std::mutex& mutex_;
 };
 
-class ChainKernelsTest : public testing::Test {
+class KernelStoreTest : public testing::Test {
  protected:
   static SearchModel model_of(int M) {
     return *make_search_model(test_support::random_hmm(static_cast<std::uint64_t>(M), M,
@@ -67,15 +64,15 @@ class ChainKernelsTest : public testing::Test {
   void open() {
     kernels_.open(std::make_unique<LateKernels>(asked_, mutex_), *plan::find_device("H200"));
   }
-  const gpu::KernelSlots& planned(const SearchModel& model) {
-    const gpu::KernelSlots* slots = nullptr;
+  const gpu::KernelClass& planned(const SearchModel& model) {
+    const gpu::KernelClass* slots = nullptr;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while ((slots = kernels_.of(model)) == nullptr && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_NE(slots, nullptr);
     return *slots;
   }
-  const gpu::KernelSlots& opened() {
+  const gpu::KernelClass& opened() {
     open();
     return planned(model_of(100));
   }
@@ -88,75 +85,77 @@ class ChainKernelsTest : public testing::Test {
       if (!variant.empty() && tested(a.plan).variant->name != variant) continue;
       ++finished;
       if (!well) {
-        a.promise.set_value(fail(ErrorCode::kCompile, "no luck"));
+        a.made(fail(ErrorCode::kCompile, "no luck"));
         continue;
       }
       auto kernel = std::make_shared<compile::Kernel>();
       kernel->candidate = tested(a.plan);
-      a.promise.set_value(compile::KernelPtr(kernel));
+      a.made(compile::KernelPtr(kernel));
     }
     EXPECT_GT(finished, 0);
   }
 
   std::mutex mutex_;
   std::vector<LateKernels::Asked> asked_;
-  ChainKernels kernels_{{}};
+  KernelStore kernels_{{}};
 };
 
-TEST_F(ChainKernelsTest, AChainWaitsForTheKernelsThatDecideMost) {
+TEST_F(KernelStoreTest, AChainWaitsForTheKernelsThatDecideMost) {
   const SearchModel model = model_of(100);
   EXPECT_EQ(kernels_.of(model), nullptr);  // nobody plans yet
   open();
-  const gpu::KernelSlots& slots = planned(model);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
+  const gpu::KernelClass& slots = planned(model);
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kPending);
   finish(plan::Stage::kSsv, true);
   finish(plan::Stage::kBias, true);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kPending);
   finish(plan::Stage::kGate, true);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kPending);
   finish(plan::Stage::kViterbi, true, "lane_scan");
   // The other filters' kernels are waited for, but not for long.
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1600));
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kReady);
-  EXPECT_TRUE(kernels_.expected(slots, Link::kParser));
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kPending);
+  const double until = kernels_.state(slots).until;
+  EXPECT_LT(until, Trace::now() + 1.5);
+  while (Trace::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kReady);
+  EXPECT_TRUE(of_link(slots, Link::kParser)->expected());
   finish(plan::Stage::kParser, true);
-  EXPECT_TRUE(kernels_.expected(slots, Link::kParser));
-  EXPECT_TRUE(kernels_.expected(slots, Link::kEnvelope));
+  EXPECT_TRUE(of_link(slots, Link::kParser)->expected());
+  EXPECT_TRUE(of_link(slots, Link::kEnvelope)->expected());
   EXPECT_EQ(kernels_.reason(), "");
   finish(plan::Stage::kEnvelope, false);
-  EXPECT_FALSE(kernels_.expected(slots, Link::kEnvelope));
+  EXPECT_FALSE(of_link(slots, Link::kEnvelope)->expected());
 }
 
-TEST_F(ChainKernelsTest, AKernelThatFailsIsNotWaitedFor) {
-  const gpu::KernelSlots& slots = opened();
+TEST_F(KernelStoreTest, AKernelThatFailsIsNotWaitedFor) {
+  const gpu::KernelClass& slots = opened();
   finish(plan::Stage::kSsv, true);
   for (const plan::Stage stage : {plan::Stage::kMsv, plan::Stage::kForward, plan::Stage::kBias,
                                   plan::Stage::kGate, plan::Stage::kViterbi}) {
-    EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
+    EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kPending);
     finish(stage, false);
   }
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kReady);
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kReady);
   EXPECT_NE(kernels_.reason(), "");
 }
 
-TEST_F(ChainKernelsTest, NothingGoesWithoutSsv) {
-  const gpu::KernelSlots& slots = opened();
+TEST_F(KernelStoreTest, NothingGoesWithoutSsv) {
+  const gpu::KernelClass& slots = opened();
   finish(plan::Stage::kSsv, false);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kFailed);
+  EXPECT_EQ(kernels_.state(slots).kind, gpu::ChainState::kRefused);
 }
 
 // The cost of a class is the sum over its chains, and the finer kernel is requested once.
-TEST_F(ChainKernelsTest, AFinerKernelIsAskedForOnceItsChainsHaveTakenLongEnough) {
+TEST_F(KernelStoreTest, AFinerKernelIsAskedForOnceItsChainsHaveTakenLongEnough) {
   open();
-  const gpu::KernelSlots& slots = planned(model_of(90));
+  const gpu::KernelClass& slots = planned(model_of(90));
   const auto asked = [this] {
     const std::lock_guard lock(mutex_);
     return std::ranges::count_if(
         asked_, [](const LateKernels::Asked& a) { return a.plan.stage == plan::Stage::kSsv; });
   };
   EXPECT_EQ(asked(), 1);
-  const double enough = ChainKernels::Settings{}.finer_kernel_seconds;
+  const double enough = KernelStore::Settings{}.finer_kernel_seconds;
   kernels_.ssv_took(slots, 0.6 * enough);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(asked(), 1);
@@ -174,7 +173,7 @@ TEST_F(ChainKernelsTest, AFinerKernelIsAskedForOnceItsChainsHaveTakenLongEnough)
   EXPECT_EQ(lengths, (std::set{96, 128}));
 }
 
-TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
+TEST_F(KernelStoreTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   const std::vector<SearchModel> models{model_of(40), model_of(100), model_of(200), model_of(900)};
   for (const SearchModel& model : models) (void)kernels_.of(model);
   open();
@@ -214,9 +213,8 @@ TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
 class KernelsAtOnce final : public gpu::InstantKernelSource {
  public:
   explicit KernelsAtOnce(bool cached) : cached_(cached) {}
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    if (!cached_) return std::nullopt;
-    return request(plan, 0);
+  compile::KernelPtr find(const plan::Plan& plan) override {
+    return cached_ ? *make(plan) : nullptr;
   }
 
  private:
@@ -234,7 +232,7 @@ class KernelsAtOnce final : public gpu::InstantKernelSource {
 
 // Models around every length at which a class, or what a kernel can take, ends; in many orders,
 // since the first model of a class has its kernels made for all of it.
-TEST(ChainKernels, EveryKernelCoversItsModelWhicheverCameFirst) {
+TEST(KernelStore, EveryKernelCoversItsModelWhicheverCameFirst) {
   std::vector<int> lengths{1, 2, 7, 31, 33, 3585, 4096, 4100, 9000};
   for (const int edge : {64, 128, 256, 512, 704, 896, 1024, 1088, 1152, 1216, 1280, 1344, 1408,
                          1536, 2048, 2560, 3072, 3584})
@@ -256,13 +254,13 @@ TEST(ChainKernels, EveryKernelCoversItsModelWhicheverCameFirst) {
       if (order == 1) std::ranges::reverse(at);
       for (std::size_t i = at.size() - 1; order > 1 && i > 0; --i)
         std::swap(at[i], at[random.next() % (i + 1)]);
-      ChainKernels kernels({});
+      KernelStore kernels({});
       kernels.open(std::make_unique<KernelsAtOnce>(order % 2 == 0), *traits);
       kernels.load_on(driver, {device});
       for (const std::size_t m : at) {
         const SearchModel& model = models[m];
         const gpu::ModelExtent extent = gpu::extent_of(model);
-        const gpu::KernelSlots* slots = nullptr;
+        const gpu::KernelClass* slots = nullptr;
         // One after the other: the order of planning is this one.
         while ((slots = kernels.of(model)) == nullptr)
           std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -363,7 +361,7 @@ TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
   const auto stream = *driver::Stream::create(device);
   const plan::Plan plan = *plan::make_plan(plan::Stage::kViterbi, 1030, 29, device->traits());
   KernelsAtOnce source(true);
-  const auto kernel = *source.request(plan, 0).get();
+  const auto kernel = *source.get(plan);
   auto loaded = *driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
   ASSERT_TRUE(loaded->prepare(*device, kernel->candidate.launch.block_threads,
                               kernel->candidate.launch.dynamic_shared_bytes));
