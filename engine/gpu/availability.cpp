@@ -5,7 +5,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu/active_device.hpp"
+#include "gpu/change_signal.hpp"
+#include "gpu/client.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "gpu/target_store.hpp"
+
 namespace hmmjit::gpu {
+
+Availability::~Availability() = default;
 
 Availability::Phase Availability::phase() const {
   const MutexLock lock(mutex_);
@@ -35,7 +43,7 @@ void Availability::ready() {
     if (phase_ == Phase::kFailed) return;
     phase_ = Phase::kReady;
   }
-  segments_.use_devices(devices());
+  targets_.use_devices(devices());
   changed_.raise();
 }
 
@@ -76,8 +84,7 @@ void Availability::report_pending_failure() {
 void Availability::report_failure() {
   const ClientUse use = clients_.use();
   if (!use) return;
-  groups_.end();
-  segments_.clear();
+  targets_.clear();
   Error failure;
   {
     const MutexLock lock(mutex_);
@@ -108,7 +115,7 @@ void Availability::leave_if_lost(const ActiveDevice& device) {
   if (!device.lost || phase() == Phase::kFailed) return;
   const ClientUse use = clients_.use();
   if (!use) return;
-  for (const SegmentPtr& segment : segments_.leave(device)) use->board.refuse_shard(segment->shard);
+  for (const SegmentPtr& segment : targets_.leave(device)) use->board.refuse_shard(segment->shard);
 }
 
 }  // namespace hmmjit::gpu

@@ -5,27 +5,31 @@
 #include <memory>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/mutex.hpp"
-#include "gpu/active_device.hpp"
-#include "gpu/change_signal.hpp"
-#include "gpu/client.hpp"
-#include "gpu/counters.hpp"
-#include "gpu/segments.hpp"
 
 namespace hmmjit::gpu {
+
+struct ActiveDevice;
+class ChangeSignal;
+class ClientCalls;
+class Counters;
+struct Settings;
+class TargetStore;
 
 /// The state of the devices, from the start of the driver to the loss of the last one.
 /// Thread-safe; calls nothing while it is locked.
 class Availability {
  public:
-  Availability(const Settings& settings, ClientCalls& clients, BlockGroups& groups,
-               SegmentStore& segments, Counters& counters, ChangeSignal& changed)
+  Availability(const Settings& settings, ClientCalls& clients, TargetStore& targets,
+               Counters& counters, ChangeSignal& changed)
       : settings_(settings),
         clients_(clients),
-        groups_(groups),
-        segments_(segments),
+        targets_(targets),
         counters_(counters),
         changed_(changed) {}
+
+  ~Availability();
 
   enum class Phase { kStarting, kReady, kFailed };
   Phase phase() const;
@@ -56,8 +60,7 @@ class Availability {
 
   const Settings& settings_;
   ClientCalls& clients_;
-  BlockGroups& groups_;
-  SegmentStore& segments_;
+  TargetStore& targets_;
   Counters& counters_;
   ChangeSignal& changed_;
   mutable Mutex mutex_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/threads.hpp"
+#include "gpu/chain_sample.hpp"
 #include "layout/stages.hpp"
 #include "model/score_statistics.hpp"
 

@@ -15,19 +15,73 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "driver/driver.hpp"
 #include "gpu/chain_plans.hpp"
-#include "gpu/chain_sample.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu/ready_kernel.hpp"
 #include "gpu/stream_wait.hpp"
 #include "model/parsed_target.hpp"
 #include "model/profile.hpp"
+#include "plan/kernel_variant.hpp"
 
 namespace hmmjit::gpu {
+
+/// A kernel that a chain was computed with. The finer SSV kernel counts as kSsv.
+struct UsedKernel {
+  Link link;
+  std::string name;
+  plan::Stage stage() const { return link_stage(link); }
+  auto operator<=>(const UsedKernel&) const = default;
+};
+using UsedKernels = std::shared_ptr<const std::vector<UsedKernel>>;
+
+/// Number of targets of a chain to return with their scores, by the last stage to compare.
+struct SampleRequest {
+  std::uint32_t msv = 0, bias = 0, viterbi = 0, forward = 0;
+  /// One bit per link: the first chosen target whose last score comes from it must be checked at
+  /// any cost.
+  std::uint32_t always = 0;
+  std::uint64_t seed = 0;
+  explicit operator bool() const { return msv + bias + viterbi + forward > 0; }
+};
+constexpr std::uint32_t link_bit(Link link) { return 1u << static_cast<unsigned>(link); }
+
+/// The outcome of a target: the stage at which it failed, that the CPU continues with it
+/// (`kOpen`), or that it passed all stages of the chain.
+enum class Fate : std::uint8_t { kMsv, kBias, kViterbi, kForward, kOpen, kPassed };
+
+/// Scores in nats; NaN: not computed.
+struct SampledTarget {
+  static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  std::uint32_t index = 0;  ///< in its block
+  Fate fate = Fate::kMsv;
+  plan::Stage depth = plan::Stage::kMsv;  ///< the last stage to be compared
+  Link link = Link::kSsv;                 ///< that computed the score of that stage
+  bool always = false;                    ///< see SampleRequest
+  bool recurrence = false;                ///< `msv` comes from the MSV kernel
+  bool undecided = false;                 ///< SSV gives no score
+  bool at_forward = false;                ///< has passed Viterbi, or was let past it
+  float msv = kNone, filter = kNone, viterbi = kNone, forward = kNone;
+};
+
+/// Entries of a list, or results, that are missing or too many: a kernel lost targets.
+struct LostTargets {
+  plan::Stage stage;
+  std::uint64_t expected = 0, found = 0;
+};
+
+/// Sample of one block. Every block has the kernels of its chain; `lost` is set in one of them
+/// only.
+struct BlockSample {
+  UsedKernels kernels;
+  std::vector<SampledTarget> targets;
+  std::optional<LostTargets> lost;
+  double seconds = 0;  ///< core-seconds that choosing them took
+};
 
 /// A target that passes the MSV filter, or whose MSV recurrence is still to be done.
 struct MsvSurvivor {
@@ -72,7 +126,7 @@ struct CascadeJob {
   SampleRequest sample = {};  ///< targets to bring back with their scores
 };
 
-/// What a stage has worked on, and for how long it would at the rate the planner counts on.
+/// The work of a stage, and its duration at the rate that the planner assumes.
 struct StageWork {
   std::uint64_t cells = 0;  ///< model positions x residues
   double expected_seconds = 0;

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <random>
 
-#include "gpu/cascade.hpp"
 #include "layout/stages.hpp"
 #include "model/score_statistics.hpp"
 #include "reference/filters.hpp"

@@ -15,13 +15,10 @@
 
 namespace hmmjit::gpu {
 
-/// A device's result for a pair that it has claimed.
+/// A device's result for a pair that it has claimed, or without the claim a part of the result,
+/// whose pair stays claimed.
 struct Delivery {
   Claim claim;
-  FilteredBlock found;
-};
-/// A part of the result for a block, whose pair stays claimed.
-struct EarlyDelivery {
   TargetsPtr targets;
   FilteredBlock found;
 };
@@ -29,10 +26,9 @@ struct EarlyDelivery {
 /// The owner of the search. Called from lane threads, without any lock of GpuFilters held.
 class Client {
  public:
-  /// The device has done its part of the pairs.
+  /// The device has done its part of pairs, all of them or none with their claims. What has come
+  /// early does not come again.
   virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
-  /// A part of the results for pairs. The later deliver() does not repeat it.
-  virtual void deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) = 0;
   /// The targets that a chain with these kernels must return with their scores. `blocks`: how
   /// many it has claimed.
   virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,

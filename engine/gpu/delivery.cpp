@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gpu/active_models.hpp"
+#include "gpu/domain_queue.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -30,15 +31,15 @@ std::shared_ptr<const std::vector<UsedKernel>> kernels_of(const DomainWork& work
 
 void deliver_early(FilteredChain& chain, Blocks blocks,
                    const std::shared_ptr<const std::vector<UsedKernel>>& used) {
-  std::vector<EarlyDelivery> delivered;
+  std::vector<Delivery> delivered;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     if (!chain.claims[b] || (blocks[b].open.empty() && blocks[b].passed.empty())) continue;
     blocks[b].sample.kernels = used;
-    delivered.push_back({chain.claims[b].targets(), std::move(blocks[b])});
+    delivered.push_back({{}, chain.claims[b].targets(), std::move(blocks[b])});
   }
   if (delivered.empty()) return;
   chain.begun = true;
-  chain.use->client.deliver_early(chain.model->id(), std::move(delivered));
+  chain.use->client.deliver(chain.model->id(), std::move(delivered));
 }
 
 }  // namespace
@@ -96,7 +97,8 @@ std::optional<std::size_t> deliver(DomainWork& work) {
       block.parsed = std::move(found[b].parsed);
     }
     block.sample.kernels = used;
-    delivered.push_back({std::move(chain.claims[b]), std::move(block)});
+    TargetsPtr targets = chain.claims[b].targets();
+    delivered.push_back({std::move(chain.claims[b]), std::move(targets), std::move(block)});
   }
   const std::size_t count = delivered.size();
   chain.use->client.deliver(chain.model->id(), std::move(delivered));

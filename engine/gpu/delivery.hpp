@@ -5,9 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/domain_queue.hpp"
+#include "work/work_board.hpp"
 
 namespace hmmjit::gpu {
+
+struct CascadeResult;
+struct DomainWork;
+struct FilteredChain;
 
 // Targets that fall back to the CPU are delivered at once; otherwise it would do them last.
 

@@ -9,7 +9,7 @@
 namespace hmmjit::gpu {
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
   return {.filter_seconds_left =
-              static_cast<double>(parts.segments.open_pairs(device)) * device.pace.seconds_each(),
+              static_cast<double>(parts.targets.open_pairs(device)) * device.pace.seconds_each(),
           .domain_chains = device.domain_queue.chains(),
           .domain_targets = device.domain_queue.targets(),
           .domain_cells = device.domain_queue.cells()};
@@ -63,7 +63,7 @@ bool DomainLane::turn() {
 }
 
 void DomainLane::open() {
-  stage_ = DomainStage::create(device_.device, device_.origin, resize_in(device_.memory),
+  stage_ = DomainStage::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
                                device_.domain_workspace);
   if (!*stage_ && stage_->error().code != ErrorCode::kResources)
     parts_.availability.lose(device_, stage_->error());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "gpu/active_device.hpp"
 #include "gpu/domain_stage.hpp"
 #include "gpu/search_parts.hpp"
 

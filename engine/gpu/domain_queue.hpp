@@ -1,4 +1,4 @@
-// What waits for the domain stage of a device.
+// Targets that wait for the domain stage of a device.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,7 @@ bool FilterLane::turn() {
     return false;
   if (cascade_ == nullptr) {
     auto cascade =
-        Cascade::create(device_.device, device_.origin, resize_in(device_.memory),
+        Cascade::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
                         static_cast<std::size_t>(device_.memory.budget() / kScratchPart));
     if (!cascade) {
       parts_.availability.lose(device_, cascade.error());
@@ -85,7 +85,7 @@ FilterLane::Choice FilterLane::choose(const WorkBoard& board,
 }
 
 bool FilterLane::step(const ClientUse& use, bool& waiting, double& until) {
-  const SegmentStore::Offer offer = parts_.segments.offer(device_);
+  const TargetStore::Offer offer = parts_.targets.offer(device_);
   const Choice choice = choose(use->board, offer.resident);
   waiting = choice.waiting;
   until = choice.until;
@@ -96,16 +96,15 @@ bool FilterLane::step(const ClientUse& use, bool& waiting, double& until) {
   // One lane loads what there is room for while the others work.
   if (offer.to_load != nullptr && !choice.reserve) {
     const bool beside_work = choice.model != nullptr;
-    if (const auto loading = parts_.segments.begin_load(device_, offer.to_load, beside_work)) {
+    if (const auto loading = parts_.targets.begin_load(device_, offer.to_load, beside_work)) {
       load(use, offer.to_load, *loading);
-      parts_.segments.end_load(offer.to_load, *loading);
+      parts_.targets.end_load(offer.to_load, *loading);
       return true;
     }
     waiting = true;
   }
   if (choice.model == nullptr) return false;
-  const std::shared_ptr<DeviceTargets> targets =
-      parts_.segments.begin_work(device_, choice.segment);
+  const std::shared_ptr<DeviceTargets> targets = parts_.targets.begin_work(device_, choice.segment);
   if (targets == nullptr) return true;  // it has been evicted meanwhile
   if (choice.reserve) {
     cascade_->reserve(*targets, choice.model->search()->bytes.M);
@@ -124,7 +123,7 @@ void FilterLane::refuse(const ClientUse& use, const std::vector<ModelId>& models
 }
 
 void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
-                      const SegmentStore::Loading& loading) {
+                      const TargetStore::Loading& loading) {
   const double begun = Trace::now();
   auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
     const std::lock_guard uploading(device_.upload_mutex);
@@ -135,10 +134,10 @@ void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
     return DeviceTargets::create(device_.device, loading.packed, *device_.uploader);
   }();
   parts_.span("gpu upload", device_.position, "segment", begun, Trace::now());
-  if (made) return parts_.segments.loaded(segment, *std::move(made));
+  if (made) return parts_.targets.loaded(segment, *std::move(made));
   if (made.error().code != ErrorCode::kResources)
     return parts_.availability.lose(device_, made.error());
-  const bool abandoned = parts_.segments.did_not_fit(segment);
+  const bool abandoned = parts_.targets.did_not_fit(segment);
   if (!parts_.warned_memory.exchange(true))
     parts_.warn(made.error().to_string() + "; going on with " +
                 (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));

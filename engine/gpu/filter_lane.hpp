@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/active_device.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/search_parts.hpp"
 
@@ -36,7 +37,7 @@ class FilterLane {
   // pending. `until`: as Choice's.
   bool step(const ClientUse& use, bool& waiting, double& until);
   void refuse(const ClientUse& use, const std::vector<ModelId>& models);
-  void load(const ClientUse& use, const SegmentPtr& segment, const SegmentStore::Loading& loading);
+  void load(const ClientUse& use, const SegmentPtr& segment, const TargetStore::Loading& loading);
   // A model's pairs with a segment.
   void do_pairs(const ClientUse& use, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ActiveModelPtr& model);

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "driver/cuda_library.hpp"
+#include "gpu/active_device.hpp"
 #include "gpu/domain_lane.hpp"
 #include "gpu/filter_lane.hpp"
 #include "gpu/search_parts.hpp"
@@ -25,7 +24,7 @@ bool pack_next(SearchParts& parts) {
   if (parts.stop) return false;
   ClientUse use = parts.clients.use();
   parts.packer_waits = true;
-  const SegmentPtr segment = use ? parts.segments.take_to_pack() : nullptr;
+  const SegmentPtr segment = use ? parts.targets.take_to_pack() : nullptr;
   if (segment == nullptr) {
     use.reset();  // detach() waits for it
     parts.changed.wait_beyond(seen);
@@ -37,7 +36,7 @@ bool pack_next(SearchParts& parts) {
   const double done = Trace::now();
   parts.span("gpu start", 1, "pack", begun, done);
   parts.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
-  parts.segments.packed(segment, std::move(packed));
+  parts.targets.packed(segment, std::move(packed));
   return true;
 }
 
@@ -48,8 +47,6 @@ struct GpuFilters::State {
   // Also if not all of its threads could be started.
   ~State();
   void start();
-  // Usable memory of the smallest device, if known.
-  std::uint64_t device_bytes() const;
 
   const double created = Trace::now();
   SearchParts parts;
@@ -82,13 +79,7 @@ GpuFilters::State::~State() {
     if (thread->joinable()) thread->join();
   }
   for (std::thread& lane : lanes) lane.join();
-}
-
-std::uint64_t GpuFilters::State::device_bytes() const {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const ActiveDevice* device : parts.availability.devices())
-    least = std::min(least, device->memory.budget());
-  return least;
+  parts.targets.forget();
 }
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
@@ -123,8 +114,7 @@ void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& li
   SearchParts& parts = state_->parts;
   for (std::size_t n = 0; ActiveDevice* const device = parts.availability.device(n); ++n)
     device->domain_queue.open();
-  parts.groups.begin(host_bytes);
-  parts.segments.attach(board);
+  parts.targets.attach(board, host_bytes);
   parts.clients.attach(client, board, limits);
   parts.availability.report_pending_failure();
 }
@@ -135,8 +125,7 @@ void GpuFilters::detach() {
     device->domain_queue.close();
   parts.clients.detach();
   parts.models.clear();
-  parts.groups.end();
-  parts.segments.clear();
+  parts.targets.clear();
 }
 
 void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
@@ -150,16 +139,12 @@ void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> 
 void GpuFilters::remove_model(std::uint64_t id) { state_->parts.models.remove(id); }
 
 void GpuFilters::add_block(BlockRef block) {
-  SearchParts& parts = state_->parts;
-  parts.segments.make(
-      parts.groups.add(std::move(block), state_->device_bytes(), parts.models.size()));
+  state_->parts.targets.add(std::move(block), state_->parts.models.size());
 }
 
-void GpuFilters::end_blocks() {
-  state_->parts.segments.make(state_->parts.groups.rest(state_->device_bytes()));
-}
+void GpuFilters::end_blocks() { state_->parts.targets.flush(); }
 
-void GpuFilters::set_streaming() { state_->parts.segments.set_streaming(); }
+void GpuFilters::set_streaming() { state_->parts.targets.set_streaming(); }
 
 void GpuFilters::look_at_board() {
   if (state_->parts.availability.phase() == Phase::kReady) state_->parts.changed.raise();
@@ -181,7 +166,7 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   const ActiveModelPtr entry = parts.models.find(model);
   if (entry == nullptr) return false;
   const bool wait = parts.settings.wait_for_device;
-  if (!wait && !parts.segments.has_been_resident(block)) return false;
+  if (!wait && !parts.targets.has_been_resident(block)) return false;
   const bool unplanned =
       entry->kernels() == nullptr;  // looked at first: it may be planned meanwhile
   const ActiveModel::State now = entry->refresh(parts.kernels);

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "core/trace.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/client.hpp"
@@ -111,6 +112,25 @@ struct Statistics {
   std::uint64_t blocks_done = 0, blocks_given_back = 0, models_declined = 0;
   compile::ProviderStatistics kernels;
   std::uint64_t distinct_kernels = 0;
+};
+
+/// Statistics that several threads count. Thread-safe.
+class Counters {
+ public:
+  /// Calls `change` with the counters, under their lock.
+  template <typename Change>
+  void update(Change&& change) {
+    const MutexLock lock(mutex_);
+    change(statistics_);
+  }
+  Statistics get() const {
+    const MutexLock lock(mutex_);
+    return statistics_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  Statistics statistics_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 /// Thread-safe. Construction starts the driver on a thread of its own and returns at once.

@@ -9,10 +9,10 @@ namespace {
 // too late. A task that has only just been submitted may still lead to much work.
 constexpr double kAheadSeconds = 0.025;
 
-// Of a thread, which takes some 20 ms for them.
+// Cells given to one idle thread: about 20 ms of work.
 constexpr std::uint64_t kIdleThreadCells = 4'000'000;
 
-// With so many chains or targets a launch does not wait for more.
+// A launch does not wait for more chains or targets than these.
 constexpr std::size_t kManyChains = 32, kManyTargets = 8192;
 
 // A launch of so many targets keeps its kernels busy for longer than its longest target does, and

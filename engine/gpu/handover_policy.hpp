@@ -1,8 +1,8 @@
-// Who does the domain stage: the device that has filtered, or the threads of the host. Both can, so
+// Decides whether the device or the CPU does the domain stage. Both can, so
 // neither should wait for the other, nor be left with more than it finishes when the other does.
 //
-// Plain functions of what is known of both sides, without locks or clocks. What the numbers were
-// measured with stands beside them.
+// Plain functions of the state of both sides, without locks or clocks. Each number cites its
+// measurement.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace hmmjit::gpu {
 
-/// What the owner's threads still have to do.
+/// The work left for the threads of the search.
 struct HostLoad {
-  double seconds_left = 0;  ///< until they have scored all targets they know of, about
+  double seconds_left = 0;  ///< expected, until they have scored all known targets
   std::size_t waiting = 0;  ///< tasks that no thread has begun
   std::size_t threads = 1;
-  double cell_seconds = 0;  ///< that all of them together take for a cell of a target, about
+  double cell_seconds = 0;  ///< expected, of all of them together, for a cell of a target
   /// Until all pairs have been filtered by threads and devices, those of targets that are still to
   /// be read among them, about.
   double filter_seconds_left = 0;
 };
 
-/// What waits on a device.
+/// The work that waits for a device.
 struct DeviceLoad {
-  double filter_seconds_left = 0;  ///< until the chains it still has to begin have ended, about
+  double filter_seconds_left = 0;  ///< expected, until the chains not yet begun have ended
   std::size_t domain_chains = 0;   ///< chains whose targets wait for its domain stage
   std::size_t domain_targets = 0;  ///< of all of them
   std::uint64_t domain_cells = 0;  ///< likewise: model positions times residues

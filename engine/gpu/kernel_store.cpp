@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <numeric>
 
 #include "core/threads.hpp"
@@ -262,6 +263,7 @@ bool KernelStore::plan_once(StoredKernel& kernel, Link link, int length, int alp
                                   : KernelState::kIdle;
     }
     if (wanted) request(kernel, *plan, link_priority(link, length));
+    if (kernel.found) wake_.notify_all();
   });
   const MutexLock lock(mutex_);
   return kernel.plan != nullptr;
@@ -269,12 +271,16 @@ bool KernelStore::plan_once(StoredKernel& kernel, Link link, int length, int alp
 
 void KernelStore::request(StoredKernel& kernel, const plan::Plan& plan, int priority) {
   source_->request(plan, priority, [this, &kernel](const Result<compile::KernelPtr>& made) {
-    if (!made) note(made.error());
     {
       const MutexLock lock(mutex_);
       if (made) kernel.kernel = *made;
       kernel.made = Trace::now();
       kernel.state = made ? KernelState::kMade : KernelState::kRefused;
+    }
+    try {
+      if (!made) note(made.error());
+    } catch (const std::bad_alloc&) {
+      if (settings_.out_of_memory) settings_.out_of_memory();
     }
     wake_.notify_all();
     changed();

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "gpu/active_device.hpp"
+#include "gpu/domain_queue.hpp"
+
 namespace hmmjit::gpu {
 
 std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
@@ -40,8 +43,12 @@ std::string SearchParts::reason() const {
   return reason.empty() ? kernels.reason() : reason;
 }
 
-Cascade::Resize resize_in(DeviceMemory& memory) {
-  return [&memory](std::size_t from, std::size_t to) { return memory.resize_buffer(from, to); };
+Cascade::Resize resize_on(ActiveDevice& device, TargetStore& targets) {
+  return [&device, &targets](std::size_t from, std::size_t to) {
+    Status done = device.memory.resize_buffer(from, to);
+    while (!done && targets.make_room(device)) done = device.memory.resize_buffer(0, to);
+    return done;
+  };
 }
 
 }  // namespace hmmjit::gpu

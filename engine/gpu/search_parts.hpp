@@ -14,15 +14,17 @@
 #include "core/threads.hpp"
 #include "gpu/active_models.hpp"
 #include "gpu/availability.hpp"
-#include "gpu/block_groups.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client.hpp"
-#include "gpu/counters.hpp"
 #include "gpu/delivery.hpp"
+#include "gpu/gpu_filters.hpp"
 #include "gpu/kernel_store.hpp"
-#include "gpu/segments.hpp"
+#include "gpu/target_store.hpp"
 
 namespace hmmjit::gpu {
+
+struct ActiveDevice;
+class BusyTimes;
 
 struct SearchParts {
   explicit SearchParts(Settings s)
@@ -42,9 +44,8 @@ struct SearchParts {
   ClientCalls clients;
   Counters counters;
   ActiveModels models;
-  BlockGroups groups{settings};
-  SegmentStore segments{settings.devices.size(), counters, changed};
-  Availability availability{settings, clients, groups, segments, counters, changed};
+  TargetStore targets{settings, counters, changed};
+  Availability availability{settings, clients, targets, counters, changed};
   KernelStore kernels;
   std::atomic<bool> stop{false}, packer_waits{false};
   std::atomic<bool> warned_memory{false}, warned_kernel{false};
@@ -77,7 +78,7 @@ struct SearchParts {
 /// settings' devices does. Takes tenths of a second, during which kernels are requested.
 Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& parts);
 
-// The buffers of a lane, counted with the device's memory.
-Cascade::Resize resize_in(DeviceMemory& memory);
+// The buffers of a lane, counted with the device's memory. Targets of earlier searches give way.
+Cascade::Resize resize_on(ActiveDevice& device, TargetStore& targets);
 
 }  // namespace hmmjit::gpu

@@ -13,6 +13,7 @@
 #include "core/sorted.hpp"
 #include "parts/part_writer.hpp"
 #include "report/scan.hpp"
+#include "search/stored_hits.hpp"
 
 namespace hmmjit::parts {
 namespace {

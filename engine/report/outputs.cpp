@@ -8,6 +8,7 @@
 #include "report/records.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
+#include "search/stored_hits.hpp"
 
 namespace hmmjit {
 namespace {

@@ -8,6 +8,7 @@
 #include "core/sorted.hpp"
 #include "report/report_writer.hpp"
 #include "report/stockholm.hpp"
+#include "search/stored_hits.hpp"
 
 namespace hmmjit {
 namespace {

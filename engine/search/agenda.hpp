@@ -3,7 +3,7 @@
 //
 //   while (work = agenda.next(me)) agenda.done(work, run(work))
 //
-// It starts nothing and calls nobody. Nothing polls it: next() waits until there is work or the
+// It starts nothing and calls no one. Nothing polls it: next() waits until there is work or the
 // search has ended.
 //
 // A model is finished when all targets have been read, none of its pairs is open, claimed or being
@@ -51,7 +51,7 @@ class Agenda {
   struct Worker {
     bool busy = false;
   };
-  /// What this worker is to do next. Waits for it; End once the search is complete or stopped.
+  /// The next work of this worker. Waits for it; End once the search is complete or stopped.
   Work next(Worker& me) HMMJIT_EXCLUDES(mutex_);
   /// The same, nullopt instead of waiting.
   std::optional<Work> try_next(Worker& me) HMMJIT_EXCLUDES(mutex_);

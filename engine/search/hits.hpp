@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,12 @@
 #include "search/options.hpp"
 
 namespace hmmjit {
+
+/// Name, accession and description of a model, or of the sequence a model was built from.
+struct QueryNames {
+  std::string name;
+  std::optional<std::string> accession = {}, description = {};
+};
 
 /// One target with at least one domain. Owns its text: the target block may be gone.
 struct Hit {
@@ -35,7 +42,7 @@ struct Hit {
   }
 };
 
-/// Bytes that a hit takes in memory, about.
+/// Approximate bytes of a hit in memory.
 std::uint64_t hit_bytes(const Hit& hit);
 
 /// Targets that passed each filter: the report's statistics block.
@@ -59,7 +66,8 @@ struct ModelThresholds {
   bool include_by_e_value() const { return !rules.include_target.score; }
 };
 
-/// The tag of such cutoffs in a model file, "GA", "NC" or "TC"; "table" for kTable, empty for kNone.
+/// The tag of such cutoffs in a model file, "GA", "NC" or "TC"; "table" for kTable, empty for
+/// kNone.
 std::string_view cutoff_name(ModelCutoffs cutoffs);
 /// The cutoffs of a table for a model: by its name, its accession, or that without a version.
 std::optional<Cutoff> find_cutoff(const CutoffTable& table, std::string_view name,
@@ -109,8 +117,8 @@ void judge_domains(const ModelThresholds& thresholds, double domZ, Hit& hit);
 /// True when `a` stands before `b` in the output; of equal hits, the one with the lower index.
 bool stands_before(const Hit& a, const Hit& b);
 
-/// Fails with kInternal if an index occurs twice in the hits of one model, which must be sorted. The
-/// hits of a target that was delivered twice have equal scores, except with --seed 0, and are
+/// Fails with kInternal if an index occurs twice in the hits of one model, which must be sorted.
+/// The hits of a target that was delivered twice have equal scores, except with --seed 0, and are
 /// neighbours. Different targets may have one name.
 Status check_each_once(const std::vector<Hit>& hits, const std::string& model);
 /// The error of a target that occurs twice.

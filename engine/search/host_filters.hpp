@@ -39,7 +39,7 @@ struct FilterTimes {
   FilterTimes& operator+=(const FilterTimes& other);
 };
 
-/// What the filters add to.
+/// The outcome of the filters, which add to it.
 struct FilterOutput {
   std::vector<Survivor> survivors;  ///< ascending index
   FilterCounters counters;          ///< all but forward

@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "search/agenda.hpp"
+#include "search/stored_hits.hpp"
+
 namespace hmmjit::search_run {
 namespace {
 
@@ -49,9 +52,9 @@ Status KeptHits::add(ModelJob& job, std::vector<Hit>& hits) {
 Status KeptHits::store(ModelJob& job, std::vector<Hit>& hits) {
   constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
   if (job.stored == nullptr)
-    job.stored = std::make_shared<StoredHits>(
-        model_name(job), job.thresholds, options_.keep_alignments, std::max(budget_ / 2, kLeast),
-        options_.by_target.has_value());
+    job.stored =
+        std::make_shared<StoredHits>(model_name(job), job.thresholds, options_.keep_alignments,
+                                     std::max(budget_ / 2, kLeast), options_.by_target.has_value());
   return job.stored->add(hits);
 }
 

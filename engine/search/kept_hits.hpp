@@ -1,12 +1,17 @@
 // The hits of models in flight: in memory, or on disk if there are too many in all.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "search/agenda.hpp"
 #include "search/model_job.hpp"
+
+namespace hmmjit {
+class HitSource;
+}
 
 namespace hmmjit::search_run {
 

@@ -6,6 +6,7 @@
 
 #include "core/mutex.hpp"
 #include "search/model_job.hpp"
+#include "search/search.hpp"
 
 namespace hmmjit::search_run {
 

@@ -15,8 +15,12 @@
 #include "core/mutex.hpp"
 #include "core/per_thread.hpp"
 #include "model/score_statistics.hpp"
-#include "search/search.hpp"
+#include "search/host_filters.hpp"
 #include "work/work_board.hpp"
+
+namespace hmmjit {
+class StoredHits;
+}
 
 namespace hmmjit::search_run {
 
@@ -78,7 +82,7 @@ struct ModelJob {
 
   Mutex mutex;
   std::set<gpu::UsedKernel> kernels HMMJIT_GUARDED_BY(mutex);  // of its chains
-  std::uint64_t blocks_offered HMMJIT_GUARDED_BY(mutex) = 0;  // to devices
+  std::uint64_t blocks_offered HMMJIT_GUARDED_BY(mutex) = 0;   // to devices
   double cpu_seconds HMMJIT_GUARDED_BY(mutex) = 0;
   std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   std::size_t hit_bytes HMMJIT_GUARDED_BY(mutex) = 0;  // of these

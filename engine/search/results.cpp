@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "core/threads.hpp"
+#include "search/agenda.hpp"
+#include "search/stored_hits.hpp"
 
 namespace hmmjit::search_run {
 namespace {

@@ -11,7 +11,7 @@
 
 namespace hmmjit::search_run {
 
-/// What came of a batch.
+/// The outcome of a batch.
 struct Scored {
   std::vector<Hit> hits;  ///< candidates
   std::uint64_t cells = 0;

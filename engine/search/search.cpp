@@ -2,7 +2,6 @@
 //   model_input    reads models and sets them up
 //   target_input   reads targets in blocks, once or for each batch of models
 //   filtering      filters a part of a block
-//   device_client  receives what a device has done
 //   scorer         scores a batch of survivors: Forward and domains
 //   results        hits to results, their text, and the sink
 //   verifier       checks of what a device computed
@@ -21,7 +20,6 @@
 #include "core/task_pool.hpp"
 #include "core/threads.hpp"
 #include "search/agenda.hpp"
-#include "search/device_client.hpp"
 #include "search/filtering.hpp"
 #include "search/kept_hits.hpp"
 #include "search/memory_shares.hpp"
@@ -73,7 +71,7 @@ struct Setting {
   domain::DomainOptions shared, alone;  // a thread's share; one thread alone
 };
 
-class Run {
+class Run final : private gpu::Client {
  public:
   Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
       TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress);
@@ -102,6 +100,15 @@ class Run {
   Status perform(const FinishModel& work);
   Status perform(const FormatPart& work);
   Status perform(const DeliverResult& work);
+  // gpu::Client.
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
+  gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
+                            std::size_t blocks) override;
+  void targets_wait() override { agenda_.device_waits(); }
+  void stopped(const Error& reason, bool ends) override {
+    if (ends) agenda_.abort(reason);
+  }
+  gpu::HostLoad load() const override;
   void warn_of_threads();
   SearchStatistics statistics();
 
@@ -117,7 +124,7 @@ class Run {
   ResultWriter writer_;
   Verifier verifier_;
   Scorer scorer_;
-  DeviceClient client_;
+  const double begun_ = now_seconds();
   ThreadStates threads_;
   TaskPool pool_;
 };
@@ -142,7 +149,6 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       writer_(sink, progress),
       verifier_(options, progress, setting_.alone),
       scorer_(options, setting_.shared, setting_.alone, verifier_),
-      client_(agenda_, verifier_, progress),
       pool_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
   // The rest of a bound can be one target. The least is what every bound has room for.
   targets.limit_targets(std::max<std::uint64_t>(setting_.memory.bound / 2, std::uint64_t{1} << 24));
@@ -158,7 +164,6 @@ void Run::warn_of_threads() {
 }
 
 Result<SearchStatistics> Run::run() {
-  const double begun = now_seconds();
   {
     // Whatever ends later finds the search stopped.
     struct Stop {
@@ -182,7 +187,7 @@ Result<SearchStatistics> Run::run() {
     return std::unexpected(*std::move(error));
   }
   SearchStatistics out = statistics();
-  out.wall_seconds = now_seconds() - begun;
+  out.wall_seconds = now_seconds() - begun_;
   return out;
 }
 
@@ -190,7 +195,7 @@ void Run::attach_device() {
   const FilterOptions& f = options_.filters;
   std::optional<std::uint32_t> trace_seed;
   if (options_.domain.reseed) trace_seed = options_.domain.seed;
-  device_->attach(client_, agenda_.board(),
+  device_->attach(*this, agenda_.board(),
                   {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
                   setting_.device_host_bytes);
 }
@@ -372,6 +377,31 @@ Status Run::perform(const DeliverResult& work) {
   return {};
 }
 
+void Run::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
+  const JobPtr job = agenda_.find(model);
+  const bool early = !pairs.front().claim;
+  std::vector<DeviceUnit> units;
+  units.reserve(pairs.size());
+  for (gpu::Delivery& pair : pairs) {
+    pair.claim.finish();
+    DeviceUnit& unit = units.emplace_back(std::move(pair.targets), std::move(pair.found));
+    unit.cells = passed_cells(*job, unit);
+  }
+  agenda_.deliver(model, std::move(units), early);
+}
+
+gpu::SampleRequest Run::sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
+                               std::size_t blocks) {
+  const JobPtr job = agenda_.find(model);
+  return job == nullptr ? gpu::SampleRequest{} : verifier_.sample(*job, kernels, blocks);
+}
+
+gpu::HostLoad Run::load() const {
+  gpu::HostLoad load = agenda_.load();
+  load.filter_seconds_left = progress_.filter_seconds_left(now_seconds() - begun_);
+  return load;
+}
+
 SearchStatistics Run::statistics() {
   SearchStatistics out;
   out.backend = host_filters_name();
@@ -398,6 +428,15 @@ SearchStatistics Run::statistics() {
 
 }  // namespace
 }  // namespace search_run
+
+double SearchProgress::filter_seconds_left(double seconds) const {
+  const auto done = static_cast<double>(cells.load()),
+             known = static_cast<double>(cells_queued.load()),
+             read = static_cast<double>(target_bytes_read.load()),
+             all = static_cast<double>(target_bytes_total.load());
+  if (done <= 0 || read <= 0) return 0;
+  return std::max(0.0, known * std::max(all / read, 1.0) / done - 1) * seconds;
+}
 
 QueryNames names_of(const TargetView& sequence) {
   QueryNames names{std::string(sequence.name)};

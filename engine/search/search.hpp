@@ -25,16 +25,11 @@
 #include "search/hits.hpp"
 #include "search/host_filters.hpp"
 #include "search/options.hpp"
-#include "search/stored_hits.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit {
 
-/// Name, accession and description of a model, or of the sequence a model was built from.
-struct QueryNames {
-  std::string name;
-  std::optional<std::string> accession = {}, description = {};
-};
+class HitSource;
 
 /// Name, accession and description of a sequence that a model is built from.
 QueryNames names_of(const TargetView& sequence);
@@ -133,6 +128,11 @@ struct SearchProgress {
   std::atomic<std::uint64_t> scoring_cells_found{0}, scoring_cells{0};
   /// Thread time spent on `cells` and on `scoring_cells`.
   std::atomic<std::uint64_t> filter_microseconds{0}, scoring_microseconds{0};
+
+  /// Estimates the seconds until all pairs of the models begun so far have been filtered, at the
+  /// average rate of the search, which has taken `seconds`. Unread targets count in proportion to
+  /// the bytes of the input. 0 before anything has been filtered.
+  double filter_seconds_left(double seconds) const;
 };
 
 /// Where the time went: core-seconds (thread CPU time) summed over threads. Reading includes

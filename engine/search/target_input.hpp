@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "search/model_job.hpp"
+#include "search/search.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit::search_run {

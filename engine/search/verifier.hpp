@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "core/mutex.hpp"
-#include "gpu/chain_sample.hpp"
+#include "gpu/cascade.hpp"
 #include "search/model_job.hpp"
+#include "search/search.hpp"
 
 namespace hmmjit::search_run {
 

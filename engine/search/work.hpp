@@ -1,4 +1,4 @@
-// What a worker of a search can be asked to do, as values, and how work is divided.
+// The kinds of work of a search, as values, and how work is divided.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 
 #include "gpu/handover_policy.hpp"
 #include "search/model_job.hpp"
+#include "search/search.hpp"
 
 namespace hmmjit::search_run {
 
@@ -94,7 +95,7 @@ std::vector<std::pair<std::size_t, std::size_t>> filter_ranges(const TargetBlock
                                                                std::uint64_t nodes,
                                                                std::uint64_t each);
 
-/// What the size of batches depends on.
+/// Determines the size of batches.
 struct BatchSizes {
   std::size_t threads = 1;
   std::uint64_t nodes = 0;  ///< of the model

@@ -36,7 +36,7 @@ void WorkBoard::count_open(const Block& block, ModelId model, bool more) {
   }
 }
 
-// Its place in the list of the shard it leaves stays: what was packed for a device counts on it.
+// The block keeps its place in the list of the shard that it leaves: packed targets refer to it.
 void WorkBoard::assign(Block& block, std::optional<ShardId> shard) {
   const auto count_all = [&](bool more) HMMJIT_REQUIRES(mutex_) {
     for (const auto& [model, state] : block.pairs) {

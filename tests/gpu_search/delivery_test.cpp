@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gpu/active_models.hpp"
+#include "gpu/domain_queue.hpp"
 #include "pairs_fixture.hpp"
 #include "support/random_profiles.hpp"
 
@@ -27,20 +28,13 @@ class CountingOwner final : public gpu::Client {
  public:
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
     EXPECT_EQ(model, kModel);
+    if (!pairs.front().claim) return deliver_early(pairs);
     const std::lock_guard lock(mutex_);
     for (gpu::Delivery& pair : pairs) {
       ++ended[pair.claim.block()];
       count(pair.claim.targets(), pair.found);
       pair.claim.finish();
     }
-  }
-  void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override {
-    EXPECT_EQ(model, kModel);
-    std::unique_lock lock(mutex_);
-    for (const gpu::EarlyDelivery& pair : pairs) count(pair.targets, pair.found);
-    ++early_;
-    met_.notify_all();
-    met_.wait(lock, [&] { return early_ >= at_once; });
   }
   void stopped(const Error&, bool) override {}
 
@@ -50,6 +44,16 @@ class CountingOwner final : public gpu::Client {
   std::map<BlockId, int> ended;
 
  private:
+  void deliver_early(const std::vector<gpu::Delivery>& pairs) {
+    std::unique_lock lock(mutex_);
+    for (const gpu::Delivery& pair : pairs) {
+      EXPECT_FALSE(pair.claim);
+      count(pair.targets, pair.found);
+    }
+    ++early_;
+    met_.notify_all();
+    met_.wait(lock, [&] { return early_ >= at_once; });
+  }
   void count(const TargetsPtr& targets, const gpu::FilteredBlock& block) {
     for (const std::uint32_t index : block.passed) ++passed[{targets.get(), index}];
     for (const gpu::MsvSurvivor& target : block.open) ++open[{targets.get(), target.index}];

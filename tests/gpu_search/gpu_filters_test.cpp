@@ -135,12 +135,13 @@ class Owner final : public gpu::Client {
   std::vector<Pair> left;  // to the owner's threads
   int stops = 0, early_deliveries = 0;
   /// Called with what comes early, without a lock.
-  std::function<void(const std::vector<gpu::EarlyDelivery>&)> on_early;
+  std::function<void(const std::vector<gpu::Delivery>&)> on_early;
   /// The load of its threads, as a device sees it.
   gpu::HostLoad host{.waiting = std::numeric_limits<std::size_t>::max()};
 
  private:
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
+    if (!pairs.front().claim) return deliver_early(model, std::move(pairs));
     {
       const std::lock_guard lock(mutex_);
       Delivered& delivery = deliveries.emplace_back();
@@ -170,10 +171,10 @@ class Owner final : public gpu::Client {
     }
     changed_.notify_all();
   }
-  void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override {
+  void deliver_early(ModelId model, std::vector<gpu::Delivery> pairs) {
     if (on_early) on_early(pairs);
     const std::lock_guard lock(mutex_);
-    for (gpu::EarlyDelivery& pair : pairs) {
+    for (gpu::Delivery& pair : pairs) {
       const auto at =
           std::ranges::find(blocks, pair.targets, [](const auto& b) { return b.second; });
       ASSERT_NE(at, blocks.end());
@@ -660,7 +661,7 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
   wait_until_started(gpu);
   Owner owner(gpu);
   std::atomic<bool> held{false}, let_go{false};
-  owner.on_early = [&](const std::vector<gpu::EarlyDelivery>& pairs) {
+  owner.on_early = [&](const std::vector<gpu::Delivery>& pairs) {
     if (std::ranges::none_of(pairs, [](const auto& pair) { return !pair.found.passed.empty(); }) ||
         held.exchange(true))
       return;

@@ -51,6 +51,52 @@ TEST_F(GpuSearch, ExpectedResultsAreNotTrivial) {
   EXPECT_GT(std::ranges::count(expected(), '\n'), 50);
 }
 
+// A device engine that is kept: targets and kernels are there already.
+TEST_F(GpuSearch, ASecondSearchLoadsNothingAgain) {
+  gpu::GpuFilters gpu(fake_settings(driver_, 2));
+  wait_until_started(gpu);
+  const auto targets = kept_targets(data());
+  std::uint64_t uploaded = 0;
+  int loaded = 0;
+  for (int search = 0; search < 3; ++search) {
+    ASSERT_TRUE(targets->rewind());
+    const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2), *targets);
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, expected());
+    if (search > 0) {
+      EXPECT_EQ(gpu.statistics().upload_bytes, uploaded);
+      EXPECT_EQ(driver_.calls("library_load"), loaded);
+    }
+    uploaded = gpu.statistics().upload_bytes;
+    loaded = driver_.calls("library_load");
+  }
+  EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
+  EXPECT_GT(uploaded, 0u);
+  EXPECT_GT(loaded, 0);
+}
+
+// Targets of an earlier search make room for those of a later one.
+TEST_F(GpuSearch, KeptTargetsGiveWay) {
+  const SearchData other = make_search_data(12, 3, 300);
+  const std::string other_expected = run_search(other, nullptr, small_blocks(2)).text;
+  for (const std::uint64_t vram : {300'000, 1'000'000, 1'300'000}) {
+    gpu::Settings settings = fake_settings(driver_);
+    settings.vram = vram;
+    gpu::GpuFilters gpu(std::move(settings));
+    wait_until_started(gpu);
+    const auto targets = kept_targets(data()), others = kept_targets(other);
+    for (const bool first : {true, false, true, true, false}) {
+      TargetSource& source = first ? *targets : *others;
+      ASSERT_TRUE(source.rewind());
+      const SearchOutcome outcome =
+          run_search(first ? data() : other, &gpu, small_blocks(2), source);
+      EXPECT_EQ(outcome.error, "");
+      EXPECT_EQ(outcome.text, first ? expected() : other_expected) << vram;
+    }
+    EXPECT_LE(gpu.statistics().peak_device_bytes, std::max<std::uint64_t>(vram, 400'000)) << vram;
+  }
+}
+
 TEST_F(GpuSearch, DoesAllOfTheFirstFilterAndGivesTheSameResults) {
   const SearchOutcome outcome = run(fake_settings(driver_), small_blocks(2));
   EXPECT_EQ(outcome.error, "");

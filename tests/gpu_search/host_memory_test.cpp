@@ -12,6 +12,7 @@
 
 #include "gpu/active_models.hpp"
 #include "gpu/delivery.hpp"
+#include "gpu/domain_queue.hpp"
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
 #include "support/random_profiles.hpp"
@@ -146,7 +147,6 @@ struct StarvingClient final : gpu::Client {
   void deliver(ModelId, std::vector<gpu::Delivery> pairs) override {
     for (gpu::Delivery& pair : pairs) pair.claim.finish();
   }
-  void deliver_early(ModelId, std::vector<gpu::EarlyDelivery>) override {}
   void stopped(const Error&, bool ends) override {
     if (ends) events.push_back(Event::kOutOfMemory);
   }

@@ -8,6 +8,7 @@
 
 #include "host_kernels.hpp"
 #include "plan/device_traits.hpp"
+#include "search/kept_targets.hpp"
 #include "support/random_profiles.hpp"
 
 namespace hmmjit::tests {
@@ -229,6 +230,10 @@ SearchOptions small_blocks(int threads) {
   options.block_residues = 6'000;
   options.task_cells = 200'000;
   return options;
+}
+
+std::unique_ptr<TargetSource> kept_targets(const SearchData& data) {
+  return keep_targets(std::make_unique<VectorSource>(data.targets), std::uint64_t{1} << 30);
 }
 
 void wait_until_started(const gpu::GpuFilters& gpu) {

@@ -52,6 +52,8 @@ gpu::Settings settings_after_warming(const FakeDriver& driver, const SearchData&
 /// Options with small blocks, so that many pieces of work exist.
 SearchOptions small_blocks(int threads);
 
+/// The targets, kept in memory.
+std::unique_ptr<TargetSource> kept_targets(const SearchData& data);
 /// Waits until a device is ready or has failed.
 void wait_until_started(const gpu::GpuFilters& gpu);
 

@@ -14,12 +14,13 @@
 #include <thread>
 #include <utility>
 
+#include "gpu/active_device.hpp"
 #include "gpu/active_models.hpp"
-#include "gpu/block_groups.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client.hpp"
 #include "gpu/device_memory.hpp"
-#include "gpu/segments.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "gpu/target_store.hpp"
 #include "gpu_search/pairs_fixture.hpp"
 #include "layout/packed_targets.hpp"
 #include "support/random_profiles.hpp"
@@ -78,7 +79,6 @@ TEST(ChangeSignal, AllWhoWaitAreWoken) {
 
 struct NoClient final : Client {
   void deliver(ModelId, std::vector<Delivery>) override {}
-  void deliver_early(ModelId, std::vector<EarlyDelivery>) override {}
   void stopped(const Error&, bool) override {}
 };
 
@@ -269,13 +269,13 @@ TEST(BlockGroups, MemoryBoundsSegments) {
 class SegmentsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    segments_.attach(board_);
+    segments_.attach(board_, 0);
     for (BlockId id = 1; id <= 2; ++id) {
       BlockRef made = block(id, 50);
       kept_[id] = made.targets;
       board_.add_block(id);
       board_.open(kModel, id, made.targets);
-      segments_.make({{std::move(made)}});
+      segments_.add(std::move(made), 1);
     }
     for (auto& [id, targets] : kept_) seen_[id] = std::exchange(targets, nullptr);
   }
@@ -287,7 +287,8 @@ class SegmentsTest : public ::testing::Test {
   WorkBoard board_{[](ModelId, BlockId) {}};
   ChangeSignal changed_;
   Counters counters_;
-  SegmentStore segments_{1, counters_, changed_};
+  const Settings settings_{.devices = {0}, .segment_residues = 50};
+  TargetStore segments_{settings_, counters_, changed_};
   ActiveDevice device_{1 << 30};
   std::map<BlockId, TargetsPtr> kept_;
   std::map<BlockId, std::weak_ptr<const TargetBlock>> seen_;
@@ -318,7 +319,7 @@ TEST_F(SegmentsTest, NoMoreIsPackedThanIsUploaded) {
 
 // A lane may have been offered the whole before another one found that it does not fit.
 TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
-  std::vector<BlockRef> both{block(3, 50), block(4, 50)};
+  std::vector<BlockRef> both{block(3, 25), block(4, 25)};
   for (const BlockRef& made : both) {
     board_.add_block(made.id);
     board_.open(kModel, made.id, made.targets);
@@ -327,7 +328,7 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   do_on_host(2);
   segments_.set_streaming();
   segments_.use_devices({&device_});
-  segments_.make({std::move(both)});
+  for (BlockRef& made : both) segments_.add(std::move(made), 1);
   const SegmentPtr whole = segments_.take_to_pack();
   ASSERT_NE(whole, nullptr);
   segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks)));
@@ -353,7 +354,7 @@ TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
   EXPECT_FALSE(held(1));
   BlockRef late = block(3, 50);
   const std::weak_ptr<const TargetBlock> seen = late.targets;
-  segments_.make({{std::move(late)}});
+  segments_.add(std::move(late), 1);
   EXPECT_TRUE(seen.expired());
   EXPECT_EQ(segments_.take_to_pack(), nullptr);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "search/search.hpp"
+#include "search/stored_hits.hpp"
 
 namespace hmmjit::test_support {
 

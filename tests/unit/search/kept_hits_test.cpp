@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "search/agenda.hpp"
+#include "search/stored_hits.hpp"
+
 namespace hmmjit::search_run {
 namespace {
 

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "search/device_client.hpp"
 #include "search/search.hpp"
 #include "tests/support/random_profiles.hpp"
 
@@ -162,19 +161,19 @@ TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
 
 TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
   SearchProgress progress;
-  EXPECT_EQ(search_run::filter_seconds_left(progress, 1), 0);
+  EXPECT_EQ(progress.filter_seconds_left(1), 0);
   progress.target_bytes_read = 100;
   progress.target_bytes_total = 100;
   progress.cells_queued = 1000;
-  EXPECT_EQ(search_run::filter_seconds_left(progress, 1), 0);  // nothing is known of the pace
+  EXPECT_EQ(progress.filter_seconds_left(1), 0);  // nothing is known of the pace
   progress.cells = 250;
-  EXPECT_DOUBLE_EQ(search_run::filter_seconds_left(progress, 2), 6);
+  EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 6);
   progress.target_bytes_total = 300;
-  EXPECT_DOUBLE_EQ(search_run::filter_seconds_left(progress, 2), 22);
+  EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 22);
   progress.target_bytes_total = 0;  // not known
-  EXPECT_DOUBLE_EQ(search_run::filter_seconds_left(progress, 2), 6);
+  EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 6);
   progress.cells = 1000;
-  EXPECT_EQ(search_run::filter_seconds_left(progress, 2), 0);
+  EXPECT_EQ(progress.filter_seconds_left(2), 0);
 }
 
 // A pipe whose first bytes come late leaves time to set up every model there is.
