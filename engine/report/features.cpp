@@ -41,16 +41,16 @@ void append_encoded(std::string& out, std::string_view text, const Allowed& allo
   }
 }
 
-// GFF3, column 1: what the specification lets an identifier have.
+// Column 1 of GFF3: the characters that the specification allows in an identifier.
 bool in_gff_identifier(char c) {
   return is_alphanumeric(c) || std::string_view(".:^*$@!+_?-|").find(c) != std::string_view::npos;
 }
-// GFF3, column 9: without separators, control characters and '%'.
+// Column 9 of GFF3: everything but separators, control characters and '%'.
 bool in_gff_attribute(char c) {
   return static_cast<unsigned char>(c) > 0x20 && c != 0x7f &&
          std::string_view("%;=&,").find(c) == std::string_view::npos;
 }
-// BED: blanks end fields, and readers skip lines that begin with '#', "track" or "browser".
+// In BED, blanks end fields, and readers skip lines that begin with '#', "track" or "browser".
 std::string bed_name(std::string_view name) {
   std::string out;
   if (name.starts_with('#') || name.starts_with("track") || name.starts_with("browser")) {
@@ -193,7 +193,7 @@ void FeatureWriter::resolve(std::vector<Feature>& features) const {
     std::ranges::sort(features, {}, [](const Feature& f) {
       return std::tuple(f.log_p, -f.bits, f.model, f.env_from);
     });
-    // By model: domains of one do not compete, and a target may have very many.
+    // Grouped by model, since domains of one model do not compete and a target may have very many.
     std::map<std::uint32_t, std::vector<Feature>> kept;
     for (const Feature& feature : features) {
       const auto beats = [&](const Feature& better) { return compete(feature, better); };

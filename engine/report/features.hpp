@@ -1,5 +1,5 @@
-// Included domains as features of their sequences: GFF3, BED, FASTA of hits and of domains; of
-// overlapping ones the best.
+// Writes included domains as features of their sequences (GFF3, BED, FASTA of targets and domains);
+// resolves overlaps.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace hmmjit {
 
-/// Empty: not wanted.
+/// An empty path is an output that is not wanted.
 struct FeaturePaths {
   std::string gff, bed;
   std::string fasta;         ///< included targets
@@ -28,18 +28,18 @@ struct FeaturePaths {
   bool sequences_needed() const { return !fasta.empty() || !domain_fasta.empty(); }
 };
 
-/// Clan of a model by its name and by its accession without version.
+/// Maps a model's name, and its accession without version, to its clan.
 using Clans = std::map<std::string, std::string, std::less<>>;
 /// Pfam's table Pfam-A.clans.tsv: accession, clan accession, clan name, model name, description, by
 /// tabs; or two columns, model and clan. Models without a clan are left out. Fails with kInput.
 Result<Clans> read_clans(const std::string& path);
 
-/// Which of overlapping domains are left out.
+/// The rule by which overlapping domains compete.
 struct OverlapRule {
   bool resolve = false;
-  /// With clans: models of one clan compete where their envelopes share a residue, others never.
-  /// Without: any two models do where half of the shorter envelope is shared. Domains of one model
-  /// never compete.
+  /// With clans, models of one clan compete if their envelopes share a residue, and others never.
+  /// Without clans, any two models compete if they share half of the shorter envelope. Domains of
+  /// one model never compete.
   std::optional<Clans> clans;
   bool nucleotides = false;  ///< targets have two strands
 };
@@ -58,13 +58,13 @@ struct Feature {
 /// Keeps the included domains of a search until its end, then writes them by target.
 class FeatureWriter {
  public:
-  /// Begins the files. `memory`: bytes that domains and buffers may take; what is more waits in a
-  /// temporary file. The domains of a single target are not bounded. Fails with kOutput.
+  /// Begins the files. Domains and buffers may take `memory` bytes; the rest goes to a temporary
+  /// file. The domains of a single target are not bounded. Fails with kOutput.
   static Result<std::unique_ptr<FeatureWriter>> create(
       const FeaturePaths& paths, OverlapRule rule,
       std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
-  /// The next model. One thread at a time. Fails with kOutput, and where its stored hits cannot be
-  /// read.
+  /// Adds the next model. Call it from one thread at a time. Fails with kOutput, and if stored hits
+  /// cannot be read.
   Status add(const ModelResult& result);
   /// Writes all files. `targets`: the input of the search from its first target on, null where no
   /// sequences are needed. Fails with kInput where it no longer holds the targets of the search,
@@ -73,7 +73,7 @@ class FeatureWriter {
   /// After `write`: for each reported domain, in the order of the tables, whether it remains when
   /// overlaps are resolved. Empty where they are not.
   const std::vector<bool>& kept() const { return kept_; }
-  /// Complete but for their names.
+  /// The files, which only lack their final names.
   std::vector<OutputFile*> files();
 
  private:
@@ -100,10 +100,10 @@ class FeatureWriter {
   Status add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
   // The next included target with the domains of all models; false after the last.
   Result<bool> next(Target& target);
-  // Of different models.
+  // `a` and `b` are of different models.
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
-  // `number`: of the last feature that was written.
+  // `number` counts the features written.
   Status write_rows(const Target& target, std::uint64_t& number);
   Status write_sequences(const Target& target, const TargetBlock& block, const Alphabet& alphabet);
 

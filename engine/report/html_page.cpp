@@ -16,7 +16,7 @@
 namespace hmmjit {
 namespace {
 
-// Alignments are unpacked so many domains at a time.
+// Number of domains whose alignments are unpacked at a time.
 constexpr std::size_t kPartSize = 256;
 
 // A target's key: its index in the target file, and above that the number of its result.
@@ -29,8 +29,8 @@ std::string_view file_name(std::string_view path) {
 
 using Output = std::function<void(std::string_view)>;
 
-// Text that goes out compressed by gzip, in base64, piece by piece. `text` is appended to; what it
-// has goes on when there is enough of it.
+// Compresses text with gzip and writes it in base64, piece by piece. Callers append to `text`, which
+// is compressed when there is enough of it.
 class Packed {
  public:
   explicit Packed(const Output& out) : out_(out) {
@@ -76,7 +76,7 @@ class Packed {
     out_(digits_);
     digits_.clear();
   }
-  // Of the first `count` bytes, which then are gone. Only the last of all need not be triples.
+  // Encodes and removes the first `count` bytes, a multiple of three except at the end.
   void append_base64(std::size_t count) {
     constexpr std::string_view kDigits =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -111,7 +111,7 @@ void append_value(std::string& out, double value) {
   }
 }
 
-// {"name": [a value of each item], ...}
+// {"name": [one value per item], ...}
 class Columns {
  public:
   Columns(Packed& packed, std::string_view name) : packed_(packed), out_(packed.text) {
@@ -301,7 +301,7 @@ class Writer {
     out.end();
   }
 
-  // A line for each part: a list with [model, match, target, pp] of each domain, or null.
+  // One line per part: a list with [model, match, target, pp] or null for each domain.
   void alignments(const Output& out) const {
     if (std::ranges::none_of(domains_, [](const PageDomain* d) { return !d->model.empty(); }))
       return;

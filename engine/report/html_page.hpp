@@ -13,8 +13,8 @@
 
 namespace hmmjit {
 
-/// What the page shows; a reader of result files fills it in. Numbers that a file does not have
-/// are left out of the page.
+/// The contents of the page, filled in by a reader of result files. The page omits numbers that a
+/// file lacks.
 struct PageDomain {
   int number = 0;
   bool included = false;
@@ -58,13 +58,13 @@ std::string page_title(const std::string& models, const std::string& targets);
 /// and length are one.
 void add_result(Page& page, Page other, const std::string& name);
 
-/// The page, UTF-8, which loads nothing from outside. Targets stand in order of their best E-value.
-/// Text of files is in it as compressed data, or escaped; a script of the page draws what is in
-/// view (engine/report/page). The data are JSON, gzip-compressed, in base64: less than 150 bytes a
-/// domain without alignments. Throws std::bad_alloc.
+/// The page in UTF-8, which loads nothing from outside. Targets are sorted by their best E-value.
+/// Text of files is compressed or escaped; a script draws the visible part (engine/report/page).
+/// Data are JSON, compressed by gzip, in base64: less than 150 bytes per domain without alignments.
+/// Throws std::bad_alloc.
 std::string make_html_page(const Page& page);
-/// The same bytes in pieces, for a file: nothing of the page is held but the piece at hand. `out`
-/// may throw.
+/// Writes the same bytes piece by piece, so that the page is never in memory as a whole. `out` may
+/// throw.
 void write_html_page(const Page& page, const std::function<void(std::string_view)>& out);
 
 }  // namespace hmmjit

@@ -20,7 +20,7 @@ std::size_t digits(int value) {
   return count;
 }
 
-// One annotation line (structure, reference, posterior): no coordinates, a tag at the end.
+// Appends an annotation line (structure, reference, posterior), which has a tag and no coordinates.
 void append_annotation(std::string& out, std::size_t margin, std::string_view columns,
                        std::string_view tag) {
   text::blanks(out, margin);

@@ -47,8 +47,8 @@ void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions&
 /// Ends the scores and begins the domain annotation.
 void append_annotation_title(std::string& out, const HitList& hits, const ReportOptions& options);
 void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOptions& options);
-/// Ends the annotation; then the statistics of the pipeline. `by_sequence`: a sequence searched
-/// against models.
+/// Ends the annotation and appends the statistics of the pipeline. `by_sequence`: a sequence was
+/// searched against models.
 void append_statistics(std::string& out, const ModelResult& result, const FilterOptions& filters,
                        bool by_sequence = false);
 
@@ -59,7 +59,7 @@ void append_times(std::string& out, double cpu_seconds, double seconds, double c
 void append_alignment(std::string& out, const std::string& model_name,
                       const std::string& target_name, const domain::Domain& domain,
                       int text_width);
-/// What the line leaves for a description behind `used` bytes, at least 32.
+/// The part of a description that fits on the line after `used` bytes, at least 32.
 std::string_view cut_description(std::string_view description, int text_width, std::size_t used);
 
 }  // namespace hmmjit

@@ -185,7 +185,7 @@ NameWidths widths_of(const NucleotideResult& result) {
   return name_widths(result.query, result.hits.extents.name, result.hits.extents.accession);
 }
 
-// The four columns of coordinates and that of lengths.
+// Appends the four columns of coordinates and the column of lengths.
 void append_positions(std::string& out, const LocalHit& hit, std::size_t width) {
   for (const std::int64_t position : {static_cast<std::int64_t>(hit.domain.iali),
                                       static_cast<std::int64_t>(hit.domain.jali),
@@ -195,7 +195,7 @@ void append_positions(std::string& out, const LocalHit& hit, std::size_t width) 
     append_number(out, position, width);
 }
 
-// The titles of these columns, and the dashes below.
+// Appends the titles of these columns, or the dashes below them.
 void append_position_titles(std::string& out, std::initializer_list<std::string_view> titles,
                             std::size_t width) {
   for (const std::string_view title : titles) append_title(out, title, width);

@@ -19,7 +19,7 @@ struct NucleotideResult {
   bool is_scan() const { return query.built.has_value(); }
 };
 
-/// The whole of one query, from "Query:" to "//".
+/// The report of one query, from "Query:" to "//".
 void append_nucleotide_report(std::string& out, const NucleotideResult& result,
                               const ReportOptions& report, const nucleotide::Options& options);
 /// --tblout. `marked`, here and below: rows begin with marks for KeptRows.

@@ -177,7 +177,7 @@ class MainReport final : public Output {
  private:
   const ModelResult& result_;
   const OutputSettings& settings_;
-  bool above_threshold_ = true;  // of inclusion
+  bool above_threshold_ = true;  // the inclusion threshold
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace hmmjit {
 
-/// In the order in which the outputs of a model are written.
+/// Kinds of output, in the order in which those of a model are written.
 enum class OutputKind {
   kTargets,
   kDomains,
@@ -53,8 +53,8 @@ class Output {
   OutputKind kind() const { return kind_; }
   /// Passes over the hits.
   virtual int passes() const { return 1; }
-  /// Whether format() of this pass depends on its lot alone: lots may be formatted by several
-  /// threads.
+  /// Whether format() of this pass depends on its lot alone, so that several threads may format
+  /// lots.
   virtual bool independent(int) const { return false; }
   /// The text before the first pass.
   virtual void begin(std::string&) const {}

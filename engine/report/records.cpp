@@ -51,7 +51,7 @@ constexpr std::string_view kTargetColumns =
     "target\ttarget_accession\ttarget_length\ttarget_index\tmodel\tmodel_accession\tmodel_length"
     "\tmodel_index\tevalue\tscore\tbias\tincluded";
 
-// Fields of lines, with tabs between them.
+// Appends fields of lines, with tabs between them.
 class Columns {
  public:
   explicit Columns(std::string& out) : out_(out) {}

@@ -11,8 +11,8 @@ namespace hmmjit {
 
 /// Columns and members that a run adds to the records.
 struct RecordOptions {
-  /// Whether a domain remains when overlaps are resolved. That is known at the end of the search:
-  /// each value is written as kKeptLater, a byte that no field contains, and replaced then.
+  /// Adds whether a domain remains when overlaps are resolved. Until that is known, at the end of
+  /// the search, each value is kKeptLater, a byte that no field contains.
   bool kept = false;
   std::string target_file = {};  ///< empty: no such column
 };

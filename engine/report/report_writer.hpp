@@ -24,8 +24,9 @@ namespace hmmjit {
 /// The place of errors of standard output.
 inline constexpr const char* kStandardOutput = "standard output";
 
-/// Where each kind of output goes; an empty path: not wanted (main report: standard output). A path
-/// with "{query}" is a file for each query, complete as soon as the query is.
+/// The path of each kind of output. An output with an empty path is not wanted; the main report then
+/// goes to standard output. A path with "{query}" gives each query a file of its own, which is
+/// published when the query is complete.
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
@@ -64,8 +65,8 @@ class ReportWriter final : public ResultSink {
   Status receive(const NucleotideResult& result, const ModelResult& single,
                  const nucleotide::Options& options);
 
-  /// With ReportOptions::scan_by_range: whether an earlier piece has the column names; and the
-  /// tables of further targets.
+  /// With ReportOptions::scan_by_range: tells whether an earlier piece has the column names, and
+  /// adds the tables of further targets.
   void begin_scan(bool begun) { scan_begun_ = begun; }
   Status receive_scan(ScanTables& tables, bool only_with_hits);
   /// Adds to the totals: the counts of models in another piece of the result, or of a query whose

@@ -59,8 +59,8 @@ class TextStore {
 /// One query on its way through the rounds. Different queries may be in different threads.
 class QueryRounds {
  public:
-  /// `first`: the model of the query sequence `residues`, not calibrated; or without residues the
-  /// query itself, a model, whose alignments then have no row of a query.
+  /// `first` is the uncalibrated model of the query sequence `residues`. Without residues it is the
+  /// query itself, and alignments have no row for a query.
   QueryRounds(const RoundOptions& options, QueryNames names, std::span<const Residue> residues,
               build::BuiltModel first);
 
@@ -74,11 +74,11 @@ class QueryRounds {
   /// Bytes of the texts in memory.
   std::size_t text_bytes() const;
   Status store_texts(TextStore& store);
-  /// No further round: converged, at the last one, or failed.
+  /// Whether no further round follows: converged, at the last round, or failed.
   bool done() const { return done_; }
   const std::optional<Error>& error() const { return error_; }
 
-  /// Nothing was found that the round before had not.
+  /// Whether this round found nothing new.
   bool converged() const { return converged_; }
 
   struct Checkpoint {

@@ -1,4 +1,4 @@
-// Everything measured of a search, for programs: the --stats file (docs/statistics.md).
+// The --stats file: all measurements of a search, for programs (docs/statistics.md).
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 namespace hmmjit {
 
 struct RunStatistics {
-  std::string program, version;  ///< who searched
+  std::string program, version;  ///< of the search
   const SearchStatistics& search;
   const std::optional<gpu::Statistics>& gpu;  ///< nothing: no GPU was used, for this reason:
   std::string gpu_note;
 };
 
-/// One JSON object of several lines. Stage seconds are core-seconds summed over threads, rates per
-/// core; the peak of resident memory is the process's.
+/// One JSON object of several lines. Seconds of stages are core-seconds summed over threads, and
+/// rates are per core. The peak of resident memory is that of the process.
 std::string run_statistics_json(const RunStatistics& run);
 
 }  // namespace hmmjit

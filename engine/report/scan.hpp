@@ -48,7 +48,7 @@ class ScanTables {
   /// Fails with kOutput.
   Status add(const HitLot& lot);
 
-  /// Where the lines of each table go; empty: not wanted.
+  /// The destination of each table's lines; an empty one is not wanted.
   struct Out {
     std::function<Status(std::string_view)> targets, domains;
   };

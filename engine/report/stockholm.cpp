@@ -70,7 +70,7 @@ void place_columns(Layout& layout) {
   }
 }
 
-// Splits an insert stretch: half of its letters stay on the left, the rest goes to the right.
+// Splits an insert: half of its letters stay on the left, the rest moves to the right.
 void justify(std::string& line, std::string& posterior, std::size_t at, std::size_t count) {
   std::size_t letters = 0;
   for (std::size_t c = 0; c < count; ++c) letters += is_letter(line[at + c]);
@@ -528,7 +528,7 @@ std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun,
       if (!hit.domain_flags[d].included) continue;
       const domain::Domain& domain = hit.score.domains[d];
       if (rows++ == 0 && !begun) {
-        // A query sequence is the first row; of a model, its consensus.
+        // The first row is the query sequence, or the consensus of a model.
         if (model.built) {
           out += ">" + model.name;
           if (model.description) out += " " + *model.description;

@@ -43,7 +43,7 @@ struct AlignedRow {
 /// First pass: a column for every node, and columns for inserts between them.
 class AlignmentColumns {
  public:
-  /// `memory`: bound on what is held of the names; the rest waits in a temporary file.
+  /// `memory` bounds the names in memory; the rest goes to a temporary file.
   AlignmentColumns(const ModelInfo& model, AlignedRows which,
                    std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
   AlignmentColumns(AlignmentColumns&&) noexcept;
@@ -78,7 +78,7 @@ inline constexpr std::size_t kAlignmentColumns = 200;
 class StockholmRecord {
  public:
   /// `columns`: finished; must outlive the record. `width`: columns of a block; 0: one block.
-  /// `memory`: bound on the text that is held; the rest waits in a temporary file.
+  /// `memory` bounds the text in memory; the rest goes to a temporary file.
   StockholmRecord(const AlignmentColumns& columns, std::string id, std::size_t width,
                   std::string author,
                   std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());

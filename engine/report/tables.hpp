@@ -51,7 +51,7 @@ bool stands_before(const PfamDomain& a, const PfamDomain& b);
 /// The lines of the reported domains.
 std::vector<PfamDomain> pfam_domains(const HitLot& lot);
 
-/// The run as the comment lines at the end of a table describe it.
+/// The run, as described in the comment lines at the end of a table.
 struct RunDescription {
   std::string program, version;  ///< "hmmjit search", "0.1.0"
   std::string query_file, target_file;

@@ -14,7 +14,7 @@ std::span<const OptionSpec> weighting_options();
 std::span<const OptionSpec> effective_number_options();
 std::span<const OptionSpec> prior_options();
 
-/// What those say. Fails with kUsage where a value makes no sense.
+/// The values of these options. Fails with kUsage if a value makes no sense.
 Result<build::AlignmentOptions> make_alignment_options(const ParsedOptions& options);
 
 }  // namespace hmmjit::tools

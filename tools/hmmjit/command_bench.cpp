@@ -30,7 +30,7 @@ using plan::Stage;
 constexpr std::array kMeasuredStages{Stage::kSsv, Stage::kMsv, Stage::kBias, Stage::kViterbi,
                                      Stage::kForward};
 
-/// What the command line asks for.
+/// The request on the command line.
 struct BenchRequest {
   std::vector<std::string> models, targets, variants;
   std::vector<Stage> stages;
@@ -167,7 +167,7 @@ Result<cache::Settings> settings_with_warnings(const ParsedOptions& options, con
   return settings;
 }
 
-/// What is measured of one model and stage.
+/// The candidates to measure for one model and stage.
 struct Choice {
   plan::Plan plan;
   plan::Candidate candidate;
@@ -177,7 +177,7 @@ std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const 
                                 const plan::DeviceTraits& device,
                                 std::vector<std::string>& refusals) {
   std::vector<Choice> out;
-  // Without names: what the policy chooses. "all" or --paper: every variant of the stage.
+  // Without names, the policy chooses. "all" and --paper mean every variant of the stage.
   std::vector<std::string> variants = request.variants;
   if (request.paper || std::ranges::find(variants, "all") != variants.end()) {
     variants.clear();
@@ -237,7 +237,7 @@ Result<int> run_bench(const ParsedOptions& options) {
   bench::Bench& bench = *setup.bench;
   MeasurementTables tables(bench);
   if (!request.json) fmt::print("{}", tables.heading());
-  // All kernels are asked for first: they compile side by side while the first are measured.
+  // Requests all kernels first, so that they compile in parallel while the first are measured.
   std::map<std::pair<std::size_t, Stage>, std::vector<Choice>> choices;
   std::map<std::pair<std::size_t, Stage>, Choice> generic;
   for (std::size_t i = 0; i < setup.models.size(); ++i) {
@@ -359,7 +359,7 @@ Result<int> run_tune(const ParsedOptions& options) {
 
 constexpr std::string_view kGroup = "Options";
 
-// Of both commands, but for the number of candidates.
+// The options of both commands, except the number of candidates.
 std::vector<OptionSpec> common_options() {
   return {help_option(),
           {kGroup, "--models,-m", "@f", "profile HMM file; may be repeated", kSeveral},

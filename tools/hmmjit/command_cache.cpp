@@ -63,8 +63,8 @@ std::string summary(const CacheKey& key) {
   return text;
 }
 
-// What was compiled, as `hmmjit plan` names it: "ssv multi_lane_half, 256 positions". Empty for an
-// entry that says nothing of it.
+// The name of a kernel in `hmmjit plan`: "ssv multi_lane_half, 256 positions". Empty if the entry
+// does not record it.
 std::string kernel_of(const cache::Entry& entry) {
   const auto plan = entry.attachments.find("plan");
   if (plan == entry.attachments.end()) return {};
@@ -91,7 +91,7 @@ Json components_json(const CacheKey& key) {
   return list;
 }
 
-// What the commands share: settings, output style, the stores.
+// The common parts of the commands: settings, output style, the stores.
 struct Context {
   const ParsedOptions& options;
   cache::Settings settings;
@@ -186,7 +186,7 @@ Result<Located> resolve(const Context& context, const std::string& id) {
 
 Result<cache::EntryFilter> make_filter(const std::vector<std::string>& conditions) {
   if (conditions.empty()) return cache::EntryFilter{};
-  // Conditions on one component are alternatives, those on different components all must hold.
+  // Conditions on one component are alternatives; conditions on different components must all hold.
   std::map<std::string, std::vector<std::string>> wanted;
   for (const std::string& condition : conditions) {
     const std::size_t equals = condition.find('=');
@@ -511,7 +511,7 @@ Status warm_cache(const Context& context, const WarmFunction& warm) {
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
   cache::FileLock only_one;
   if (request.idle) {
-    // A file system without locks lets several of them run, which make the same kernels.
+    // Without locks in the file system, several processes run and make the same kernels.
     auto lock = cache::FileLock::acquire(store.lock_path(), cache::kIdleWarmLockOffset,
                                          std::chrono::milliseconds(0), store.file_mode());
     if (!lock && lock.error().code == ErrorCode::kResources) {

@@ -13,7 +13,7 @@
 
 namespace hmmjit::tools {
 
-/// What `hmmjit cache warm` was asked to make; empty lists mean the maker's defaults.
+/// The kernels that `hmmjit cache warm` makes; empty lists mean the maker's defaults.
 struct WarmRequest {
   std::vector<std::string> targets;  ///< e.g. "sm_80", "sm_90"
   std::vector<std::string> models;   ///< HMM files whose models' kernels are wanted
@@ -32,7 +32,7 @@ struct WarmReport {
 /// Compiles kernels into `cache`; given by the layer that owns a compiler.
 using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const WarmRequest&)>;
 
-/// What shells offer for the options of `cache warm`.
+/// Completions of the options of `cache warm`.
 struct WarmNames {
   std::string_view targets = {}, stages = {};  ///< comma separated
 };

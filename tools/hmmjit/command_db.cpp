@@ -47,7 +47,7 @@ Result<DatabaseSummary> build(const std::vector<std::string>& targets, const Alp
                         threads);
 }
 
-// Next to the first input, its name without what says that it is compressed.
+// The first input's name, with .hjdb in the place of the extension of a compression.
 Result<std::string> default_output(std::string name) {
   if (name == "-")
     return fail(ErrorCode::kUsage, "no name for the database of standard input", {}, "add -o FILE");
@@ -83,7 +83,7 @@ Result<int> run_build(const ParsedOptions& options) {
   return build_and_report(options, named_alphabet(options.text("--alphabet")));
 }
 
-// A database of databases: nothing is parsed again.
+// Joins databases without parsing their sequences again.
 Result<int> run_join(const ParsedOptions& options) {
   if (!options.is_set("--output"))
     return fail(ErrorCode::kUsage, "-o is missing", {}, "give the file to write");
@@ -139,7 +139,7 @@ Result<int> run_info(const ParsedOptions& options) {
   return 0;
 }
 
-// What is asked for of one target: "name" all of it, "name/from-to" a part.
+// A request for a target, "name", or a part of it, "name/from-to".
 struct Wanted {
   std::size_t from = 0, to = 0;  // 1-based and inclusive; 0: all
   bool found = false;

@@ -212,7 +212,7 @@ Check check_system_folder(const cache::KernelCache& cache) {
   return out;
 }
 
-/// What a job on a machine with a GPU needs, said where there is none.
+/// Tells on a machine without a GPU what a job on a machine with one needs.
 Check gpu_needs() {
   return {
       "GPU jobs",
@@ -328,7 +328,7 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
   return out;
 }
 
-// Everything that is looked at, in the order in which it is shown.
+// All checks, in the order in which they are shown.
 std::vector<Check> all_checks(const std::shared_ptr<driver::Driver>& driver,
                               const Result<std::shared_ptr<const compile::NvrtcLibrary>>& compiler,
                               const cache::Settings& settings) {

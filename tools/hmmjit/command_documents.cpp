@@ -35,7 +35,7 @@ void for_each_command(std::span<const CommandSpec> commands, Use use) {
 std::vector<std::string> names_of(const OptionSpec& option) {
   std::vector<std::string> names{std::string(option.name)};
   if (!option.other_name.empty()) names.emplace_back(option.other_name);
-  // As everywhere, the short one first.
+  // The short name first, as in all listings.
   std::ranges::stable_sort(names, {}, &std::string::size);
   return names;
 }

@@ -24,7 +24,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Queries whose rounds run side by side. Their text waits until all are done.
+// Number of queries whose rounds run concurrently. Their text waits until all are done.
 constexpr std::size_t kQueriesAtATime = 64;
 
 const SearchProgram& program();
@@ -40,10 +40,10 @@ Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
   return queries;
 }
 
-// One round: queries in, results back to them.
+// Returns the results of a round to their queries.
 class RoundSink final : public ResultSink {
  public:
-  /// `text`: bytes of text that a query keeps in memory; what is more goes to `store`.
+  /// A query keeps `text` bytes of text in memory; the rest goes to `store`.
   RoundSink(std::vector<std::unique_ptr<QueryRounds>*> queries, TextStore& store, std::size_t text)
       : queries_(std::move(queries)), store_(store), text_(text) {}
 
@@ -111,7 +111,7 @@ class CheckpointFiles {
     found->second.write(text);
     return found->second.status();
   }
-  /// Passes on all files, which are complete but for their names.
+  /// Passes on all files, which only lack their final names.
   void move_to(std::vector<OutputFile>& files) {
     for (auto& [round, file] : files_) files.push_back(std::move(file));
     files_.clear();
@@ -154,7 +154,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   rounds.alignment_checkpoints = options.is_set("--chkali");
   run.search.keep_alignments = rounds.needs_alignments();
 
-  // What a search may hold of targets is a third of the bound; this is where they stay.
+  // Targets may take a third of the bound, and stay here between rounds.
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, 1));
   std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
   CheckpointFiles models(std::string(options.text("--chkhmm")), ".hmm");

@@ -39,7 +39,7 @@ std::string help_text(const CommandSpec& command, const std::string& path,
   return out + "\n" + option_help(command.options);
 }
 
-// A command that only has subcommands: runs the one that is named.
+// Runs the subcommand that is named.
 Result<int> run_subcommand(const CommandSpec& command, const std::string& path,
                            std::span<const std::string> words) {
   const std::size_t at = first_argument(command.options, words);

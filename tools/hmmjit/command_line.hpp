@@ -1,5 +1,5 @@
-// Commands described as data, and their start: what help, completions, manual pages and the option
-// reference are made of.
+// Commands described as data, from which help, completions, manual pages and the option reference
+// are made; and the function that runs them.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct CommandSpec {
   std::string_view name;     ///< "search"; of a subcommand its own name, "build"
   std::string_view summary;  ///< what it does, in a line
   std::vector<ArgumentSpec> arguments = {};
-  /// Those of a command with subcommands are options of each of them.
+  /// A command's options are also options of each of its subcommands.
   std::vector<OptionSpec> options = {};
   std::function<Result<int>(const ParsedOptions&)> run = {};
   std::vector<CommandSpec> subcommands = {};
@@ -40,9 +40,9 @@ struct CommandSpec {
 int run_command(const CommandSpec& command, const std::string& path,
                 std::span<const std::string> words);
 
-/// Says why `path` failed; returns the exit status. Says nothing where nobody reads standard
-/// output: the program then ends as others do there (main.cpp). Where a reader advises to state the
-/// format of a file, the message names the one of `options` for that.
+/// Prints why `path` failed, and returns the exit status. Prints nothing if the reader of standard
+/// output is gone: the program then ends as others do (main.cpp). If a remedy is to state the format
+/// of a file, the message names the option of `options` that does so.
 int report_failure(std::string_view path, const Error& error,
                    std::span<const OptionSpec> options = {});
 

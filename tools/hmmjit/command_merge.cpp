@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kGroup = "Options of merging";
 
-// Those of a search that say what is written and how.
+// The options of a search that decide what is written, and how.
 constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",   "--domtblout",
                                   "--pfamtblout", "--acc",  "--noali", "--notextw",  "--textw",
                                   "--tsv",        "--json", "--a3m",   "--seq-limit",
@@ -50,11 +50,11 @@ Author author_of(const ParsedOptions& options) {
   return {"merge", "hmmsearch", "put the parts of a search together", false};
 }
 
-// The command line of the whole search with these outputs: what its files say of it.
+// The command line of the whole search with these outputs, as its files record it.
 Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::PartOrigin& origin) {
   std::vector<std::string> arguments;
   const auto add = [&](std::string_view name, std::string_view value, bool takes_value) {
-    // In one argument: a value may begin with '-'.
+    // One argument for both, since a value may begin with '-'.
     std::string argument(name);
     if (takes_value && name.starts_with("--")) argument += '=';
     arguments.push_back(argument + std::string(value));
@@ -68,7 +68,7 @@ Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::Pa
       add(option.name, takes_value ? options.text(option.name) : std::string_view(), takes_value);
       continue;
     }
-    // Of two that exclude each other, the one given now counts.
+    // The option given now replaces one that it excludes.
     if ((option.name == "--textw" && options.is_set("--notextw")) ||
         (option.name == "--notextw" && options.is_set("--textw")))
       continue;

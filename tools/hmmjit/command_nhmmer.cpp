@@ -70,7 +70,7 @@ class Nhmmer {
   ProgramRun& run_;
   NucleotideQueries& queries_;
   const nucleotide::Options options_;
-  std::optional<OutputFile> models_;  // that queries are built into
+  std::optional<OutputFile> models_;  // built from the queries
 };
 
 const SearchProgram& program() {

@@ -17,7 +17,7 @@ Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const 
   HMMJIT_ASSIGN(build::ScoreSystem system, make_score_system(options));
   HMMJIT_ASSIGN(std::shared_ptr<QuerySequences> sequences, QuerySequences::open(options, path));
   SequenceQueries queries;
-  // As in phmmer, an arbitrary seed (--seed 0) is the pipeline's alone.
+  // An arbitrary seed (--seed 0) applies to the pipeline only, as in phmmer.
   const auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
   queries.calibration = make_calibration_options(options, seed == 0 ? 42 : seed);
   const bool cutoffs =

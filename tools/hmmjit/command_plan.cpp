@@ -37,7 +37,7 @@ std::vector<std::string> names_of_stages() {
 
 std::string stage_names() { return fmt::format("{}", fmt::join(names_of_stages(), ", ")); }
 
-/// Of the table, without blanks, which do not matter; and what else names a device.
+/// The devices of the table, with their blanks left out, and other names of devices.
 std::vector<std::string> device_names() {
   std::vector<std::string> out{"gpu", "all"};
   for (const plan::DeviceTraits& device : plan::device_table()) {
@@ -63,7 +63,7 @@ std::vector<std::string> variant_names() {
 using compile::KernelProvider;
 using plan::Stage;
 
-/// What is planned for: a model of a file, or a bare length.
+/// The subject of a plan: a model of a file, or a bare length.
 struct Subject {
   std::string name;
   int length = 0;
@@ -168,8 +168,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
         if (!traits.error().remedy.empty()) traits.error().remedy += ", or \"gpu\"";
         return std::unexpected(traits.error());
       }
-      // PTX for an older architecture may run on what nobody has heard of; it is not what was
-      // named.
+      // PTX of an older architecture may run on an unknown device, but the user has named one.
       const auto known = [&](int capability) { return capability >= traits->capability(); };
       if (compiler != nullptr && std::ranges::none_of(architectures, known) &&
           std::ranges::none_of(plan::device_table(), known, &plan::DeviceTraits::capability)) {
@@ -294,7 +293,7 @@ CacheText describe_cache(const Result<KernelProvider::CacheState>& state) {
   return out;
 }
 
-/// What the command line asks for.
+/// The request on the command line.
 struct PlanRequest {
   std::vector<Subject> subjects;
   std::vector<plan::DeviceTraits> devices;
@@ -375,7 +374,7 @@ class PlanOutput {
     return {};
   }
 
-  /// What a search itself asks for: coarser lengths after SSV.
+  /// Adds the kernels of a search, whose lengths are coarser after SSV.
   void add_search(const Subject& subject, const plan::DeviceTraits& device) {
     Json kernels = Json::array();
     text_ += fmt::format("{}: a search on {} uses\n", subject.name, device.name);
@@ -401,7 +400,7 @@ class PlanOutput {
 
   std::string text() {
     if (!request_.emit.empty()) return emitted_;
-    // Over stages of which some have kernels for models of any length, padding says nothing.
+    // Padding means nothing if some stages have kernels for models of any length.
     const bool one_stage = request_.stages.size() == 1 && real_ > 0;
     const double padding = one_stage ? computed_ / real_ - 1 : 0;
     if (request_.json) {
@@ -490,7 +489,7 @@ Result<int> run_plan(const ParsedOptions& options) {
     }
   }
   const int code = out.failures() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
-  // A kernel that was not made leaves the file of the last one alone; so does a run without a plan.
+  // A run that makes no kernel or no plan leaves an existing file alone.
   if (code != 0 && (!request.emit.empty() || out.plans() == 0) && !output_path.empty()) return code;
   HMMJIT_TRY(write_output(output_path, out.text(), request.emit == "cubin"));
   return code;
@@ -540,7 +539,7 @@ CommandSpec plan_command() {
 
 namespace {
 
-// Compiles what searches of the models will ask for into the cache; needs a compiler, no GPU. Empty
+// Compiles the kernels that searches with the models request into the cache, without a GPU. Empty
 // lists mean the architecture of the GPU of this machine, every stage, and no lengths beyond the
 // models'.
 Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& request) {

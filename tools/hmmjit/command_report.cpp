@@ -20,7 +20,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Leaves the domains that are asked for, and the targets and hits that have any.
+// Keeps the requested domains, and the targets and hits that have any.
 Status choose(Page& page, const ParsedOptions& options) {
   const bool included = options.is_set("--included");
   const std::vector<std::string> models = options.list("--model");

@@ -25,10 +25,10 @@
 namespace hmmjit::tools {
 namespace {
 
-// Sequences searched side by side. The hits of all of them wait until every model is through.
+// Residues of the sequences searched together. Their hits wait until every model is finished.
 constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
 
-// One pass of all models over some sequences: models in, hits by sequence out.
+// Collects the hits of all models by sequence.
 class ScanSink final : public ResultSink {
  public:
   ScanSink(HitsByTarget hits, const Thresholds& rules) : rules_(rules), hits_(std::move(hits)) {}

@@ -44,13 +44,13 @@ std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels
     ::posix_spawn_file_actions_destroy(&files);
     return std::nullopt;
   }
-  // Whoever waits for the end of a pipe from the search must not wait for this.
+  // A reader that waits for the end of the search's output must not wait for this process.
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ::posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
 #ifdef __GLIBC__
   ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 #endif
-  // A session of its own: Ctrl-C and the end of the terminal are not meant for it.
+  // A session of its own protects it from Ctrl-C and from the end of the terminal.
   sigset_t none, all;
   ::sigemptyset(&none);
   ::sigfillset(&all);

@@ -1,4 +1,4 @@
-// What a search had no time to compile is compiled after it, so that the next one has it.
+// Compiles the kernels that a search had no time for after it, for the next search.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,10 @@
 
 namespace hmmjit::tools {
 
-/// Starts `program cache warm --idle` for these kernels, in a session of its own, with nothing open
-/// but /dev/null, and does not wait for it: it has the lowest priority, and there is one of them at
-/// a time for each kernel cache. Does nothing where there is nothing to compile, where the cache
-/// keeps nothing, or where HMMJIT_COMPILE_AFTERWARDS is 0, no or off. Its process, if one was
-/// started.
+/// Starts `program cache warm --idle` for these kernels in a session of its own, with only /dev/null
+/// open, and does not wait for it. The process has the lowest priority; each kernel cache has at most
+/// one. Does nothing if there is nothing to compile, if the cache stores nothing, or if
+/// HMMJIT_COMPILE_AFTERWARDS is 0, no or off. Returns the process, if one was started.
 std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels& kernels,
                                         const char* program = "/proc/self/exe");
 

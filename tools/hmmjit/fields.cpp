@@ -16,7 +16,7 @@ std::string value_text(const Json& value) {
 
 bool is_row(const Json& value) { return value.is_object() || value.is_array(); }
 
-// An object of a list: all its fields in a line.
+// All fields of an object on one line.
 std::string row_text(const Json& row) {
   if (!row.is_object()) return value_text(row);
   std::string out;

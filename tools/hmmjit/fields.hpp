@@ -1,4 +1,4 @@
-// Facts that a command prints, as JSON or as lines of text made of the same fields.
+// Prints the fields of a command's result as JSON or as lines of text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,11 +8,11 @@ namespace hmmjit::tools {
 
 using Json = nlohmann::ordered_json;
 
-/// Names and logs are bytes: what is not UTF-8 is replaced, never a reason to fail.
+/// Replaces bytes that are not UTF-8, which names and logs may contain.
 std::string json_text(const Json& json);
 
-/// One field a line, "file_bytes" as "file bytes    1234"; the fields of an object or of the
-/// objects of a list stand below its name, indented.
+/// One line per field, "file_bytes" as "file bytes    1234". The fields of an object, or of the
+/// objects of a list, are indented below its name.
 std::string field_text(const Json& fields);
 
 /// Prints either.

@@ -1,4 +1,4 @@
-// What a kernel looks like, for people: source, PTX, machine code.
+// Machine code of a kernel as text.
 #pragma once
 
 #include <string>

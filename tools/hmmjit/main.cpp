@@ -35,7 +35,7 @@ constexpr std::string_view kNoThread =
     "hmmjit: a thread could not be started; use fewer threads (--cpu), or raise the limit on "
     "processes (ulimit -u) or memory (ulimit -v)\n";
 
-// Programs whose names are those of commands.
+// Programs of HMMER, and the commands that replace them.
 using Replaced = std::pair<std::string_view, std::string_view>;
 constexpr std::array<Replaced, 8> kReplacedPrograms{{
     {"hmmsearch", "search"},
@@ -77,7 +77,7 @@ int refuse_program(std::string_view name) {
   ::_exit(128 + number);  // the first process of a container is not ended by its own signals
 }
 
-// Nothing half-written is left: temporaries are removed, finished files are whole.
+// Removes temporaries, so that nothing half-written remains.
 void on_interrupt(int number) {
   if (!hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();
@@ -90,8 +90,8 @@ void on_interrupt(int number) {
   end_by_signal(number);
 }
 
-// A bug, or a library that gave up: temporaries go, and the system does what it does then. What
-// another process has sent can wait until no file is being created.
+// After a bug, or an abort of a library: removes temporaries and leaves the rest to the system. A
+// signal from another process can wait until no file is being created.
 void on_crash(int number, siginfo_t* information, void*) {
   const bool sent = information->si_code == SI_USER && information->si_pid != ::getpid();
   if (sent && !hmmjit::interrupt(number)) return;
@@ -99,7 +99,7 @@ void on_crash(int number, siginfo_t* information, void*) {
   end_by_signal(number);
 }
 
-// An exception in a thread that nobody can catch it from.
+// Ends the process after an exception that no one catches.
 [[noreturn]] void on_terminate() {
   hmmjit::OutputFile::discard_all_temporaries();
   std::string_view message = "hmmjit: internal error: an exception outside any command\n";
@@ -120,7 +120,7 @@ void on_crash(int number, siginfo_t* information, void*) {
   ::_exit(static_cast<int>(code));
 }
 
-// A mapped file that was cut short, or a disk that fails, while it is searched.
+// Reports a mapped file that was truncated, or a disk that failed, during the search.
 void on_bus_error(int) {
   hmmjit::OutputFile::discard_all_temporaries();
   constexpr std::string_view kMessage =
@@ -130,7 +130,7 @@ void on_bus_error(int) {
   ::_exit(static_cast<int>(ErrorCode::kInput));
 }
 
-// What people, terminals and batch systems end a process with; the last ones before they kill.
+// The signals by which people, terminals and batch systems end a process.
 constexpr std::initializer_list<int> kInterruptions = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                                        SIGXCPU, SIGUSR1, SIGUSR2, SIGALRM};
 
@@ -140,7 +140,7 @@ void install_signal_handlers() {
     for (const int number : numbers) {
       struct sigaction before {};
       ::sigaction(number, nullptr, &before);
-      // What is ignored stays so (nohup), and what a sanitizer handles.
+      // Signals that are ignored (nohup) or handled by a sanitizer stay so.
       if (before.sa_handler == SIG_DFL) ::sigaction(number, &action, nullptr);
     }
   };
@@ -200,8 +200,8 @@ int run_words(const std::vector<std::string>& words) {
     fmt::print("{}", hmmjit::tools::version_text());
     return 0;
   }
-  // Of the program, and of each of its commands. A link with the name of a program of HMMER has put
-  // --hmmer-banner between.
+  // Help of the program and of each command. A link with the name of an HMMER program has inserted
+  // --hmmer-banner.
   const bool of_link = words.size() == 3 && words[1] == "--hmmer-banner";
   if ((words.size() <= 2 || of_link) && is_version(words.back())) {
     fmt::print("hmmjit {}\n", HMMJIT_VERSION);
@@ -256,14 +256,14 @@ int main(int argc, char** argv) {
   if (replaced != kReplacedPrograms.end())
     arguments.insert(arguments.begin(), {std::string(replaced->second), "--hmmer-banner"});
   int code = run_program(arguments);
-  // What was printed may have got no further than a buffer.
+  // Printed text may still be in a buffer.
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
-  // `| head` has what it wanted: the end that programs have there by default, without a word.
+  // The reader of a pipe is gone (`| head`): end silently, as programs do by default.
   if ((lost || code == static_cast<int>(ErrorCode::kOutput)) && hmmjit::standard_output_unread()) {
     hmmjit::OutputFile::discard_all_temporaries();
     end_by_signal(SIGPIPE);
   }
-  // Whatever ended the command, also where an output was only just being opened.
+  // Temporaries go however the command ended, even while it was opening an output.
   if (code != 0) hmmjit::OutputFile::discard_all_temporaries();
   if (code == 0 && lost) {
     print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");

@@ -15,7 +15,7 @@ using bench::Measurement;
 using Json = nlohmann::ordered_json;
 using plan::Stage;
 
-/// "warp_sync" and where its table lies, for variants that have the choice.
+/// "warp_sync", with the place of its table if the variant has a choice.
 std::string variant_label(const Measurement& m) {
   const std::string_view place = m.candidate.expected.placement;
   const std::string_view name = m.candidate.variant->name;

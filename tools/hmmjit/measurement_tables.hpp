@@ -17,9 +17,9 @@ class MeasurementTables {
   std::string heading() const;
   static std::string row(const bench::Measurement& m);
   std::string summary() const;
-  /// The tables of the papers, from what was added.
+  /// The tables of the papers.
   std::string paper() const;
-  /// Everything, one document.
+  /// All measurements as one document.
   std::string json() const;
 
   void add(const bench::Measurement& m);

@@ -19,7 +19,7 @@ constexpr std::string_view kExpert = "Other expert options";
 constexpr std::string_view kAllFilters = "--F1,--F2,--F3,--B1,--B2,--B3,--nobias";
 constexpr std::string_view kNoWindow = "--max,--nobias";
 
-// What nhmmer and nhmmscan share, where it differs from hmmsearch.
+// Options of nhmmer and nhmmscan that differ from those of hmmsearch.
 constexpr OptionSpec kShared[] = {
     {kOutput, "--tblout", "f", "save parseable table of hits to file <f>"},
     {kOutput, "--dfamtblout", "f", "save table of hits to file, in Dfam format <f>"},
@@ -94,7 +94,7 @@ constexpr std::string_view kNhmmscanNames =
     "--w_length,--watson,--crick,--cpu,--B1,--B2,--B3,--bgfile,--domE,--domT,--incdomE,--incdomT,"
     "--domZ,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
 
-// The options of `names`: from `own`, or hmmsearch's. Others of hmmsearch are absent.
+// The options of `names`, from `own` or hmmsearch's. Other options of hmmsearch are absent.
 std::vector<OptionSpec> make_table(std::string_view names,
                                    std::initializer_list<std::span<const OptionSpec>> own) {
   std::vector<OptionSpec> table;

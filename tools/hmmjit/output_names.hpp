@@ -12,7 +12,7 @@
 
 namespace hmmjit::tools {
 
-/// What each output file of a command line is called, and which of its options says so.
+/// The name of each output file on a command line, with the option that gives it.
 std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
                                     const ParsedOptions& options);
 

@@ -27,7 +27,7 @@ using parts::PartPlace;
 using parts::PartPtr;
 using parts::PartSettings;
 
-// What says where results go or how a machine is used changes no byte of a result.
+// Options that change no byte of a result: they tell where it goes or how the machine is used.
 constexpr std::array kNotRecorded = {
     "-o",      "-A",     "--tblout",    "--domtblout",  "--pfamtblout", "--tsv",    "--target-tsv", "--json",
     "--a3m",   "--cpu",  "--mem",       "--device",     "--vram",       "--verify", "--stats",
@@ -105,7 +105,7 @@ Status check_models(const PartSearch& work, const PartPtr& part) {
   }
 }
 
-// True when the file holds this very part. False when there is none or a damaged one.
+// Whether the file holds this part. False if it is missing or damaged.
 Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
                          const PartPlace& place, const std::string& path) {
   struct stat info {};

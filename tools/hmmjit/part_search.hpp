@@ -20,7 +20,7 @@ struct PartRequest {
   std::string file;         ///< "{}" stands for the number of the part
 
   std::string path(std::uint32_t number) const;
-  /// Of the whole search.
+  /// The share of the whole search.
   double fraction() const { return (1.0 + part.last - part.first) / part.of; }
 };
 

@@ -20,14 +20,14 @@ std::string clock(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// Columns a line may take: the last one stays free, for some terminals wrap at it.
+// The columns of a line. The last column stays free, since some terminals wrap there.
 std::size_t terminal_columns() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
   return std::max<std::size_t>(size.ws_col, 2) - 1;
 }
 
-// Time of one cell, before any was scored: some ten times that of filtering one.
+// The time of a cell before any was scored: about ten times that of filtering one.
 constexpr double kScoringToFiltering = 10;
 
 }  // namespace
@@ -96,7 +96,7 @@ ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
-    // No thread is to be had. A search does without a display.
+    // The system gives no thread: the search runs without a display.
   }
 }
 

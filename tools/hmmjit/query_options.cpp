@@ -48,7 +48,7 @@ Table::iterator position(Table& table, std::string_view name) {
 void insert_before(Table& table, std::string_view name, std::span<const OptionSpec> options) {
   table.insert(position(table, name), options.begin(), options.end());
 }
-// Options that the program at hand does not know.
+// Options that the program lacks.
 void leave_out(Table& table, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     position(table, name)->absent = true;
@@ -56,7 +56,7 @@ void leave_out(Table& table, std::initializer_list<std::string_view> names) {
   }
 }
 
-// What programs with sequences as queries have in common.
+// Options that programs with query sequences share.
 Table sequence_query_table() {
   Table table(search_option_table().begin(), search_option_table().end());
   insert_before(table, "-E", kScoringOptions);
@@ -78,7 +78,7 @@ Table sequence_query_table() {
 
 Table make_phmmer_table() {
   Table table = sequence_query_table();
-  // Where phmmer has them: hidden, and last.
+  // phmmer hides these and has them last.
   for (const char* name : {"--restrictdb_stkey", "--restrictdb_n", "--ssifile"}) {
     const OptionSpec option = *position(table, name);
     table.erase(position(table, name));

@@ -8,7 +8,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// The targets of these commands have another option for their format.
+// Names --qformat in a remedy, since the option for targets has another name.
 Error of_queries(Error error) {
   if (error.remedy.ends_with("state its format")) error.remedy += " (--qformat)";
   return error;

@@ -34,7 +34,7 @@ double number_of(const Json& object, const char* name) {
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
-// Fails where the value is no integer or does not fit: what it would be cut to means nothing.
+// Fails if the value is no integer or does not fit.
 template <typename Integer>
 Integer integer_of(const Json& object, const char* name) {
   const Json& value = object.at(name);

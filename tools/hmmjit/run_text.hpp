@@ -1,4 +1,4 @@
-// What outputs say about the run that made them.
+// How outputs describe the run that made them.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ constexpr std::string_view kFilters = "Options controlling acceleration heuristi
 constexpr std::string_view kExpert = "Other expert options";
 constexpr std::string_view kOwn = "Options that HMMER does not have";
 
-// What excludes what, as in hmmsearch.
+// Options that exclude each other, as in hmmsearch.
 constexpr std::string_view kTargetRules = "-E,-T,--cut_ga,--cut_nc,--cut_tc";
 constexpr std::string_view kDomainRules = "--domE,--domT,--cut_ga,--cut_nc,--cut_tc";
 constexpr std::string_view kIncludeRules = "--incE,--incT,--cut_ga,--cut_nc,--cut_tc";
@@ -210,7 +210,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (options.is_set("--verify")) search.verify = static_cast<int>(options.integer("--verify"));
   if (options.is_set("--mem")) {
     HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));
-    // Nobody means so little: a search at such a bound takes forever.
+    // Certainly a mistake: a search with such a bound would take forever.
     constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
     if (search.memory < kLeast) {
       const std::string size(options.text("--mem"));

@@ -1,4 +1,4 @@
-// The programs that search targets share one implementation; each describes what is its own.
+// The programs that search targets share one implementation, and each describes its own parts.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct SequenceQueries {
   std::shared_ptr<NucleotideQueries> nucleotides;
 };
 
-/// What a program that searches by itself is given: everything opened, nothing read.
+/// The input of a program with its own search loop: everything is open, nothing has been read.
 struct ProgramRun {
   const ParsedOptions& options;
   SearchOptions& search;
@@ -43,7 +43,7 @@ struct ProgramRun {
   gpu::GpuFilters* device;  ///< null: the CPU alone
   ReportWriter& writer;
   SearchProgress& progress;
-  /// The program's own files, complete but for their names, which they get with the reports.
+  /// The program's own files, complete, which get their final names together with the reports.
   std::vector<OutputFile>& further_files;
   /// --gff and --bed take a result; empty: neither is wanted.
   std::function<Status(const ModelResult&)> add_features;
@@ -72,10 +72,10 @@ struct SearchProgram {
 SearchProgram scan_program(std::string_view name, std::string_view title,
                            std::string_view reference);
 
-/// What outputs name as the program that wrote them.
+/// The program that outputs name as their author.
 Author author_of(const SearchProgram& program, const ParsedOptions& options);
 
-/// Adds what a further search took and found.
+/// Adds the times and counts of another search.
 void add(SearchStatistics& sum, const SearchStatistics& other);
 
 /// The command that runs `program`, which must outlive it.

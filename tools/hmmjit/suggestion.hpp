@@ -7,12 +7,12 @@
 
 namespace hmmjit::tools {
 
-/// The name that `typed` is most likely a slip of the finger of, empty where none is near: one
-/// change to a short word, two to a longer one, among letters put in, left out, replaced, or
-/// exchanged with their neighbours (Damerau 1964, CACM 7:171).
+/// The name that was most likely meant by `typed`; empty if none is near. A short word may differ by
+/// one insertion, deletion, substitution or transposition, a longer one by two (Damerau 1964, CACM
+/// 7:171).
 std::string nearest_name(std::string_view typed, std::span<const std::string> names);
 
-/// "did you mean NAME?", or `otherwise` where no name is near.
+/// "did you mean NAME?", or `otherwise` if no name is near.
 std::string did_you_mean(std::string_view typed, std::span<const std::string> names,
                          std::string otherwise);
 

@@ -1,13 +1,13 @@
-// What `hmmjit --version --verbose` prints.
+// The text of `hmmjit --version --verbose`.
 #pragma once
 
 #include <string>
 
 namespace hmmjit::tools {
 
-/// The version, how the program was built and what it finds on this machine, one "name: value" a
-/// line: what a report of a bug should contain. Names no file of the user's and nothing of the
-/// environment but folders. Nothing that is looked for and missing is an error.
+/// The version, the build, and the libraries found on this machine, one "name: value" per line, for
+/// bug reports. It names folders of the environment, but no file of the user. A missing library is
+/// no error.
 std::string version_text();
 
 }  // namespace hmmjit::tools
