@@ -10,10 +10,10 @@
 #include <tuple>
 
 #include "core/coding.hpp"
+#include "core/exact_text.hpp"
 #include "io/columns.hpp"
 #include "model/residue_copies.hpp"
 #include "nucleotide/search.hpp"
-#include "core/exact_text.hpp"
 #include "report/fasta.hpp"
 #include "report/numbers.hpp"
 #include "report/text.hpp"
@@ -313,16 +313,17 @@ Status FeatureWriter::write_sequences(const Target& target, const TargetBlock& b
   if (!domain_fasta_) return {};
   for (const Feature& f : target.features) {
     const bool bottom = f.strand == '-';
-    const std::string head =
-        fmt::format("{}/{}-{} {} {}", view.name, bottom ? f.env_to : f.env_from,
-                    bottom ? f.env_from : f.env_to, models_[f.model].name, e_value_text(f.i_evalue));
+    const std::string head = fmt::format(
+        "{}/{}-{} {} {}", view.name, bottom ? f.env_to : f.env_from, bottom ? f.env_from : f.env_to,
+        models_[f.model].name, e_value_text(f.i_evalue));
     const auto part = residues.subspan(static_cast<std::size_t>(f.env_from - 1),
                                        static_cast<std::size_t>(f.env_to - f.env_from + 1));
     std::vector<Residue> complement;
-    if (bottom) std::ranges::copy(part | std::views::reverse | std::views::transform([](Residue x) {
-                                    return nucleotide::complements()[x];
-                                  }),
-                                  std::back_inserter(complement));
+    if (bottom)
+      std::ranges::copy(part | std::views::reverse | std::views::transform([](Residue x) {
+                          return nucleotide::complements()[x];
+                        }),
+                        std::back_inserter(complement));
     HMMJIT_TRY(write(*domain_fasta_, head, bottom ? std::span<const Residue>(complement) : part));
   }
   return {};

@@ -29,8 +29,8 @@ std::string_view file_name(std::string_view path) {
 
 using Output = std::function<void(std::string_view)>;
 
-// Compresses text with gzip and writes it in base64, piece by piece. Callers append to `text`, which
-// is compressed when there is enough of it.
+// Compresses text with gzip and writes it in base64, piece by piece. Callers append to `text`,
+// which is compressed when there is enough of it.
 class Packed {
  public:
   explicit Packed(const Output& out) : out_(out) {

@@ -1,4 +1,5 @@
-// Tables after overlaps are resolved: rows of domains that remain, and of targets with such a domain.
+// Tables after overlaps are resolved: rows of domains that remain, and of targets with such a
+// domain.
 #pragma once
 
 #include <cstddef>

@@ -222,8 +222,9 @@ void append_nucleotide_table_header(std::string& out, const NucleotideResult& re
   const std::size_t places = position_width(result, 7);
   append_name_titles(out, w);
   out += " hmmfrom hmm to";
-  append_position_titles(out, {"alifrom", "ali to", "envfrom", "env to",
-                               result.is_scan() ? "modlen" : "sq len"}, places);
+  append_position_titles(
+      out, {"alifrom", "ali to", "envfrom", "env to", result.is_scan() ? "modlen" : "sq len"},
+      places);
   out += " strand   E-value  score  bias  description of target\n";
   append_name_rules(out, w);
   out += " ------- -------";
@@ -262,8 +263,9 @@ void append_dfam_table(std::string& out, const NucleotideResult& result, bool ma
   out += "# hit scores\n# ----------\n#\n# ";
   names("target name", w.target - 1, "acc", "query name");
   out += "   bits   e-value  bias  hmm-st  hmm-en strand";
-  append_position_titles(out, {"ali-st", "ali-en", "env-st", "env-en",
-                               result.is_scan() ? "modlen" : "sq-len"}, places);
+  append_position_titles(
+      out, {"ali-st", "ali-en", "env-st", "env-en", result.is_scan() ? "modlen" : "sq-len"},
+      places);
   out += "   description of target\n# ";
   constexpr std::string_view kName = "-------------------";
   names(kName, w.target - 1, kName, kName);

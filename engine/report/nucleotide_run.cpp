@@ -47,8 +47,8 @@ Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewi
 
 // A block is read while the one before it is searched.
 Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& pass,
-                    TargetSource& targets, nucleotide::Search& search,
-                    SearchStatistics& statistics, SearchProgress& progress) {
+                    TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
+                    SearchProgress& progress) {
   const auto read = [&]() -> Result<TargetBlock> {
     TargetBlock block;
     HMMJIT_TRY(targets.next(block, limits.residues));

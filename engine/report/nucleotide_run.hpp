@@ -9,8 +9,8 @@
 
 namespace hmmjit {
 
-/// A query with the thresholds of `rules`. Fails with kInput where its model lacks the cutoffs asked
-/// for, or is too long.
+/// A query with the thresholds of `rules`. Fails with kInput where its model lacks the cutoffs
+/// asked for, or is too long.
 Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                                                 const Thresholds& rules);
 

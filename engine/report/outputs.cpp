@@ -118,10 +118,10 @@ class Stockholm final : public Output {
       : Output(OutputKind::kAlignment),
         result_(result),
         settings_(settings),
-        columns_(result.model,
-                 {.targets = settings.report.aligned_targets,
-                  .all_nodes = settings.every_node_aligned},
-                 memory_of(result)) {}
+        columns_(
+            result.model,
+            {.targets = settings.report.aligned_targets, .all_nodes = settings.every_node_aligned},
+            memory_of(result)) {}
   int passes() const override { return 2; }
   Status format(int pass, const HitLot& lot, std::string&) override {
     if (pass == 0) return columns_.measure(lot.hits);

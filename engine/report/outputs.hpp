@@ -32,14 +32,14 @@ enum class OutputKind {
 };
 inline constexpr std::size_t kOutputKinds = 11;
 inline constexpr std::array<OutputKind, kOutputKinds> kAllOutputs = {
-    OutputKind::kTargets,      OutputKind::kDomains, OutputKind::kPfam,      OutputKind::kDfam,
-    OutputKind::kColumnScores, OutputKind::kTsv,     OutputKind::kTargetTsv, OutputKind::kJson,
+    OutputKind::kTargets,      OutputKind::kDomains,   OutputKind::kPfam,      OutputKind::kDfam,
+    OutputKind::kColumnScores, OutputKind::kTsv,       OutputKind::kTargetTsv, OutputKind::kJson,
     OutputKind::kA3m,          OutputKind::kAlignment, OutputKind::kMain};
 
 struct OutputSettings {
   ReportOptions report;
   FilterOptions filters;
-  std::string author;             ///< of alignments
+  std::string author;              ///< of alignments
   bool every_node_aligned = true;  ///< AlignedRows::all_nodes of -A
 };
 

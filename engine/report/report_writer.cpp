@@ -64,9 +64,9 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
   writer->standard_output_ = paths.standard_output;
   writer->joined_ = joined;
   const std::string* const paths_of_kinds[kOutputKinds] = {
-      &paths.targets, &paths.domains,    &paths.pfam, &paths.dfam, &paths.column_scores,
-      &paths.tsv,     &paths.target_tsv, &paths.json, &paths.a3m,  &paths.alignment,
-      &paths.main};
+      &paths.targets,       &paths.domains,   &paths.pfam,       &paths.dfam,
+      &paths.column_scores, &paths.tsv,       &paths.target_tsv, &paths.json,
+      &paths.a3m,           &paths.alignment, &paths.main};
   std::size_t of_earlier_search = 0;
   for (const OutputKind kind : kAllOutputs) {
     File& output = writer->file_of(kind);
@@ -83,11 +83,10 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
       HMMJIT_ASSIGN(output.file, TextOutput::create(output.path));
     }
     const bool by_target = kind == OutputKind::kTargets || kind == OutputKind::kDomains;
-    if (options.records.kept && (by_target ? !options.scan
-                                           : kind == OutputKind::kPfam ||
-                                                 kind == OutputKind::kDfam ||
-                                                 kind == OutputKind::kTsv ||
-                                                 kind == OutputKind::kJson)) {
+    if (options.records.kept &&
+        (by_target ? !options.scan
+                   : kind == OutputKind::kPfam || kind == OutputKind::kDfam ||
+                         kind == OutputKind::kTsv || kind == OutputKind::kJson)) {
       HMMJIT_ASSIGN(output.held, SpoolFile::create());
     }
   }
@@ -307,13 +306,12 @@ Status ReportWriter::receive(const NucleotideResult& result, const ModelResult& 
     append();
     return put(kind, text);
   };
-  HMMJIT_TRY(write(OutputKind::kTargets,
-                   [&] { append_nucleotide_table(text, result, records.kept); }));
+  HMMJIT_TRY(
+      write(OutputKind::kTargets, [&] { append_nucleotide_table(text, result, records.kept); }));
   HMMJIT_TRY(write(OutputKind::kDfam, [&] { append_dfam_table(text, result, records.kept); }));
   HMMJIT_TRY(write(OutputKind::kColumnScores, [&] { append_column_scores(text, result); }));
-  HMMJIT_TRY(write(OutputKind::kMain, [&] {
-    append_nucleotide_report(text, result, settings_.report, options);
-  }));
+  HMMJIT_TRY(write(OutputKind::kMain,
+                   [&] { append_nucleotide_report(text, result, settings_.report, options); }));
   if (result.is_scan()) {
     HMMJIT_TRY(write(OutputKind::kTsv, [&] { append_scan_tsv(text, single, records); }));
     return end_query();
@@ -324,9 +322,8 @@ Status ReportWriter::receive(const NucleotideResult& result, const ModelResult& 
        {OutputKind::kTsv, OutputKind::kJson, OutputKind::kA3m, OutputKind::kAlignment}) {
     if (wanted(kind)) outputs.push_back(make_output(kind, single, settings_));
   }
-  HMMJIT_TRY(write_model(single, outputs, [this](OutputKind kind, std::string_view more) {
-    return put(kind, more);
-  }));
+  HMMJIT_TRY(write_model(
+      single, outputs, [this](OutputKind kind, std::string_view more) { return put(kind, more); }));
   HMMJIT_TRY(write_saved_alignment(outputs.empty() ? 0 : outputs.back()->rows()));
   return end_query();
 }
@@ -362,9 +359,8 @@ Status ReportWriter::receive_scan(ScanTables& tables, bool only_with_hits) {
     if (!wanted(kind)) return {};
     return [this, kind](std::string_view text) { return put(kind, text); };
   };
-  HMMJIT_ASSIGN(const bool begun,
-                tables.write({to(OutputKind::kTargets), to(OutputKind::kDomains)},
-                             scan_begun_, only_with_hits, kept_));
+  HMMJIT_ASSIGN(const bool begun, tables.write({to(OutputKind::kTargets), to(OutputKind::kDomains)},
+                                               scan_begun_, only_with_hits, kept_));
   scan_begun_ |= begun;
   return {};
 }

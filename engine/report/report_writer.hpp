@@ -24,13 +24,13 @@ namespace hmmjit {
 /// The place of errors of standard output.
 inline constexpr const char* kStandardOutput = "standard output";
 
-/// The path of each kind of output. An output with an empty path is not wanted; the main report then
-/// goes to standard output. A path with "{query}" gives each query a file of its own, which is
+/// The path of each kind of output. An output with an empty path is not wanted; the main report
+/// then goes to standard output. A path with "{query}" gives each query a file of its own, which is
 /// published when the query is complete.
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
-  int standard_output = 1;  ///< the descriptor
+  int standard_output = 1;                    ///< the descriptor
   std::string dfam = {}, column_scores = {};  ///< of nucleotides
 };
 /// `path` with the name of a query for "{query}"; a '/' of the name becomes '_'.
@@ -72,8 +72,8 @@ class ReportWriter final : public ResultSink {
   /// Adds to the totals: the counts of models in another piece of the result, or of a query whose
   /// text comes through put().
   void count(const RunTotals& totals);
-  /// jackhmmer formats the text of a query itself. Instead of receive(), in this order: begin_query,
-  /// begin_model with the totals of the result, put for each text, count, end_query.
+  /// jackhmmer formats the text of a query itself. Instead of receive(), in this order:
+  /// begin_query, begin_model with the totals of the result, put for each text, count, end_query.
   Status begin_query(const std::string& name);
   /// `targets_header`: in the place of --tblout's own, if any.
   Status begin_model(const ModelResult& totals, std::string_view targets_header = {});

@@ -16,7 +16,8 @@ void write_lanes(JsonObject& json, std::string_view name, const gpu::LaneTimes& 
   entry.close();
 }
 
-// Compares the time of each stage with that expected for its cells, and tells how lanes spent theirs.
+// Compares the time of each stage with that expected for its cells, and tells how lanes spent
+// theirs.
 void write_efficiency(JsonObject& json, const gpu::Statistics& g) {
   JsonObject stages = json.object("stages");
   double expected = 0;

@@ -55,8 +55,9 @@ class ScanTables {
   /// Writes hmmscan's --tblout and --domtblout: targets of the search in input order as queries,
   /// models as targets. Call it once, after the last add.
   /// `begun`: the column names have been written. Otherwise they come first, even if there is no
-  /// hit, unless `only_with_hits`. `kept`: whether each domain that the search reported remains when
-  /// overlaps are resolved; empty: they are not. Returns whether the names have been written now.
+  /// hit, unless `only_with_hits`. `kept`: whether each domain that the search reported remains
+  /// when overlaps are resolved; empty: they are not. Returns whether the names have been written
+  /// now.
   Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false,
                      const std::vector<bool>& kept = {});
 

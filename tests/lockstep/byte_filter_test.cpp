@@ -22,7 +22,9 @@
 namespace hmmjit {
 namespace reference {
 void PrintTo(SsvStatus status, std::ostream* out) {
-  *out << (status == SsvStatus::kScore ? "score" : status == SsvStatus::kOverflow ? "overflow" : "no result");
+  *out << (status == SsvStatus::kScore      ? "score"
+           : status == SsvStatus::kOverflow ? "overflow"
+                                            : "no result");
 }
 }  // namespace reference
 namespace {

@@ -48,8 +48,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   const nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
   SearchStatistics statistics;
   NucleotideResult result;
-  HMMJIT_ASSIGN(const std::vector<nucleotide::Query> models,
-                read_models(run, &result.nodes));
+  HMMJIT_ASSIGN(const std::vector<nucleotide::Query> models, read_models(run, &result.nodes));
   result.models = statistics.models = models.size();
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;

@@ -86,7 +86,8 @@ constexpr std::string_view kNhmmerNames =
     "--seed_ssv_length,--qformat,--qsingle_seqs,--tformat,--nonull2,-Z,--seed,--w_beta,--w_length,"
     "--block_length,--watson,--crick,--restrictdb_stkey,--restrictdb_n,--ssifile,--B1,--B2,--B3,"
     "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,--mem,"
-    "--stats,--tsv,--json,--a3m,--seq-limit,--fasta,--domfasta,--gff,--bed,--resolve-overlaps,--clans,"
+    "--stats,--tsv,--json,--a3m,--seq-limit,--fasta,--domfasta,--gff,--bed,--resolve-overlaps,--"
+    "clans,"
     "--hmmer-banner,--quiet,--verbose";
 constexpr std::string_view kNhmmscanNames =
     "-h,-o,--tblout,--dfamtblout,--acc,--noali,--notextw,--textw,-E,-T,--incE,--incT,--cut_ga,"

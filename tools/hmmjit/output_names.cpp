@@ -14,9 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kByQuery[] = {"-o",           "-A",    "--tblout",     "--domtblout",
-                                         "--pfamtblout", "--tsv", "--target-tsv", "--json",
-                                         "--a3m",        "--dfamtblout", "--aliscoresout"};
+constexpr std::string_view kByQuery[] = {
+    "-o",           "-A",     "--tblout", "--domtblout",  "--pfamtblout",  "--tsv",
+    "--target-tsv", "--json", "--a3m",    "--dfamtblout", "--aliscoresout"};
 
 // The first "{word}" of a name from `at` on.
 std::optional<std::string_view> next_word(std::string_view name, std::size_t& at) {

@@ -53,7 +53,7 @@ class Proteins final : public ForwardingSource {
     auto more = source_->next(block, residues);
     if (!std::exchange(seen_, true) && looks_like_nucleotides(block))
       warn_(fmt::format("{} looks like DNA, and proteins are searched for; translate it first",
-                       file_));
+                        file_));
     return more;
   }
 
@@ -167,11 +167,11 @@ Result<std::optional<Hmm>> ModelsToSearch::next() {
     if (!hmm) {
       if (const std::size_t count = std::exchange(count_without_, 0); count > 0)
         warn_(fmt::format("{} no {} cutoffs: {}{}",
-                         count == 1 ? fmt::format("model {} has", without_[0])
-                                    : fmt::format("{} models have", count),
-                         cutoff_name(thresholds_.cutoffs),
-                         skip_ ? "not searched" : "searched with the default thresholds",
-                         count == 1 ? "" : fmt::format(" ({})", listed(without_, count))));
+                          count == 1 ? fmt::format("model {} has", without_[0])
+                                     : fmt::format("{} models have", count),
+                          cutoff_name(thresholds_.cutoffs),
+                          skip_ ? "not searched" : "searched with the default thresholds",
+                          count == 1 ? "" : fmt::format(" ({})", listed(without_, count))));
       return hmm;
     }
     const bool asked = thresholds_.cutoffs != ModelCutoffs::kNone &&

@@ -108,10 +108,9 @@ TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
   std::vector<std::vector<Residue>> all;
   for (const int length : {600000, 140000, 140000, 140000}) {
     const std::uint64_t seed = all.size();
-    all.push_back(test_support::random_target(seed, length, TargetKind::kBackground,
-                                              query.model->hmm));
-    const auto copy =
-        test_support::random_target(seed, 150, TargetKind::kTandem, query.model->hmm);
+    all.push_back(
+        test_support::random_target(seed, length, TargetKind::kBackground, query.model->hmm));
+    const auto copy = test_support::random_target(seed, 150, TargetKind::kTandem, query.model->hmm);
     for (int at = 1000; at < 50000; at += 7000) std::ranges::copy(copy, all.back().begin() + at);
   }
   Options options;
