@@ -187,7 +187,7 @@ class DeviceBench {
  private:
   gpu::ReadyKernel kernel(plan::Stage stage, int length, int codes) {
     const auto plan = value_or_die(plan::make_plan(stage, length, codes, device_->traits()));
-    const auto made = value_or_die(source_->request(plan, 0).get());
+    const auto made = value_or_die(source_->get(plan));
     auto loaded = value_or_die(
         driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name));
     const auto blocks = loaded->prepare(*device_, made->candidate.launch.block_threads,

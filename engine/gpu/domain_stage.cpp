@@ -356,6 +356,14 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.emissions = place(layout::make_striped_emissions(model.odds));
   d.transitions = place(tables.transitions);
   d.bounds = place(bounds.forward.data(), bounds.forward.size());
+  const Alphabet& alphabet = *model.hmm.alphabet;
+  std::array<dev::u32, 32> members{};
+  static_assert(kMaxCodes <= members.size());
+  for (int x = 0; x < alphabet.Kp; ++x) {
+    const auto code = static_cast<std::size_t>(x);
+    if (alphabet.is_degenerate(x)) members[code] = alphabet.degeneracy[code];
+  }
+  d.members = place(members.data(), members.size());
   std::map<dev::u32, const float*> run_emissions;
   for (const ReadyKernel* kernel : {&kernels.parser, &kernels.envelope}) {
     const dev::u32 run = *kernel ? form_of(*kernel, *stage.device_).run : 0;
@@ -363,7 +371,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
       run_emissions[run] = place(layout::make_run_emissions(model.odds, run));
   }
   if (d.targets == nullptr || d.emissions == nullptr || d.transitions == nullptr ||
-      d.bounds == nullptr ||
+      d.bounds == nullptr || d.members == nullptr ||
       std::ranges::any_of(run_emissions, [](const auto& of) { return of.second == nullptr; }))
     return false;
   d.database = request.targets->view();

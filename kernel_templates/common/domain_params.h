@@ -117,6 +117,7 @@ struct DomainParams {
   const float* run_emissions;
   const float* transitions;    ///< as in FloatFilterParams
   const float* bounds;         ///< [32] see deletion_bounds() of engine/model; negative: none
+  const u32* members;          ///< [32] bit y of a degenerate code: it may stand for residue y; zero for others
   DomainArena* arena;
   DomainCounters* counters;
   ParsedTarget* parsed;        ///< [target_count]
@@ -263,7 +264,7 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 288, "device layout");
+static_assert(sizeof(DomainParams) == 296, "device layout");
 static_assert(sizeof(DomainBatch) == 16, "device layout");
 
 }  // namespace hmmjit_device

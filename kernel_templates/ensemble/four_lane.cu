@@ -178,6 +178,8 @@ struct Region {
   u32* scratch;               ///< the place of the cells, reused
   const u8* residues;         ///< residue i at [i-1]
   u32 L, Q, M, capacity;
+  u32 codes;                  ///< K; zero if no residue is degenerate
+  u32 members;                ///< DomainParams::members of this lane's code
   float loop, move;
 
   HMMJIT_DEVICE float* row_array(RowArrays which) const { return rows + which * row_floats(L); }
@@ -385,7 +387,16 @@ HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visit
   }
   sync_warp();
   for (u32 k = first_node - 1 + lane; k < last_node; k += 32) visits[k] = 0.0f;
-  // Every lane takes part in every shuffle.
+  // Every lane takes part in every shuffle. A code beyond K has the mean odds of its residues, or one if it has none.
+  if (r.codes > 0) {
+    float sum = 0.0f;
+    for (u32 y = 0; y < r.codes; ++y) {
+      const float of_residue = shuffle_float(odds, y);
+      if (r.members >> y & 1u) sum = add(sum, of_residue);
+    }
+    if (lane >= r.codes)
+      odds = r.members == 0 ? 1.0f : divide(sum, static_cast<float>(count_bits(r.members)));
+  }
   float* const correction = r.row_array(kRowCorrection);
   for (u32 base = first & ~31u; base <= last; base += 32) {
     const u32 at = base + lane;
@@ -953,11 +964,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 entry = p.region_order[at];
     const u32 L = region_of(p, entry, 0).L;
     const u8* const bytes = region_of(p, entry, 0).residues;
-    // Null2 odds of degenerate residues are computed on the CPU.
-    bool degenerate = false;
-    for (u32 a = lane; a < L; a += 32) degenerate = degenerate || bytes[a] >= p.residue_codes;
     if (lane == 0) p.sampled[entry].status = kNotForDevice;
-    if (warp_ballot(degenerate)) continue;
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
     if (!reserve(p, &p.arena->region_units, units, &space)) {
@@ -998,6 +1005,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
       for (u32 a = lane; a < r.L; a += 32) copy[a] = r.residues[a];
       r.residues = copy;
     }
+    bool degenerate = false;
+    for (u32 a = lane; a < r.L; a += 32) degenerate = degenerate || r.residues[a] >= p.residue_codes;
+    r.codes = warp_ballot(degenerate) ? p.residue_codes : 0u;
+    r.members = p.members[lane];
     fill_rows(r);
     sync_warp();
 

@@ -177,7 +177,7 @@ constexpr std::size_t kWorkspace = std::size_t{64} << 20;
 void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t homologues) {
   auto stage = this->stage(kWorkspace);
   std::uint64_t seed = 40, envelopes = 0, regions = 0, several = 0, sampled = 0, clusters = 0,
-                scored_clusters = 0;
+                scored_clusters = 0, degenerate = 0;
   std::vector<gpu::DomainRequest> requests;
   const auto run = [&] {
     std::vector<gpu::DomainRequest*> pointers;
@@ -187,13 +187,20 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
     envelopes += result->envelopes;
     for (const auto& request : requests) {
       EXPECT_EQ(compare(request, std::to_string(request.model->hmm.M)), request.passed.size());
-      for (const auto& parsed : request.parsed) {
+      const gpu::PackedSegment& packed = request.targets->packed();
+      for (std::size_t n = 0; n < request.parsed.size(); ++n) {
+        const auto& parsed = request.parsed[n];
         if (parsed == nullptr) continue;
+        const auto residues =
+            (*block_)[packed.origins[packed.targets.original[request.passed[n]]].index].residues;
         regions += parsed->regions.size();
         for (const ParsedRegion& region : parsed->regions) {
           several += region.several;
           if (!region.sampled) continue;
           ++sampled;
+          degenerate +=
+              std::any_of(residues.begin() + (region.first - 1), residues.begin() + region.last,
+                          [&](Residue x) { return x >= request.model->hmm.alphabet->K; });
           clusters += region.sampled->clusters.size();
           for (const auto& cluster : region.sampled->clusters)
             scored_clusters += cluster.envelope.has_value();
@@ -228,7 +235,8 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
   EXPECT_GT(3 * regions, homologues);
   EXPECT_GT(4 * envelopes, homologues);
   EXPECT_GT(3 * several, homologues);
-  EXPECT_GT(5 * sampled, 4 * several);
+  EXPECT_GT(9 * sampled, 8 * several);
+  EXPECT_GT(degenerate, 0u);
   EXPECT_GT(3 * clusters, homologues);
   EXPECT_GT(10 * scored_clusters, 9 * clusters);
 }
