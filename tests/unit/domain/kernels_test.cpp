@@ -392,8 +392,8 @@ class PlainEnvelope {
   char state_ = 'M';
 };
 
-// Every envelope against the plain definition: score, null2 and alignment. Returns how many paths
-// went through J.
+// Every envelope by every kernel against the plain definition: score, null2 and alignment. Returns
+// how many paths went through J.
 int expect_plain(const SearchModel& model, const Case& all,
                  const std::function<void(float* row, int i)>& change) {
   const ForwardTables tables(model);
@@ -408,27 +408,35 @@ int expect_plain(const SearchModel& model, const Case& all,
     PlainEnvelope plain(t, plain_lanes, plain_job, all.odds);
     const ScoredEnvelope expected = plain.score(change);
     from_J += plain.from_J;
-    const Kernels& kernel = kernels(1);
-    Lanes lanes;
-    lanes.deal(t.emission, {&job, 1}, 1);
-    AlignedArray<float> cells(MatrixLayout::of(t.Q, 1).row);
-    kernel.forward(t, lanes, 0, lanes.rows - 1, all.odds.ec, all.odds.ej, cells.data(), 0);
-    for (int i = 0; i <= job.L; ++i) change(lanes.forward_row(i), i);
-    kernel.envelope_backward(t, lanes, all.odds.ec, space);
-    EXPECT_EQ(job.own_scale, plain_job.own_scale);
-    kernel.decode(t, lanes, all.odds.ec, true, space);
-    EXPECT_EQ(job.decoded.sound, expected.sound);
-    if (!expected.sound) continue;
-    EXPECT_EQ(job.decoded.accuracy, expected.accuracy);
-    for (int x = 0; x < t.K; ++x)
-      EXPECT_EQ(job.decoded.null2[static_cast<std::size_t>(x)],
-                expected.null2[static_cast<std::size_t>(x)]);
-    Domain domain, expected_domain;
-    const bool aligned = aligner.align({t, kernel, lanes, space, job}, model.hmm, domain);
-    EXPECT_EQ(aligned, aligner.align(t, job.residues, expected, model.hmm, expected_domain));
-    EXPECT_TRUE(domain == expected_domain)
-        << "exit " << job.decoded.exit_row << ", " << job.decoded.exit_node << "; expected "
-        << expected.last_row << ", " << expected.last_node;
+    Domain expected_domain;
+    const bool expected_alignment =
+        expected.sound && aligner.align(t, job.residues, expected, model.hmm, expected_domain);
+    for (const auto& set : kernel_sets()) {
+      for (const Kernels& kernel : set) {
+        SCOPED_TRACE(testing::Message() << kernel.name << " x" << kernel.groups);
+        job = given;
+        Lanes lanes;
+        lanes.deal(t.emission, {&job, 1}, kernel.groups);
+        AlignedArray<float> cells(MatrixLayout::of(t.Q, kernel.groups).row);
+        kernel.forward(t, lanes, 0, lanes.rows - 1, all.odds.ec, all.odds.ej, cells.data(), 0);
+        for (int i = 0; i <= job.L; ++i) change(lanes.forward_row(i), i);
+        kernel.envelope_backward(t, lanes, all.odds.ec, space);
+        EXPECT_EQ(job.own_scale, plain_job.own_scale);
+        kernel.decode(t, lanes, all.odds.ec, true, space);
+        EXPECT_EQ(job.decoded.sound, expected.sound);
+        if (!expected.sound) continue;
+        EXPECT_EQ(job.decoded.accuracy, expected.accuracy);
+        for (int x = 0; x < t.K; ++x)
+          EXPECT_EQ(job.decoded.null2[static_cast<std::size_t>(x)],
+                    expected.null2[static_cast<std::size_t>(x)]);
+        Domain domain;
+        EXPECT_EQ(aligner.align({t, kernel, lanes, space, job}, model.hmm, domain),
+                  expected_alignment);
+        EXPECT_TRUE(domain == expected_domain)
+            << "exit " << job.decoded.exit_row << ", " << job.decoded.exit_node << "; expected "
+            << expected.last_row << ", " << expected.last_node;
+      }
+    }
   }
   return from_J;
 }
