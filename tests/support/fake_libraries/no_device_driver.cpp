@@ -21,6 +21,7 @@ int cuLibraryGetKernel() { return 100; }
 int cuKernelGetAttribute() { return 100; }
 int cuKernelSetAttribute() { return 100; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor() { return 100; }
+int cuLaunchHostFunc() { return 100; }
 int cuLaunchKernel() { return 100; }
 int cuMemGetInfo_v2() { return 100; }
 int cuMemAlloc_v2() { return 100; }
