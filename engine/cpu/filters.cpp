@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -66,7 +67,8 @@ struct FilterScratch::State {
   AlignedArray<std::int16_t> words;
   AlignedArray<std::int8_t> flow[2];             // bytes between SSV tiles, one per row
   std::vector<int> best;                         // SSV's results for a batch
-  std::vector<std::span<const Residue>> chunks;  // of a scan
+  std::vector<MarkedRows> marked;                // chunks of a scan
+  std::vector<std::span<const Residue>> chunks;  // with the rows before them
 };
 
 FilterScratch::FilterScratch() : state_(std::make_unique<State>()) {}
@@ -610,7 +612,8 @@ class ExactScan {
 // clearing only lowers cells. The exact scan then processes these chunks only.
 void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                             std::span<const std::span<const Residue>> targets,
-                            FilterScratch& scratch, std::vector<FoundDiagonal>& found) const {
+                            FilterScratch& scratch, std::vector<FoundDiagonal>& found,
+                            const std::vector<MarkedRows>* marked) const {
   const Tables& t = *tables_;
   if (t.scalar) {
     for (std::size_t n = 0; n < targets.size(); ++n)
@@ -618,30 +621,38 @@ void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan
         found.push_back({n, diagonal});
     return;
   }
-  // Conditions for cells relative to `begin` in signed bytes.
-  const int height = scan.threshold - scan.begin;
-  const bool marks =
-      height > 0 && height <= 127 - t.bytes.bias && scan.threshold + t.bytes.bias <= 255;
-  const auto rows = static_cast<std::size_t>(chunk_rows(t.M));
-  const auto before = static_cast<std::size_t>(t.M);
-  std::vector<std::span<const Residue>>& chunks = scratch.state().chunks;
-  chunks.clear();
-  for (const std::span<const Residue> target : targets) {
-    for (std::size_t at = 0; marks && at < target.size(); at += rows) {
-      const std::size_t first = at - std::min(at, before);
-      chunks.push_back(target.subspan(first, std::min(at + rows, target.size()) - first));
+  std::vector<MarkedRows>& chunks = scratch.state().marked;
+  if (marked == nullptr) {
+    chunks.clear();
+    const int height = reference::marking_height(profile, scan);
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      const std::size_t length = targets[n].size();
+      const std::size_t rows = height > 0 ? static_cast<std::size_t>(chunk_rows(t.M)) : length;
+      for (std::size_t at = 0; at < length; at += rows)
+        chunks.push_back({n, at, std::min(at + rows, length)});
     }
+    if (height > 0) {
+      std::vector<std::span<const Residue>>& views = scratch.state().chunks;
+      views.clear();
+      for (const MarkedRows& c : chunks) {
+        const std::size_t before = std::min(c.first, static_cast<std::size_t>(t.M));
+        views.push_back(
+            targets[c.target].subspan(c.first - before, c.last - c.first + before));
+      }
+      const std::vector<int>& best = t.ssv_best_batch(views, scratch);
+      std::size_t n = 0;
+      std::erase_if(chunks, [&](const MarkedRows&) { return best[n++] + 128 < height; });
+    }
+    marked = &chunks;
   }
-  const std::vector<int>& best = t.ssv_best_batch(chunks, scratch);
-  std::size_t chunk = 0;
-  for (std::size_t n = 0; n < targets.size(); ++n) {
-    const std::span<const Residue> target = targets[n];
-    ExactScan exact(t, profile, scan, target, scratch);
-    const auto add = [&](const reference::Diagonal& diagonal) { found.push_back({n, diagonal}); };
-    if (!marks) exact.run(0, target.size(), add);
-    for (std::size_t at = 0; marks && at < target.size(); at += rows, ++chunk) {
-      if (best[chunk] + 128 >= height) exact.run(at, std::min(at + rows, target.size()), add);
-    }
+  std::optional<ExactScan> exact;
+  std::size_t current = targets.size();
+  for (const MarkedRows& rows : *marked) {
+    if (std::exchange(current, rows.target) != rows.target)
+      exact.emplace(t, profile, scan, targets[rows.target], scratch);
+    exact->run(rows.first, rows.last, [&](const reference::Diagonal& diagonal) {
+      found.push_back({rows.target, diagonal});
+    });
   }
 }
 

@@ -31,6 +31,11 @@ struct FoundDiagonal {
   reference::Diagonal diagonal;
 };
 
+/// Rows of one of several targets, as indices of residues: `first` to `last` - 1.
+struct MarkedRows {
+  std::size_t target, first, last;
+};
+
 /// Scratch rows of one thread; grows to the longest model, then never allocates.
 class FilterScratch {
  public:
@@ -69,10 +74,12 @@ class FilterTables {
   /// Nats, +inf on overflow, -inf without a path.
   float viterbi_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
   /// The results of reference::ssv_scan for all targets in order, each with the target's number.
-  /// `profile` must be of the same model.
+  /// `profile` must be of the same model. `marked`: all rows in which a cell may reach the
+  /// threshold, in order, where another device has found them; null: found here.
   void ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                 std::span<const std::span<const Residue>> targets, FilterScratch& scratch,
-                std::vector<FoundDiagonal>& found) const;
+                std::vector<FoundDiagonal>& found,
+                const std::vector<MarkedRows>* marked = nullptr) const;
   /// reference::viterbi_scan; `words` must be of the same model.
   void viterbi_scan(const WordProfile& words, int move, int threshold,
                     std::span<const Residue> residues, FilterScratch& scratch,

@@ -133,6 +133,19 @@ WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
   return out;
 }
 
+std::vector<hmmjit_device::WorkItem> scan_items(std::uint32_t blocks, std::uint32_t of_item,
+                                                std::uint32_t before) {
+  using hmmjit_device::kBlockRows;
+  std::vector<hmmjit_device::WorkItem> out;
+  for (std::uint32_t first = 0; first < blocks; first += of_item) {
+    const std::uint32_t begin = first - std::min(first, before);
+    const std::uint32_t end = std::min(first + of_item, blocks);
+    out.push_back(
+        {begin * (kBlockRows / kStartUnit), (end - begin) * kBlockRows, begin, first - begin});
+  }
+  return out;
+}
+
 std::uint32_t piece_overlap(int model_length) {
   constexpr std::uint32_t kLeastOverlap = 256;
   return std::max(kLeastOverlap, std::bit_ceil(static_cast<std::uint32_t>(model_length)));

@@ -52,6 +52,11 @@ WorkList whole_targets(const PackedTargets& targets);
 WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
                        std::uint32_t overlap);
 
+/// Items of a scan of `blocks` blocks of rows, each of `of_item` blocks (at least twice `before`) and
+/// of the `before` blocks before them, whose rows its own depend on.
+std::vector<hmmjit_device::WorkItem> scan_items(std::uint32_t blocks, std::uint32_t of_item,
+                                                std::uint32_t before);
+
 /// Overlap of SSV's pieces for a model of that length: a power of two, so that one list serves many
 /// model lengths.
 std::uint32_t piece_overlap(int model_length);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/task_pool.hpp"
+
 namespace hmmjit::nucleotide {
 namespace {
 
@@ -10,6 +12,30 @@ constexpr int kPiecesOfBlock = 1000;
 constexpr double kLeastShare = 0.05;
 
 }  // namespace
+
+BlockStrands::BlockStrands(const TargetBlock& targets, bool bottom, int threads)
+    : targets_(&targets) {
+  if (targets.size() == 0) return;
+  const auto first = targets[0].residues, last = targets[targets.size() - 1].residues;
+  top_ = {first.data(), last.data() + last.size()};
+  if (!bottom) return;
+  bottom_.resize(top_.size());
+  constexpr std::size_t kAtATime = std::size_t{1} << 20;
+  for_each_index(threads, (top_.size() + kAtATime - 1) / kAtATime, [&](std::size_t n) {
+    const auto part = top_.subspan(n * kAtATime, std::min(kAtATime, top_.size() - n * kAtATime));
+    std::transform(part.rbegin(), part.rend(),
+                   bottom_.end() - static_cast<std::ptrdiff_t>(n * kAtATime + part.size()),
+                   [&table = complements()](Residue x) { return table[x]; });
+  });
+}
+
+StrandPart BlockStrands::part(std::size_t target, const Piece& piece, int window_length,
+                              bool bottom) const {
+  const std::int64_t at = (*targets_)[target].residues.data() - top_.data();
+  const std::int64_t start = piece.start(window_length);
+  return {bottom ? static_cast<std::int64_t>(top_.size()) - at - piece.last : at + start - 1,
+          piece.last - start + 1, bottom};
+}
 
 void Partitioner::count(std::int64_t residues) {
   residues_ += residues;

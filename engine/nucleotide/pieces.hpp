@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "nucleotide/search.hpp"
@@ -18,6 +19,35 @@ struct Piece {
   std::int64_t start(int window_length) const {
     return first > window_length ? first - window_length : 1;
   }
+};
+
+/// A piece with the residues before it that windows of length W take, on one strand: where it
+/// begins on that strand of its block (BlockStrands), and its residues.
+struct StrandPart {
+  std::int64_t begin = 0, length = 0;
+  bool bottom = false;
+};
+
+/// Both strands of a block: its targets one after the other with paddings between them, and the
+/// reverse complement of that.
+class BlockStrands {
+ public:
+  BlockStrands() = default;
+  /// `bottom`: whether that strand is read.
+  BlockStrands(const TargetBlock& targets, bool bottom, int threads);
+  std::span<const Residue> top() const { return top_; }
+  /// `target`: number in the block.
+  StrandPart part(std::size_t target, const Piece& piece, int window_length, bool bottom) const;
+  std::span<const Residue> residues(const StrandPart& part) const {
+    const std::span<const Residue> strand = part.bottom ? std::span(bottom_) : top_;
+    return strand.subspan(static_cast<std::size_t>(part.begin),
+                          static_cast<std::size_t>(part.length));
+  }
+
+ private:
+  const TargetBlock* targets_ = nullptr;
+  std::span<const Residue> top_;
+  std::vector<Residue> bottom_;
 };
 
 /// Cuts targets in their order. A value: the pieces depend on the lengths of all targets so far.

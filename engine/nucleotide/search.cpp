@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -13,6 +12,7 @@
 #include "core/per_thread.hpp"
 #include "core/task_pool.hpp"
 #include "core/threads.hpp"
+#include "nucleotide/device_scan.hpp"
 #include "nucleotide/hits.hpp"
 #include "nucleotide/pieces.hpp"
 #include "nucleotide/window_domains.hpp"
@@ -47,34 +47,22 @@ struct Unit {
 struct Scratch {
   cpu::FilterScratch filters;
   DomainScratch domains;
-  std::vector<Residue> bottom;
+  std::vector<StrandPart> parts;
   std::vector<std::span<const Residue>> sequences;
+  std::vector<cpu::MarkedRows> marked;
 };
 
-// The residues of units in their own direction. Those of bottom strands are copies in `scratch`.
+// The residues of units in their own direction.
 std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> units,
-                                                       const TargetBlock& block,
+                                                       const BlockStrands& strands,
                                                        std::size_t first_target, int window_length,
                                                        Scratch& scratch) {
-  const auto part = [&](const Unit& unit) {
-    const std::int64_t start = unit.piece.start(window_length);
-    return block[unit.piece.target - first_target].residues.subspan(
-        static_cast<std::size_t>(start - 1), static_cast<std::size_t>(unit.piece.last - start + 1));
-  };
-  std::size_t residues = 0;
-  for (const Unit& unit : units) residues += unit.bottom ? part(unit).size() : 0;
-  scratch.bottom.resize(residues);
-  auto to = scratch.bottom.begin();
+  scratch.parts.clear();
   scratch.sequences.clear();
   for (const Unit& unit : units) {
-    const std::span<const Residue> top = part(unit);
-    if (!unit.bottom) {
-      scratch.sequences.push_back(top);
-      continue;
-    }
-    const auto begin = to;
-    to = std::transform(top.rbegin(), top.rend(), to, [](Residue x) { return complements()[x]; });
-    scratch.sequences.push_back({begin, to});
+    scratch.parts.push_back(strands.part(unit.piece.target - first_target, unit.piece,
+                                         window_length, unit.bottom));
+    scratch.sequences.push_back(strands.residues(scratch.parts.back()));
   }
   return scratch.sequences;
 }
@@ -170,8 +158,9 @@ struct Search::State {
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
 
-  State(std::vector<Query> queries, const Options& given)
+  State(std::vector<Query> queries, const Options& given, DeviceScan* scan)
       : options(given),
+        device(scan),
         models(make_models(queries, options)),
         progress(models.size()),
         partitioner(options.partition, options.block_length) {}
@@ -180,11 +169,14 @@ struct Search::State {
   std::span<const Unit> units_of(const Run& run) const {
     return std::span(units).subspan(run.first_unit, run.count);
   }
+  bool reads(bool bottom) const {
+    return options.strands != (bottom ? Strands::kTop : Strands::kBottom);
+  }
   void search(std::size_t run, std::size_t model, const TargetBlock& block);
   std::uint64_t turns_before(Progress& p, std::size_t run);
   std::span<const std::span<const Residue>> sequences(std::size_t run, const Model& model,
-                                                      const TargetBlock& block, Scratch& s) const {
-    return sequences_of(units_of(runs[run]), block, targets, model.query.window_length, s);
+                                                      Scratch& s) const {
+    return sequences_of(units_of(runs[run]), strands, targets, model.query.window_length, s);
   }
   /// Of the sequences that `s` holds.
   void find_domains_of(Model& model, Scratch& s, RunResult& result) const;
@@ -194,6 +186,7 @@ struct Search::State {
       HMMJIT_REQUIRES(p.mutex);
 
   const Options options;
+  DeviceScan* const device;
   std::vector<std::unique_ptr<Model>> models;
   std::vector<Progress> progress;
   PerThread<Scratch> scratch;
@@ -202,12 +195,15 @@ struct Search::State {
   std::uint64_t targets = 0;  // before the block
   std::uint64_t residues = 0;
   // Of the block.
+  BlockStrands strands;
   std::vector<Piece> pieces;
   std::vector<Unit> units;
   std::vector<Run> runs;
 };
 
 void Search::State::cut(const TargetBlock& block) {
+  strands = {};
+  strands = BlockStrands(block, reads(true), options.threads);
   pieces.clear();
   units.clear();
   runs.clear();
@@ -216,7 +212,7 @@ void Search::State::cut(const TargetBlock& block) {
   std::int64_t in_run = kResiduesOfRun;
   for (const Piece& piece : pieces) {
     for (const bool bottom : {false, true}) {
-      if (options.strands == (bottom ? Strands::kTop : Strands::kBottom)) continue;
+      if (!reads(bottom)) continue;
       if (in_run >= kResiduesOfRun) {
         runs.push_back({units.size(), 0});
         in_run = 0;
@@ -234,8 +230,15 @@ void Search::State::search(std::size_t run, std::size_t model, const TargetBlock
   Scratch& s = scratch.local();
   Model& m = *models[model];
   auto result = std::make_unique<RunResult>();
-  result->windows =
-      find_windows(m.filters, options, sequences(run, m, block, s), s.filters, result->counters);
+  const auto residues_of_units = sequences(run, m, s);
+  const auto marks = device == nullptr ? nullptr : device->marks(model);
+  if (marks != nullptr) {
+    s.marked.clear();
+    for (std::size_t n = 0; n < s.parts.size(); ++n) marks->append(s.parts[n], n, s.marked);
+  }
+  result->windows = find_windows(m.filters, options, residues_of_units,
+                                 marks == nullptr ? nullptr : &s.marked, s.filters,
+                                 result->counters);
   result->turns_before = turns_before(progress[model], run);
   find_domains_of(m, s, *result);
   commit(run, model, block, s, std::move(result));
@@ -272,7 +275,7 @@ void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock
     if (!next->windows.empty() && emissions.after(next->turns_before) != emissions.after(p.turns)) {
       next->turns_before = p.turns;
       lock.unlock();
-      sequences(r, *models[model], block, s);
+      sequences(r, *models[model], s);
       find_domains_of(*models[model], s, *next);
       lock.lock();
     }
@@ -297,8 +300,16 @@ void Search::State::keep(const Run& run, Model& model, Progress& p, const Target
   }
 }
 
-Search::Search(std::vector<Query> queries, const Options& options)
-    : state_(std::make_unique<State>(std::move(queries), options)) {}
+Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* device)
+    : state_(std::make_unique<State>(std::move(queries), options, device)) {
+  if (device == nullptr) return;
+  std::vector<ScanModel> models;
+  for (const auto& model : state_->models) {
+    const SearchModel& m = *model->query.model;
+    models.push_back({&m, reference::marking_height(m.bytes, model->filters.ssv)});
+  }
+  device->use_models(std::move(models), state_->reads(false), state_->reads(true));
+}
 Search::~Search() = default;
 
 Status Search::add(const TargetBlock& block) {
@@ -310,13 +321,22 @@ Status Search::add(const TargetBlock& block) {
     p.waiting.resize(s.runs.size());
     p.next = 0;
   }
-  const std::size_t models = s.models.size();
+  const std::size_t models = s.models.size(), runs = s.runs.size();
+  const bool device = s.device != nullptr && runs > 0;
   const auto cancelled = [&] { return s.options.cancelled && s.options.cancelled(); };
-  HMMJIT_TRY(without_large_matrices([&] {
-    for_each_index(s.options.threads, s.runs.size() * models, [&](std::size_t n) {
-      if (!cancelled()) s.search(n / models, n % models, block);
+  if (device) s.device->begin_block(s.strands.top(), runs);
+  const Status searched = without_large_matrices([&] {
+    for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
+      if (cancelled() || (device && s.device->missing())) return;
+      // A device takes one model after the other; threads reuse what they have just read.
+      if (device)
+        s.search(n % runs, n / runs, block);
+      else
+        s.search(n / models, n % models, block);
     });
-  }));
+  });
+  if (device) HMMJIT_TRY(s.device->end_block());
+  HMMJIT_TRY(searched);
   if (cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   s.targets += block.size();
   return {};
@@ -353,15 +373,16 @@ struct ModelHits {
 
 // What a model, number `index` of `models`, finds in a whole target. The bottom strand comes first.
 ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
-                      const TargetBlock& targets, std::size_t target, const Options& options,
-                      Scratch& s) {
+                      const TargetBlock& targets, const BlockStrands& strands, std::size_t target,
+                      const Options& options, Scratch& s) {
   const int W = model.query.window_length, L = targets.length(target);
   std::vector<Unit> units;
   if (options.strands != Strands::kTop) units.push_back({{target, 1, L}, true});
   if (options.strands != Strands::kBottom) units.push_back({{target, 1, L}, false});
   ModelHits out;
-  const auto sequences = sequences_of(units, targets, 0, W, s);
-  const auto windows = find_windows(model.filters, options, sequences, s.filters, out.counters);
+  const auto sequences = sequences_of(units, strands, 0, W, s);
+  const auto windows =
+      find_windows(model.filters, options, sequences, nullptr, s.filters, out.counters);
   std::uint64_t turns = 0;
   auto domains = find_domains(model.filters, model.domains, options, sequences, windows, turns,
                               s.domains, out.counters);
@@ -384,6 +405,7 @@ ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
 Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBlock& targets,
                                   const Options& options) {
   const auto models = make_models(queries, options);
+  const BlockStrands strands(targets, options.strands != Strands::kTop, options.threads);
   std::vector<ModelHits> found(models.size() * targets.size());
   PerThread<Scratch> scratch;
   HMMJIT_TRY(without_large_matrices([&] {
@@ -391,17 +413,17 @@ Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBl
       const FlushToZeroScope flush;
       const std::size_t target = at / models.size(), model = at % models.size();
       if (targets.length(target) == 0) return;
-      found[at] = scan_target(*models[model], model, models.size(), targets, target, options,
-                              scratch.local());
+      found[at] = scan_target(*models[model], model, models.size(), targets, strands,
+                              target, options, scratch.local());
     });
   }));
   const FlushToZeroScope flush;
   // The top strand counts even where only the bottom one is searched, as in the reference.
-  const std::uint64_t strands = options.strands == Strands::kTop ? 1 : 2;
+  const std::uint64_t times = options.strands == Strands::kTop ? 1 : 2;
   std::vector<HitList> lists;
   for (std::size_t n = 0; n < targets.size(); ++n) {
     Counters counters{.targets = 1,
-                      .residues = static_cast<std::uint64_t>(targets.length(n)) * strands};
+                      .residues = static_cast<std::uint64_t>(targets.length(n)) * times};
     std::vector<StoredHit> hits;
     for (std::size_t m = 0; m < models.size(); ++m) {
       ModelHits& from = found[n * models.size() + m];

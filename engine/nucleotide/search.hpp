@@ -21,6 +21,8 @@
 
 namespace hmmjit::nucleotide {
 
+class DeviceScan;
+
 enum class Strands { kBoth, kTop, kBottom };
 
 /// How targets are cut into pieces; results depend on it now and then (a domain may be cut).
@@ -110,7 +112,8 @@ const std::array<Residue, 256>& complements();
 /// nhmmer: targets in their order, each read once for all models.
 class Search {
  public:
-  Search(std::vector<Query> queries, const Options& options);
+  /// `device`: marks rows for SSV, in one search at a time; null: the CPU alone.
+  Search(std::vector<Query> queries, const Options& options, DeviceScan* device = nullptr);
   ~Search();
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;

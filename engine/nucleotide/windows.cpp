@@ -102,9 +102,10 @@ void merge(std::vector<Window>& windows, std::size_t from, float share) {
 
 std::vector<Window> ssv_windows(const WindowModel& model,
                                 std::span<const std::span<const Residue>> sequences,
+                                const std::vector<cpu::MarkedRows>* marked,
                                 cpu::FilterScratch& scratch) {
   std::vector<cpu::FoundDiagonal> found;
-  model.tables.ssv_scan(model.model.bytes, model.ssv, sequences, scratch, found);
+  model.tables.ssv_scan(model.model.bytes, model.ssv, sequences, scratch, found, marked);
   std::vector<Window> windows;
   for (auto d = found.begin(); d != found.end();) {
     const std::size_t from = windows.size(), sequence = d->target;
@@ -147,9 +148,10 @@ std::uint64_t residues_of(std::span<const Candidate> candidates) {
 }
 
 std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Sequences sequences,
+                                      const std::vector<cpu::MarkedRows>* marked,
                                       cpu::FilterScratch& scratch) {
   std::vector<Candidate> candidates;
-  for (const Window& window : ssv_windows(model, sequences, scratch))
+  for (const Window& window : ssv_windows(model, sequences, marked, scratch))
     candidates.push_back({window});
   const auto views = views_of(candidates, sequences);
   std::vector<reference::SsvResult> scores(views.size());
@@ -253,8 +255,9 @@ WindowModel::WindowModel(const Query& query, const Options& options)
 
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  std::span<const std::span<const Residue>> sequences,
+                                 const std::vector<cpu::MarkedRows>* marked,
                                  cpu::FilterScratch& scratch, Counters& counters) {
-  std::vector<Candidate> candidates = msv_candidates(model, options.F1, sequences, scratch);
+  std::vector<Candidate> candidates = msv_candidates(model, options.F1, sequences, marked, scratch);
   counters.msv += residues_of(candidates);
   if (options.bias) filter_by_bias(model, options, sequences, candidates);
   counters.bias += residues_of(candidates);

@@ -44,9 +44,10 @@ inline float bias_share(std::int64_t length, int most) {
 }
 
 /// The windows of some sequences that pass all filters before Forward. `counters` takes the
-/// residues past each of them.
+/// residues past each of them. `marked`: as of cpu::FilterTables::ssv_scan.
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  std::span<const std::span<const Residue>> sequences,
+                                 const std::vector<cpu::MarkedRows>* marked,
                                  cpu::FilterScratch& scratch, Counters& counters);
 
 }  // namespace hmmjit::nucleotide

@@ -15,6 +15,13 @@ int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximu
 
 }  // namespace
 
+int marking_height(const ByteProfile& profile, const SsvScan& scan) {
+  const int height = scan.threshold - scan.begin;
+  const bool fits =
+      height > 0 && height <= 127 - profile.bias && scan.threshold + profile.bias <= 255;
+  return fits ? height : 0;
+}
+
 Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
                       std::span<const Residue> residues, int row, int node, int score) {
   // Score of a row's residue at a node.

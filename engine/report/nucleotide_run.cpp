@@ -16,14 +16,16 @@ namespace {
 // What a run keeps in memory at a time.
 struct Limits {
   // Targets are read in blocks of at least so many residues; a target is never divided. Two blocks
-  // are in memory.
+  // are in memory, and the bottom strand of one. A device works on tens of thousands of items at a
+  // time, and computes the first rows of each twice, so its blocks are larger.
   std::size_t residues;
   // Models of so many positions, a kilobyte each, take part in one pass over the targets; all do
   // where targets can be read only once.
   std::uint64_t positions;
 
-  explicit Limits(std::uint64_t bound)
-      : residues(std::clamp<std::size_t>(bound / 8, std::size_t{1} << 16, std::size_t{16} << 20)),
+  Limits(std::uint64_t bound, bool device)
+      : residues(std::clamp<std::size_t>(bound / 8, std::size_t{1} << 16,
+                                         std::size_t{device ? 128u : 16u} << 20)),
         positions(std::clamp<std::uint64_t>(bound / 4 / 1024, 1, std::uint64_t{1} << 20)) {}
 };
 
@@ -104,14 +106,14 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
   statistics.backend = host_filters_name();
   statistics.threads = run.options.threads;
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.memory, run.options.threads));
-  const Limits limits(grant.bound);
+  const Limits limits(grant.bound, run.device != nullptr);
   targets.limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
   statistics.passes = 0;
   while (true) {
     HMMJIT_ASSIGN(const Pass pass, next_pass(run, limits, targets.rewindable(), progress));
     if (pass.queries.empty()) break;
     if (statistics.passes++ > 0) HMMJIT_TRY(targets.rewind());
-    nucleotide::Search search(pass.queries, run.options);
+    nucleotide::Search search(pass.queries, run.options, run.device);
     HMMJIT_TRY(read_targets(run, limits, pass, targets, search, statistics, progress));
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;

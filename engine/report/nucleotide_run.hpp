@@ -20,8 +20,9 @@ struct NucleotideRun {
   std::function<Result<std::optional<nucleotide::Query>>()> next_query;
   /// Takes each result in the order of models. `single`: its hits as targets with one domain each.
   std::function<Status(const NucleotideResult& result, const ModelResult& single)> receive;
-  std::string target_file = {};  ///< for messages
-  std::uint64_t memory = 0;      ///< bound on resident bytes, as SearchOptions::memory
+  std::string target_file = {};              ///< for messages
+  std::uint64_t memory = 0;                  ///< bound on resident bytes, as SearchOptions::memory
+  nucleotide::DeviceScan* device = nullptr;  ///< null: the CPU alone
 };
 
 /// Reads the targets once for many models, and in several passes for very many. The memory bound

@@ -69,24 +69,45 @@ HMMJIT_DEVICE void finish_ssv(const ByteFilterParams& p, const WorkItem& item, u
 /// Residues of one item, four at a time, prefetched by one step. kQuad fetches 16 instead of 4: for kernels whose
 /// resident warps read so many targets that a cache line is evicted before the next fetch; elsewhere the extra
 /// registers cost more than the fetches. After the end it returns padding while other items of the warp continue.
-template <bool kQuad>
+/// kReversible: may also read backwards from the end of the residues.
+template <bool kQuad, bool kReversible = false>
 struct ResidueStream {
   const u8* residues;
+  u32 order;   // of the bytes of a word
   u32 pieces;  // fetches the item consists of
   u32 at;      // fetches made
   Quad now, ahead;
+  enum : u32 { kForward = 0x3210, kBackward = 0x0123 };
 
   HMMJIT_DEVICE Quad fetch(u32 index) const {
     Quad quad;
     quad.x = quad.y = quad.z = quad.w = kPaddingResidue * 0x01010101u;
     if (index < pieces) {
-      if constexpr (kQuad) quad = load_quad(residues + static_cast<u64>(index) * 16);
-      else quad.x = load_word(residues + static_cast<u64>(index) * 4);
+      const s64 at = kReversible && order != kForward ? -1 - static_cast<s64>(index) : index;
+      if constexpr (kQuad) quad = load_quad(residues + at * 16);
+      else quad.x = load_word(residues + at * 4);
+    }
+    if constexpr (kReversible) {
+      if (kQuad && order != kForward) {
+        const Quad q = quad;
+        quad.x = q.w;
+        quad.y = q.z;
+        quad.z = q.y;
+        quad.w = q.x;
+      }
+      quad.x = byte_permute(quad.x, 0, order);
+      if constexpr (kQuad) {
+        quad.y = byte_permute(quad.y, 0, order);
+        quad.z = byte_permute(quad.z, 0, order);
+        quad.w = byte_permute(quad.w, 0, order);
+      }
     }
     return quad;
   }
   HMMJIT_DEVICE void open(const ByteFilterParams& p, const WorkItem& item) {
-    residues = p.database.residues + static_cast<u64>(item.start) * kStartUnit;
+    order = kReversible && p.reverse ? kBackward : kForward;
+    const s64 start = static_cast<s64>(item.start) * kStartUnit;
+    residues = p.database.residues + (order == kForward ? start : -start);
     pieces = kQuad ? (item.rows + 15) / 16 : (item.rows + 3) / 4;
     at = 0;
     now = ahead = fetch(0);

@@ -16,12 +16,14 @@ typedef unsigned short u16;
 typedef short s16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef long long s64;
 
 enum {
   kPaddingResidue = 31,  ///< fills a target up to its 16-byte boundary
   kSymbolRows = 32,      ///< rows of every emission table: codes 0..28, 29..31 impossible
   kStartUnit = 16,       ///< bytes per unit of WorkItem::start
   kOverlapGranule = 16,  ///< pieces of a split target start at multiples of this many residues
+  kBlockRows = 64,       ///< residues of a block of a scan
 };
 
 /// One work item: a whole target, or a piece of a long one. A single-segment (SSV) path spans at most M residues,
@@ -33,6 +35,9 @@ struct WorkItem {
   u32 target;  ///< index in sorted order
   u32 split;   ///< kWholeTarget, or the slot of this target in SplitState
 };
+/// In a scan, `start` counts from the end of the residues where these are read backwards, `rows` is a
+/// multiple of kBlockRows, `target` is the block of the first row, and `split` the number of blocks at
+/// the beginning whose values another item gives.
 enum : u32 { kWholeTarget = 0xffffffffu };
 
 /// Best value and number of unfinished pieces of a split target; the warp that finishes the last piece decides for
@@ -112,13 +117,18 @@ struct ByteFilterParams {
   u32* undecided;                ///< [targets] or null
   u8* boundary;                  ///< tiled models: one byte per residue, laid out as residues
   u32* tile_best;                ///< tiled models: [items] best so far
+  /// Scans (multi_lane_blocks): the largest value of each block of rows in reading order, at most
+  /// 255. Null: scores of targets.
+  u8* block_best;
   u32 item_count;
   u32 emission_stride;
   u32 model_length;
   u32 tile;                      ///< index of this tile of the model
   u32 tile_count;
   u8 base, bias, tbm, tec;
-  u32 reserved[2];
+  /// Scans: `database.residues` is the end of the residues, which are read backwards.
+  u32 reverse;
+  u32 reserved;
 };
 
 static_assert(sizeof(WorkItem) == 16, "device layout");
@@ -127,7 +137,7 @@ static_assert(sizeof(DatabaseView) == 48, "device layout");
 static_assert(sizeof(LengthClass) == 8, "device layout");
 static_assert(sizeof(Survivor) == 8, "device layout");
 static_assert(sizeof(Counters) == 16, "device layout");
-static_assert(sizeof(ByteFilterParams) == 168, "device layout");
+static_assert(sizeof(ByteFilterParams) == 176, "device layout");
 
 }  // namespace hmmjit_device
 

@@ -22,6 +22,8 @@
 // alone. For L < 8 the table is replicated and interleaved, so that the lanes of one shared-memory phase always
 // access different banks, whatever their residues.
 //
+// kScan: also gives the largest value of each block of rows, for scans of long targets.
+//
 // kTiled: the model is longer than kL*kW nodes. One launch per tile; `boundary` passes the last node's value of
 // every row to the next tile's first node, `tile_best` the best value.
 #include "common/byte_filter.cuh"
@@ -35,6 +37,7 @@ enum : int { kHb = plan_constants::kHb };  // byte words per lane
 enum : int { kHh = plan_constants::kHh };  // 16-bit words per lane
 enum : bool { kHalf = plan_constants::kForm == 0 };
 enum : bool { kTiled = plan_constants::kTiled != 0 };
+enum : bool { kScan = plan_constants::kScan != 0 };
 enum : int { kS = plan_constants::kS };
 static_assert(kS * kL == 32, "a warp holds S sequences of L lanes");
 static_assert(kHb + kHh > 0, "an empty model");
@@ -129,6 +132,16 @@ struct Cells {
   u32 half[kHh > 0 ? kHh : 1];
   u32 best_odd, best_even, best_half;
 };
+
+/// The largest value of a sequence since the cells' maxima were cleared, in all of its lanes.
+HMMJIT_DEVICE u32 largest(const Cells& c) {
+  const u32 bytes = max_u16x2(c.best_odd, c.best_even);
+  u32 best = max_u32(bytes >> 24, (bytes >> 8) & 0xffu);
+  best = max_u32(best, max_u32(c.best_half >> 16, c.best_half & 0xffffu));
+  HMMJIT_UNROLL
+  for (u32 o = kL / 2; o > 0; o /= 2) best = max_u32(best, shuffle_xor(best, o));
+  return best;
+}
 
 HMMJIT_DEVICE u32 step_byte(u32 diagonal, u32 e) { return clear_negative_bytes(diagonal + e); }
 HMMJIT_DEVICE u32 step_half(u32 diagonal, u32 e) {
@@ -237,13 +250,14 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     item.split = kWholeTarget;
     const bool valid = index < p.item_count;
     if (valid) item = p.items[index];
-    ResidueStream<kQuadFetch> residues;
+    ResidueStream<kQuadFetch, kScan> residues;
     residues.open(p, item);
     const u32 own = (item.rows + 3) / 4;
     u32 most = own;  // the longest item; shorter ones run on padding
     for (u32 o = kL; o < 32; o *= 2) most = max_u32(most, shuffle_xor(most, o));
 
     Cells c{};
+    u32 best_of_blocks = 0;
     u8* const boundary = kTiled ? p.boundary + static_cast<u64>(item.start) * kStartUnit : nullptr;
     u32 entering = 0;  // last node's values of the previous tile: the previous row, and these four
     for (u32 i = 0; i < most; ++i) {
@@ -319,14 +333,20 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
         if (in_group == kL - 1 && i < own) *reinterpret_cast<u32*>(boundary + 4 * i) = leaving;
         sync_warp();
       }
+      if constexpr (kScan) {
+        enum : u32 { kWords = kBlockRows / 4 };
+        if (i % kWords == kWords - 1) {
+          const u32 block = i / kWords, best = largest(c);
+          best_of_blocks = max_u32(best_of_blocks, best);
+          c.best_odd = c.best_even = c.best_half = 0;
+          if (p.block_best && first && i < own && block >= item.split)
+            p.block_best[item.target + block] = static_cast<u8>(best > 255u ? 255u : best);
+        }
+      }
     }
 
-    const u32 bytes = max_u16x2(c.best_odd, c.best_even);
-    u32 best = max_u32(bytes >> 24, (bytes >> 8) & 0xffu);
-    best = max_u32(best, max_u32(c.best_half >> 16, c.best_half & 0xffffu));
-    HMMJIT_UNROLL
-    for (u32 o = kL / 2; o > 0; o /= 2) best = max_u32(best, shuffle_xor(best, o));
-    if (first && valid) {
+    u32 best = max_u32(best_of_blocks, largest(c));
+    if (first && valid && !(kScan && p.block_best)) {
       if constexpr (kTiled) {
         if (p.tile > 0) best = max_u32(best, p.tile_best[index]);
         p.tile_best[index] = best;

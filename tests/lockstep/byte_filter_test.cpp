@@ -282,6 +282,104 @@ std::string instance_name(const testing::TestParamInfo<std::size_t>& instance) {
 
 INSTANTIATE_TEST_SUITE_P(All, SsvLockstep, testing::ValuesIn(instances_of("ssv_")), instance_name);
 
+// ---- scans of long targets ----------------------------------------------------------------------
+
+// The largest value of each block, in plain integers.
+std::vector<int> block_maxima(const ByteProfile& profile, std::span<const Residue> residues) {
+  std::vector<int> out, row(static_cast<std::size_t>(profile.M) + 1, 0);
+  for (std::size_t i = 0; i < residues.size(); ++i) {
+    if (i % hmmjit_device::kBlockRows == 0) out.push_back(0);
+    for (int k = profile.M; k >= 1; --k) {
+      const std::size_t cell = static_cast<std::size_t>(residues[i]) * profile.M + k - 1;
+      row[k] = residues[i] >= profile.Kp
+                   ? 0
+                   : std::max(0, row[k - 1] - profile.signed_cost(profile.cost[cell]));
+      out.back() = std::max(out.back(), row[k]);
+    }
+  }
+  return out;
+}
+
+class BlockScanLockstep : public testing::TestWithParam<std::size_t> {};
+
+// Targets with copies of the model, runs of N, degenerate residues and paddings, in items that
+// begin within them; forwards and backwards.
+TEST_P(BlockScanLockstep, GivesTheLargestValueOfEachBlock) {
+  const KernelInstance& kernel = hmmjit_lockstep::kernel_instances()[GetParam()];
+  int M = 0;
+  for (const int length : {45, 128, 262, 1533, 3401})
+    if (length <= covered_by_entry(kernel)) M = length;
+  const auto model = test_support::random_model(31 + GetParam(), M,
+                                                test_support::ModelKind::kTypical, dna_alphabet());
+  test_support::Random random(7 + GetParam());
+  const std::uint32_t blocks = 71;
+  std::vector<Residue> residues(blocks * hmmjit_device::kBlockRows, kPaddingCode);
+  for (std::size_t at = 0, n = 0; at + 10 < residues.size(); ++n) {
+    const auto kind = test_support::kAllTargetKinds[n % 6];
+    const auto target = test_support::random_target(
+        random, {1, static_cast<int>(std::min<std::size_t>(residues.size() - at - 5, 1500))}, kind,
+        model->hmm);
+    std::copy(target.begin(), target.end(), residues.begin() + static_cast<std::ptrdiff_t>(at));
+    if (n % 5 == 4)
+      std::fill_n(residues.begin() + static_cast<std::ptrdiff_t>(at), target.size() / 2, Residue{15});
+    // The best residue of each node: far more than a byte holds.
+    for (std::size_t k = 0; n % 9 == 2 && k < std::min<std::size_t>(target.size(), M); ++k) {
+      const auto cost = [&](Residue x) { return model->bytes.cost[x * static_cast<std::size_t>(M) + k]; };
+      residues[at + k] = std::ranges::min(std::array<Residue, 4>{0, 1, 2, 3}, {}, cost);
+    }
+    at += target.size() + static_cast<std::size_t>(random.integer(1, 4));
+  }
+  const auto before = static_cast<std::uint32_t>((M + 63) / 64);
+  const auto items = layout::scan_items(blocks, M > 500 ? 36 : 2 * before + 1, before);
+  ASSERT_GE(items.size(), 2u);
+  layout::ByteStage stage(model->bytes, model->hmm.calibration, 1.0, {});
+  layout::TableBlock block;
+  stage.place(block, false);
+  std::vector<std::byte> tables(block.bytes());
+  block.copy_to(tables.data());
+  const int suspect = 127 - model->bytes.bias;
+  std::size_t exact = 0, high = 0;
+  for (const bool reverse : {false, true}) {
+    ByteFilterParams p = stage.parameters(reinterpret_cast<std::uintptr_t>(tables.data()));
+    hmmjit_device::Counters counters{};
+    std::vector<std::uint8_t> best(blocks, 0xee);
+    p.counters = &counters;
+    p.database.residues = residues.data() + (reverse ? residues.size() : 0);
+    p.reverse = reverse;
+    p.items = items.data();
+    p.item_count = static_cast<std::uint32_t>(items.size());
+    p.block_best = best.data();
+    launch(kernel, p);
+    std::vector<Residue> read(residues);
+    if (reverse) std::reverse(read.begin(), read.end());
+    const std::vector<int> want = block_maxima(model->bytes, read);
+    // Behind a value that high bytes may have overflowed.
+    std::size_t unsure = 0;
+    for (std::size_t b = 0; b < blocks; ++b) {
+      if (b >= unsure) {
+        ASSERT_EQ(std::min<int>(best[b], suspect), std::min(want[b], suspect))
+            << kernel.name << " block " << b << " reverse " << reverse;
+        ++exact;
+      }
+      if (best[b] < suspect) continue;
+      unsure = b + 1 + (2 * (static_cast<std::size_t>(M) + 1) + 63) / 64;
+      ++high;
+    }
+  }
+  EXPECT_GE(exact, M > 500 ? 20u : 60u);
+  EXPECT_GE(high, 2u);
+}
+
+std::vector<std::size_t> scan_instances() {
+  std::vector<std::size_t> out = instances_of("ssv_multi_lane");
+  std::erase_if(out, [](std::size_t n) {
+    return hmmjit_lockstep::kernel_instances()[n].at("kScan") == 0;
+  });
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(All, BlockScanLockstep, testing::ValuesIn(scan_instances()),
+                         instance_name);
+
 // ---- MSV ----------------------------------------------------------------------------------------
 
 class MsvLockstep : public testing::TestWithParam<std::size_t> {

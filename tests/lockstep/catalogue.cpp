@@ -21,7 +21,8 @@ bool has_form(const plan::KernelVariant& entry, const KernelInstance& instance) 
         const auto value = offered.find(name);
         return !value || (instance.constants.contains(name) && instance.at(name) == *value);
       };
-      if (same("kS") && same("kRows") && same("kStatic") && same("kTiled") && same("kSpeculate"))
+      if (same("kS") && same("kRows") && same("kStatic") && same("kTiled") && same("kScan") &&
+          same("kSpeculate"))
         return true;
     }
   }

@@ -191,7 +191,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
       }
       RoundSink sink(std::move(active), texts, text);
       HMMJIT_ASSIGN(const SearchStatistics round,
-                    search(run.search, sink.models(), *targets, run.device, sink, &run.progress));
+                    search(run.search, sink.models(), *targets, run.devices.filters, sink, &run.progress));
       add(statistics, round);
     }
     for (const auto& query : queries) {

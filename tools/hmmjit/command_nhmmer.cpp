@@ -41,7 +41,8 @@ class Nhmmer {
         .receive = [this](const NucleotideResult& result,
                           const ModelResult& single) { return write(result, single); },
         .target_file = run_.options.arguments()[1],
-        .memory = run_.search.memory};
+        .memory = run_.search.memory,
+        .device = run_.devices.scan};
     auto statistics = run_nucleotides(run, *run_.targets, run_.progress);
     if (statistics && models_) run_.further_files.push_back(*std::move(models_));
     return statistics;
@@ -84,6 +85,7 @@ const SearchProgram& program() {
     p.options = nhmmer_option_table;
     p.open_queries = open_queries;
     p.search = [](ProgramRun& run) { return Nhmmer(run).search(); };
+    p.long_targets = true;
     return p;
   }();
   return nhmmer;

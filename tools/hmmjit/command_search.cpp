@@ -15,6 +15,8 @@
 #include "core/diagnostics.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "nucleotide/device_scan.hpp"
+#include "nucleotide_queries.hpp"
 #include "option_table.hpp"
 #include "output_names.hpp"
 #include "part_search.hpp"
@@ -39,13 +41,14 @@ namespace {
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
 
-std::string description_of_run(const SearchStatistics& s, const gpu::GpuFilters* gpu,
+std::string description_of_run(const SearchStatistics& s,
+                               const std::optional<gpu::Statistics>& gpu,
                                const std::string& note) {
   std::string text;
-  if (gpu == nullptr) {
+  if (!gpu) {
     text = fmt::format("hmmjit: GPU not used: {}\n", note);
   } else {
-    const gpu::Statistics g = gpu->statistics();
+    const gpu::Statistics& g = *gpu;
     text = fmt::format(
         "hmmjit: GPU {}{}{}; ready after {:.2f} s, {} launches, {} kernels ({} compiled), "
         "busy {:.2f} s of {:.2f} s, {:.0f} GCUPS\n",
@@ -68,8 +71,9 @@ std::string description_of_run(const SearchStatistics& s, const gpu::GpuFilters*
       s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
 }
 
-std::shared_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice,
-                                           std::optional<double> positions, Trace* trace) {
+// Also sets the driver's variables, before it starts.
+gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
+                           Trace* trace) {
   gpu::Settings settings = device_settings(choice);
   settings.trace = trace;
   settings.on_warning = warn;
@@ -79,7 +83,7 @@ std::shared_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice,
     ::setenv(kVisible, visible->c_str(), 1);
   if (const auto queues = driver_queues(positions))
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(*queues).c_str(), 0);
-  return std::make_shared<gpu::GpuFilters>(std::move(settings));
+  return settings;
 }
 
 // From some size on a block is a mapping of its own, which leaves the process when it is freed;
@@ -218,6 +222,13 @@ struct Session {
   const RunContext& context;
   std::optional<Trace> trace = {};
   std::shared_ptr<gpu::GpuFilters> gpu = {};
+  std::unique_ptr<nucleotide::DeviceScan> scan = {};  // instead, for long targets
+  bool uses_device() const { return gpu != nullptr || scan != nullptr; }
+  std::optional<gpu::Statistics> device_statistics() const {
+    if (scan != nullptr) return scan->statistics();
+    if (gpu != nullptr) return gpu->statistics();
+    return std::nullopt;
+  }
   /// The search has failed because of a wrong kernel, and no result has left the process.
   bool repeatable = false;
   /// Why this search is the repetition of another one on the CPU; empty: it is none.
@@ -238,23 +249,33 @@ Result<std::string> start_devices(const SearchProgram& program, const ParsedOpti
   if (!session.wrong_kernel.empty()) return session.wrong_kernel;
   if (program.by_sequence) return "this report needs counts that devices do not give";
   const std::string& models = options.arguments()[0];
+  const bool both_strands = program.long_targets;
+  if (both_strands && request.device.ordinals.size() > 1)
+    return fail(ErrorCode::kUsage, "long targets are searched with one device", "--device",
+                "name one");
   const auto positions = [&] {
+    if (both_strands && holds_profiles(models)) return positions_of_file(models);
     return program.open_queries != nullptr ? residues_of_file(models) : positions_of_file(models);
   };
   const auto residues = [&] {
     std::optional<double> all = residues_of_file(options.arguments()[1]);
     if (all && request.part) *all *= request.part->fraction();
+    if (all && both_strands) *all *= 2;
     return all;
   };
   std::string note;
   HMMJIT_ASSIGN(const bool starts,
                 starts_devices(request.device, request.search, positions, residues, note));
   if (starts && session.context.request) {
-    session.gpu = session.context.request->devices();
+    if (!program.long_targets) session.gpu = session.context.request->devices();
     if (session.gpu == nullptr) note = "the server has none";
   } else if (starts) {
     if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
-    session.gpu = start_gpu(request.device, positions(), request.search.trace);
+    gpu::Settings settings = gpu_settings(request.device, positions(), request.search.trace);
+    if (program.long_targets)
+      session.scan = std::make_unique<nucleotide::DeviceScan>(std::move(settings));
+    else
+      session.gpu = std::make_shared<gpu::GpuFilters>(std::move(settings));
     request.search.lower_priority = kLowerPriority;
   }
   return note;
@@ -282,10 +303,9 @@ class RunFiles {
   std::vector<OutputFile*> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
     if (statistics_) {
-      std::optional<gpu::Statistics> gpu;
-      if (session_.gpu != nullptr) gpu = session_.gpu->statistics();
       statistics_->write(run_statistics_json({fmt::format("hmmjit {}", program_.name),
-                                              HMMJIT_VERSION, statistics, gpu, device_note_}));
+                                              HMMJIT_VERSION, statistics,
+                                              session_.device_statistics(), device_note_}));
       files.push_back(&*statistics_);
     }
     if (trace_) {
@@ -296,7 +316,8 @@ class RunFiles {
   }
   void describe(const SearchStatistics& statistics) const {
     if (options_.is_set("--verbose"))
-      session_.context.say(description_of_run(statistics, session_.gpu.get(), device_note_));
+      session_.context.say(
+          description_of_run(statistics, session_.device_statistics(), device_note_));
   }
 
  private:
@@ -472,7 +493,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
   ProgramRun own{options, request.search,    request.report, paths,
-                 queries, inputs.profiles(), inputs.targets, device,
+                 queries, inputs.profiles(), inputs.targets, {device, session.scan.get()},
                  *writer, progress,          further_files,  {}};
   if (features != nullptr)
     own.add_features = [&](const ModelResult& result) { return features->add(result); };
@@ -716,15 +737,15 @@ Result<int> run_program(const SearchProgram& program, const ParsedOptions& optio
       : given.size() == 2
           ? search_and_repeat(program, for_target(options, given[0], given[1]), session)
           : search_and_repeat(program, options, session);
-  if (!status && session.gpu == nullptr) return std::unexpected(status.error());
+  if (!status && !session.uses_device()) return std::unexpected(status.error());
   if (!status)
     std::_Exit(
         report_failure(fmt::format("hmmjit {}", program.name), status.error(), program.options()));
-  if (session.gpu != nullptr) {
+  if (session.uses_device()) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
     // system frees anyway, would take longer than many a search.
     std::fflush(nullptr);
-    compile_afterwards(session.gpu->unfinished_kernels());
+    if (session.gpu != nullptr) compile_afterwards(session.gpu->unfinished_kernels());
     std::_Exit(0);
   }
   return 0;

@@ -70,6 +70,11 @@ constexpr OptionSpec kNhmmer[] = {
     {kExpert, "--qsingle_seqs", "", "every sequence of the query file is a query of its own"},
     {kExpert, "--block_length", "n=262144 n>=50000", "length of the pieces that targets are cut into"},
     {kExpert,
+     "--device",
+     "s=auto",
+     "where SSV runs: auto, cpu, gpu, or gpu:1, ... for another one",
+     {.offers = "auto,cpu,gpu", .own = true}},
+    {kExpert,
      "--cpu",
      "n n>=0",
      "busy threads at most (1: one; 0: one, and pieces as nhmmer --cpu 0 cuts them); default: all "
@@ -85,7 +90,7 @@ constexpr std::string_view kNhmmerNames =
     "--seed_sc_density,--seed_drop_max_len,--seed_drop_lim,--seed_req_pos,--seed_consens_match,"
     "--seed_ssv_length,--qformat,--qsingle_seqs,--tformat,--nonull2,-Z,--seed,--w_beta,--w_length,"
     "--block_length,--watson,--crick,--restrictdb_stkey,--restrictdb_n,--ssifile,--B1,--B2,--B3,"
-    "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,--mem,"
+    "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,--mem,--device,"
     "--stats,--tsv,--json,--a3m,--seq-limit,--fasta,--domfasta,--gff,--bed,--resolve-overlaps,--"
     "clans,"
     "--hmmer-banner,--quiet,--verbose";

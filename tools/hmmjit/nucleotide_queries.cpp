@@ -79,6 +79,10 @@ Result<Alphabet> read_background(const std::string& path, const Alphabet& alphab
 
 }  // namespace
 
+bool holds_profiles(const std::string& path) {
+  return is_regular_file(path) && HmmReader::open(path).has_value();
+}
+
 Result<std::shared_ptr<NucleotideQueries>> NucleotideQueries::open(const ParsedOptions& options,
                                                                    const std::string& path) {
   std::shared_ptr<NucleotideQueries> out(new NucleotideQueries(options, path));

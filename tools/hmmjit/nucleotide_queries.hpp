@@ -50,6 +50,9 @@ class NucleotideQueries {
   build::Builder builder_;
 };
 
+/// Whether a file begins as one of profiles does; false for pipes.
+bool holds_profiles(const std::string& path);
+
 /// Longest expected hits (W): given, from a tail mass, or the model's own.
 int window_length(const ParsedOptions& options, const Hmm& hmm);
 

@@ -16,6 +16,9 @@
 #include "run_text.hpp"
 #include "search/search.hpp"
 
+namespace hmmjit::nucleotide {
+class DeviceScan;
+}
 namespace hmmjit::tools {
 
 class NucleotideQueries;
@@ -31,6 +34,12 @@ struct SequenceQueries {
   std::shared_ptr<NucleotideQueries> nucleotides;
 };
 
+/// Null: the CPU alone.
+struct Devices {
+  gpu::GpuFilters* filters = nullptr;
+  nucleotide::DeviceScan* scan = nullptr;  ///< for long targets
+};
+
 /// The input of a program with its own search loop: everything is open, nothing has been read.
 struct ProgramRun {
   const ParsedOptions& options;
@@ -40,7 +49,7 @@ struct ProgramRun {
   SequenceQueries* queries;  ///< null where queries are profiles
   ModelSource profiles;      ///< where queries are profiles
   std::unique_ptr<TargetSource>& targets;
-  gpu::GpuFilters* device;  ///< null: the CPU alone
+  Devices devices;
   ReportWriter& writer;
   SearchProgress& progress;
   /// The program's own files, complete, which get their final names together with the reports.
@@ -60,6 +69,7 @@ struct SearchProgram {
   std::string_view query_label;  ///< of the query file in the header: "query HMM file:"
   std::string_view target_label = "target sequence database:";
   bool by_sequence = false;  ///< the second file is the query (hmmscan)
+  bool long_targets = false;  ///< both strands of nucleotides; a device runs SSV
   std::span<const OptionSpec> (*options)();
   /// Opens a file of query sequences; null where queries are profiles.
   Result<SequenceQueries> (*open_queries)(const ParsedOptions& options,

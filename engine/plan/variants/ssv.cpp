@@ -139,26 +139,30 @@ std::optional<Residency> residency(const Shape& s, const DeviceTraits& device) {
   return std::nullopt;
 }
 
-Constants make_constants(const Shape& s, Form form, bool tiled, const Residency& r) {
+enum class Mode { kScores, kTiles, kScan };
+
+Constants make_constants(const Shape& s, Form form, Mode mode, const Residency& r) {
   return {{"kS", kWarp / s.lanes},
           {"kL", s.lanes},
           {"kHb", s.byte_words},
           {"kHh", s.half_words},
           {"kForm", static_cast<int>(form)},
-          {"kTiled", tiled ? 1 : 0},
+          {"kTiled", mode == Mode::kTiles ? 1 : 0},
+          {"kScan", mode == Mode::kScan ? 1 : 0},
           {"kThreads", r.threads},
           {"kBlocks", r.blocks}};
 }
 
 std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& device,
-                                  std::span<const double> half_shares, Form form) {
+                                  std::span<const double> half_shares, Form form,
+                                  Mode mode = Mode::kScores) {
   RankedConstants ranked;
   const auto add = [&](const Shape& s) {
     if (s.words() == 0 || s.words() > (s.byte_words > 0 ? kMostWords : kMostHalfWords)) return;
     const auto r = residency(s, device);
     if (!r) return;
     ranked.add(expected_rate(s, shape.length, device) * shape.length / s.nodes(),
-               make_constants(s, form, false, *r));
+               make_constants(s, form, mode, *r));
   };
   const bool mixed = half_shares.size() > 1;
   const MeasuredSplit* measured = mixed ? measured_split(shape.length, device) : nullptr;
@@ -185,6 +189,12 @@ std::vector<Constants> mixed_constants(const ModelShape& shape, const DeviceTrai
 }
 std::vector<Constants> byte_constants(const ModelShape& shape, const DeviceTraits& device) {
   return candidates(shape, device, kNoHalves, Form::kHalf);
+}
+// Shares from 0 on, since some very short models leave no word for the 16-bit segment.
+std::vector<Constants> scan_constants(const ModelShape& shape, const DeviceTraits& device) {
+  std::vector<double> shares(kMixedShares.begin(), kMixedShares.end());
+  shares.push_back(0.0);
+  return candidates(shape, device, shares, Form::kHalf, Mode::kScan);
 }
 std::vector<Constants> half_constants(const ModelShape& shape, const DeviceTraits& device) {
   return candidates(shape, device, kAllHalves, Form::kHalf);
@@ -243,7 +253,7 @@ std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTrai
       std::min<std::int64_t>(kMostTileWords, device.shared_per_block_limit / chunk * 4));
   const int tiles = (shape.length + most * 128 - 1) / (most * 128);
   const Shape s{kWarp, (shape.length + tiles * 128 - 1) / (tiles * 128), 0};
-  return {make_constants(s, Form::kHalf, true, {512, 1})};
+  return {make_constants(s, Form::kHalf, Mode::kTiles, {512, 1})};
 }
 
 }  // namespace multi_lane
@@ -293,6 +303,19 @@ const std::array kVariants{
                   .expected = multi_lane::expected,
                   .references = multi_lane::kReferences,
                   .summary = "S sequences per warp, two 16-bit integer cells in a word (DPX)"},
+    KernelVariant{.name = "multi_lane_blocks",
+                  .stage = Stage::kSsv,
+                  .template_file = "ssv/multi_lane.cu",
+                  .entry_name = "ssv_multi_lane",
+                  .cell = CellType::kByteAndHalf,
+                  .competes = false,
+                  .accepts = multi_lane::accepts<multi_lane::scan_constants>,
+                  .constants = multi_lane::scan_constants,
+                  .launch_shape = multi_lane::launch_shape,
+                  .expected = multi_lane::expected,
+                  .references = multi_lane::kReferences,
+                  .summary = "multi_lane_mixed for long targets: the largest value of each block of "
+                             "rows as well"},
 };
 // Last, since it accepts every model.
 const std::array kLast{

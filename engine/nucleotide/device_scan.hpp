@@ -1,0 +1,75 @@
+// SSV of both strands on a GPU, ahead of the threads that search: where hits are rare, nearly all
+// of the time goes there.
+//
+// The device computes the plain recurrence, which does not clear a row after a hit. Its cells are
+// therefore no lower than the scan's, and a block of rows whose largest value stays below the
+// threshold has no hit. Threads scan the other blocks, exactly, with the rows before them on which
+// they depend. A thread of its own serves the device; as long as that waits for the driver, or for
+// the compiler, and after the loss of the device the threads find the rows themselves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cpu/filters.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "model/profile.hpp"
+#include "nucleotide/pieces.hpp"
+
+namespace hmmjit::nucleotide {
+
+/// A model as the device scans with it.
+struct ScanModel {
+  const SearchModel* model = nullptr;
+  /// reference::marking_height(); models with 0 are not scanned.
+  int height = 0;
+};
+
+/// The largest values of all blocks of rows, for one model and a block of targets.
+class ScanMarks {
+ public:
+  /// Appends the rows of a part in which a cell may reach the threshold, in order, as rows of
+  /// sequence number `sequence`.
+  void append(const StrandPart& part, std::size_t sequence,
+              std::vector<cpu::MarkedRows>& rows) const;
+
+ private:
+  friend class DeviceScan;
+  int height_ = 0;
+  int suspect_ = 0;           // from this value on bytes may have overflowed in the rows that follow
+  std::int64_t reach_ = 0;    // so many of them
+  std::int64_t padding_ = 0;  // rows before the bottom strand
+  std::vector<std::uint8_t> top_, bottom_;
+};
+
+/// Thread-safe. Construction starts the driver in a thread of its own and returns at once.
+class DeviceScan {
+ public:
+  explicit DeviceScan(gpu::Settings settings);
+  ~DeviceScan();
+  DeviceScan(const DeviceScan&) = delete;
+  DeviceScan& operator=(const DeviceScan&) = delete;
+
+  /// The models of the following blocks, which must live until they are replaced.
+  void use_models(std::vector<ScanModel> models, bool top, bool bottom);
+  /// Begins a block, whose top strand is given. marks() will be called `uses` times for each model,
+  /// in the order of the models.
+  void begin_block(std::span<const Residue> top, std::size_t uses);
+  /// Null: the caller finds the rows itself. Waits while the device is about to give them.
+  std::shared_ptr<const ScanMarks> marks(std::size_t model);
+  /// A demanded device cannot be used at all: end_block() fails.
+  bool missing() const;
+  /// Returns when the device has finished with the block.
+  Status end_block();
+
+  gpu::Statistics statistics() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hmmjit::nucleotide

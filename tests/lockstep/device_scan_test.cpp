@@ -1,0 +1,243 @@
+// Searches of long targets whose SSV runs on a device, which is the kernel itself in lockstep over
+// a fake driver: they find what the CPU finds, whatever becomes of the device.
+#include "nucleotide/device_scan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_driver/fake_driver.hpp"
+#include "lockstep/catalogue.hpp"
+#include "lockstep/lockstep.hpp"
+#include "lockstep/registry.hpp"
+#include "support/random_profiles.hpp"
+
+namespace hmmjit::nucleotide {
+namespace {
+
+using test_support::Random;
+using test_support::TargetKind;
+using tests::FakeDriver;
+using tests::FakeLaunch;
+
+Query query_of(std::uint64_t seed, int M) {
+  Query query;
+  query.model = make_search_model(test_support::random_hmm(
+      seed, M, test_support::ModelKind::kTypical, dna_alphabet()));
+  query.window_length = max_length(query.model->hmm, 1e-7);
+  query.report.e_value = 1e6;
+  return query;
+}
+
+// Short pieces, so that hits lie across their borders.
+Options short_pieces() {
+  Options options;
+  options.block_length = 7000;
+  return options;
+}
+
+// Random residues with copies of the models, of which some lie across the borders of pieces and of
+// items; runs of N; degenerate residues.
+std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, Random& random) {
+  std::vector<std::vector<Residue>> targets;
+  for (const int length : {0, 30000, 64, 7, 12001, 3000, 0, 128}) {
+    std::vector<Residue> residues = test_support::random_target(
+        random.next(), length, TargetKind::kBackground, models[0].model->hmm);
+    for (int at = 300; at + 500 < length; at += random.integer(700, 3000)) {
+      const Hmm& hmm = models[static_cast<std::size_t>(random.integer(
+                                  0, static_cast<int>(models.size()) - 1))].model->hmm;
+      auto copy = test_support::random_target(random.next(), 400, TargetKind::kTandem, hmm);
+      if (random.integer(0, 1) == 0) {
+        std::ranges::reverse(copy);
+        for (Residue& x : copy) x = complements()[x];
+      }
+      std::ranges::copy(copy, residues.begin() + at);
+      for (int n = 0; n < 5; ++n)
+        residues[static_cast<std::size_t>(at + random.integer(0, 450))] =
+            static_cast<Residue>(random.integer(5, 15));
+      if (random.integer(0, 3) == 0) std::fill_n(residues.begin() + at + 150, 90, Residue{15});
+    }
+    targets.push_back(std::move(residues));
+  }
+  return targets;
+}
+
+// The kernel's instance that computes fewest positions, whatever the plan's constants are.
+int run_kernel(const FakeLaunch& launch) {
+  const auto& p = *static_cast<const hmmjit_device::ByteFilterParams*>(launch.parameters);
+  const hmmjit_lockstep::KernelInstance* best = nullptr;
+  for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
+    const int positions = hmmjit_lockstep::covered_by_entry(instance);
+    if (positions >= static_cast<int>(p.model_length) &&
+        (best == nullptr || positions < hmmjit_lockstep::covered_by_entry(*best)))
+      best = &instance;
+  }
+  hmmjit_lockstep::launch(2, hmmjit_lockstep::threads_by_entry(*best),
+                          hmmjit_lockstep::shared_bytes_by_entry(*best),
+                          [&] { best->run(launch.parameters); });
+  return 0;
+}
+
+class DeviceScanSearch : public testing::Test {
+ protected:
+  class Kernels final : public gpu::InstantKernelSource {
+   public:
+    explicit Kernels(int refused) : refused_(refused) {}
+
+   private:
+    Result<compile::KernelPtr> make(const plan::Plan& plan) override {
+      if (plan.model_length == refused_) return fail(ErrorCode::kCompile, "no compiler");
+      auto kernel = std::make_shared<compile::Kernel>();
+      kernel->name = std::string(plan.chosen.variant->name) + std::to_string(plan.class_length);
+      kernel->candidate = plan.chosen;
+      kernel->image.entry_name = plan.chosen.variant->entry_name;
+      kernel->image.bytes = "image";
+      return kernel;
+    }
+    const int refused_;
+  };
+
+  DeviceScanSearch() : driver_({[] {
+      plan::DeviceTraits device = *plan::find_device("H200");
+      device.sm_count = 1;
+      return device;
+    }()}) {
+    driver_.on_launch = run_kernel;
+  }
+
+  gpu::Settings settings(int refused = 0) {
+    gpu::Settings out;
+    out.demanded = true;
+    out.wait_for_device = true;
+    out.open_driver = [this] { return driver::Driver::open(driver_.api()); };
+    out.open_kernels = [refused]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+      return std::make_unique<Kernels>(refused);
+    };
+    out.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
+    return out;
+  }
+
+  // Blocks of three targets.
+  Result<std::vector<HitList>> search(const Options& options, DeviceScan* device) const {
+    Search search(models_, options, device);
+    for (std::size_t n = 0; n < targets_.size();) {
+      TargetBlock block;
+      for (int i = 0; i < 3 && n < targets_.size(); ++i, ++n) {
+        block.begin_target(std::to_string(n), "", "");
+        block.append(targets_[n]);
+        block.end_target();
+      }
+      HMMJIT_TRY(search.add(block));
+    }
+    std::vector<HitList> lists;
+    for (std::size_t m = 0; m < models_.size(); ++m) lists.push_back(search.finish(m));
+    return lists;
+  }
+
+  void expect_the_cpus_results(const Options& options, DeviceScan& device) const {
+    const auto want = search(options, nullptr), got = search(options, &device);
+    ASSERT_TRUE(want && got) << got.error().to_string();
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      const HitList &a = (*want)[m], &b = (*got)[m];
+      EXPECT_GE(a.hits.size(), 4u);
+      ASSERT_EQ(a.hits.size(), b.hits.size());
+      for (std::size_t n = 0; n < a.hits.size(); ++n) {
+        EXPECT_EQ(a.hits[n].domain, b.hits[n].domain) << m << " " << n;
+        EXPECT_EQ(a.hits[n].subject->index, b.hits[n].subject->index);
+      }
+      for (const auto member : {&Counters::residues, &Counters::msv, &Counters::bias,
+                                &Counters::viterbi, &Counters::forward})
+        EXPECT_EQ(a.counters.*member, b.counters.*member);
+    }
+  }
+
+  FakeDriver driver_;
+  std::vector<std::string> warnings_;
+  std::vector<Query> models_{query_of(1, 45), query_of(2, 128), query_of(3, 262)};
+  Random random_{4};
+  std::vector<std::vector<Residue>> targets_ = targets_for(models_, random_);
+};
+
+TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
+  for (const Strands strands : {Strands::kBoth, Strands::kTop, Strands::kBottom}) {
+    Options options = short_pieces();
+    options.strands = strands;
+    if (strands == Strands::kBoth) options.F1 = 0.1;
+    if (strands == Strands::kTop) options.partition = Partition::kSerial;
+    options.threads = strands == Strands::kBottom ? 3 : 1;
+    DeviceScan device(settings());
+    expect_the_cpus_results(options, device);
+    const gpu::Statistics s = device.statistics();
+    // Three blocks, three models; the residues of a block with the paddings between them.
+    EXPECT_EQ(s.blocks_done, 3u);
+    EXPECT_EQ(s.launches, strands == Strands::kBoth ? 18u : 9u);
+    std::uint64_t rows = 5;
+    for (const auto& target : targets_) rows += target.size();
+    EXPECT_EQ(s.cells, (strands == Strands::kBoth ? 2 : 1) * rows * (45 + 128 + 262));
+    EXPECT_EQ(s.models_declined, 0u);
+    EXPECT_EQ(s.state, "ready");
+  }
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
+// Cells below the threshold are what the device is for.
+TEST_F(DeviceScanSearch, RowsThatTheDeviceDoesNotMarkAreNotScanned) {
+  driver_.on_launch = [](const FakeLaunch& launch) {
+    const auto& p = *static_cast<const hmmjit_device::ByteFilterParams*>(launch.parameters);
+    for (std::uint32_t i = 0; i < p.item_count; ++i)
+      std::fill_n(p.block_best + p.items[i].target, p.items[i].rows / hmmjit_device::kBlockRows, 0);
+    return 0;
+  };
+  DeviceScan device(settings());
+  const auto lists = search({}, &device);
+  ASSERT_TRUE(lists);
+  for (const HitList& list : *lists) EXPECT_EQ(list.counters.msv, 0u);
+}
+
+TEST_F(DeviceScanSearch, GoesOnWithoutALostDevice) {
+  const Options options = short_pieces();
+  {
+    DeviceScan device(settings());
+    ASSERT_TRUE(search(options, &device));
+  }
+  const int calls = driver_.total_calls();
+  for (int nth = calls / 2; nth > 60; nth -= calls / 9) {
+    warnings_.clear();
+    driver_.fail_from(driver_.total_calls() + nth, driver::code::kIllegalAddress);
+    DeviceScan device(settings());
+    expect_the_cpus_results(options, device);
+    EXPECT_EQ(device.statistics().state, "failed");
+    ASSERT_THAT(warnings_, testing::SizeIs(1)) << nth;
+    EXPECT_THAT(warnings_[0], testing::StartsWith("device 0 is given up: "));
+    driver_.fail_from(0, 0);
+  }
+}
+
+TEST_F(DeviceScanSearch, TheCpuTakesModelsWithoutAKernel) {
+  DeviceScan device(settings(128));
+  expect_the_cpus_results(short_pieces(), device);
+  EXPECT_EQ(device.statistics().models_declined, 3u);
+  ASSERT_THAT(warnings_, testing::SizeIs(1));
+  EXPECT_THAT(warnings_[0], testing::StartsWith("no kernel for some models"));
+}
+
+TEST_F(DeviceScanSearch, TargetsBeyondTheDevicesMemoryAreLeftToTheCpu) {
+  driver_.memory_limit = 20000;
+  DeviceScan device(settings());
+  expect_the_cpus_results(short_pieces(), device);
+  ASSERT_THAT(warnings_, testing::SizeIs(1));
+  EXPECT_THAT(warnings_[0], testing::HasSubstr("going on with the CPU for some targets"));
+}
+
+TEST_F(DeviceScanSearch, FailsWithoutADemandedDevice) {
+  driver_.init_code = driver::code::kNoDevice;
+  DeviceScan device(settings());
+  EXPECT_FALSE(search({}, &device));
+  gpu::Settings relaxed = settings();
+  relaxed.demanded = false;
+  DeviceScan other(relaxed);
+  expect_the_cpus_results({}, other);
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace hmmjit::nucleotide
