@@ -13,18 +13,19 @@ constexpr double kLeastShare = 0.05;
 
 }  // namespace
 
-BlockStrands::BlockStrands(const TargetBlock& targets, bool bottom, int threads)
-    : targets_(&targets) {
+void BlockStrands::assign(const TargetBlock& targets, bool bottom, int threads) {
+  targets_ = &targets;
+  top_ = {};
   if (targets.size() == 0) return;
   const auto first = targets[0].residues, last = targets[targets.size() - 1].residues;
   top_ = {first.data(), last.data() + last.size()};
   if (!bottom) return;
-  bottom_.resize(top_.size());
+  Residue* const end = bottom_.ensure(top_.size()) + top_.size();
   constexpr std::size_t kAtATime = std::size_t{1} << 20;
   for_each_index(threads, (top_.size() + kAtATime - 1) / kAtATime, [&](std::size_t n) {
     const auto part = top_.subspan(n * kAtATime, std::min(kAtATime, top_.size() - n * kAtATime));
     std::transform(part.rbegin(), part.rend(),
-                   bottom_.end() - static_cast<std::ptrdiff_t>(n * kAtATime + part.size()),
+                   end - n * kAtATime - part.size(),
                    [&table = complements()](Residue x) { return table[x]; });
   });
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/aligned.hpp"
 #include "nucleotide/search.hpp"
 
 namespace hmmjit::nucleotide {
@@ -32,22 +33,21 @@ struct StrandPart {
 /// reverse complement of that.
 class BlockStrands {
  public:
-  BlockStrands() = default;
-  /// `bottom`: whether that strand is read.
-  BlockStrands(const TargetBlock& targets, bool bottom, int threads);
+  /// Takes another block, which must live as long as its residues are read. `bottom`: whether that
+  /// strand is.
+  void assign(const TargetBlock& targets, bool bottom, int threads);
   std::span<const Residue> top() const { return top_; }
   /// `target`: number in the block.
   StrandPart part(std::size_t target, const Piece& piece, int window_length, bool bottom) const;
   std::span<const Residue> residues(const StrandPart& part) const {
-    const std::span<const Residue> strand = part.bottom ? std::span(bottom_) : top_;
-    return strand.subspan(static_cast<std::size_t>(part.begin),
-                          static_cast<std::size_t>(part.length));
+    return {(part.bottom ? bottom_.data() : top_.data()) + part.begin,
+            static_cast<std::size_t>(part.length)};
   }
 
  private:
   const TargetBlock* targets_ = nullptr;
   std::span<const Residue> top_;
-  std::vector<Residue> bottom_;
+  AlignedArray<Residue> bottom_;
 };
 
 /// Cuts targets in their order. A value: the pieces depend on the lengths of all targets so far.

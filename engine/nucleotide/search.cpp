@@ -202,8 +202,7 @@ struct Search::State {
 };
 
 void Search::State::cut(const TargetBlock& block) {
-  strands = {};
-  strands = BlockStrands(block, reads(true), options.threads);
+  strands.assign(block, reads(true), options.threads);
   pieces.clear();
   units.clear();
   runs.clear();
@@ -405,7 +404,8 @@ ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
 Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBlock& targets,
                                   const Options& options) {
   const auto models = make_models(queries, options);
-  const BlockStrands strands(targets, options.strands != Strands::kTop, options.threads);
+  BlockStrands strands;
+  strands.assign(targets, options.strands != Strands::kTop, options.threads);
   std::vector<ModelHits> found(models.size() * targets.size());
   PerThread<Scratch> scratch;
   HMMJIT_TRY(without_large_matrices([&] {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "fake_driver/fake_driver.hpp"
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
@@ -37,12 +39,14 @@ Options short_pieces() {
 
 // Random residues with copies of the models, of which some lie across the borders of pieces and of
 // items; runs of N; degenerate residues.
-std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, Random& random) {
+std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, Random& random,
+                                              int scale = 1) {
   std::vector<std::vector<Residue>> targets;
-  for (const int length : {0, 30000, 64, 7, 12001, 3000, 0, 128}) {
+  for (int length : {0, 30000, 64, 7, 12001, 3000, 0, 128}) {
+    length *= scale;
     std::vector<Residue> residues = test_support::random_target(
         random.next(), length, TargetKind::kBackground, models[0].model->hmm);
-    for (int at = 300; at + 500 < length; at += random.integer(700, 3000)) {
+    for (int at = 300; at + 500 < length; at += random.integer(700, 3000 * scale)) {
       const Hmm& hmm = models[static_cast<std::size_t>(random.integer(
                                   0, static_cast<int>(models.size()) - 1))].model->hmm;
       auto copy = test_support::random_target(random.next(), 400, TargetKind::kTandem, hmm);
@@ -133,12 +137,13 @@ class DeviceScanSearch : public testing::Test {
     return lists;
   }
 
-  void expect_the_cpus_results(const Options& options, DeviceScan& device) const {
+  void expect_the_cpus_results(const Options& options, DeviceScan& device,
+                               std::size_t least_hits = 4) const {
     const auto want = search(options, nullptr), got = search(options, &device);
     ASSERT_TRUE(want && got) << got.error().to_string();
     for (std::size_t m = 0; m < models_.size(); ++m) {
       const HitList &a = (*want)[m], &b = (*got)[m];
-      EXPECT_GE(a.hits.size(), 4u);
+      EXPECT_GE(a.hits.size(), least_hits);
       ASSERT_EQ(a.hits.size(), b.hits.size());
       for (std::size_t n = 0; n < a.hits.size(); ++n) {
         EXPECT_EQ(a.hits[n].domain, b.hits[n].domain) << m << " " << n;
@@ -226,6 +231,34 @@ TEST_F(DeviceScanSearch, TargetsBeyondTheDevicesMemoryAreLeftToTheCpu) {
   expect_the_cpus_results(short_pieces(), device);
   ASSERT_THAT(warnings_, testing::SizeIs(1));
   EXPECT_THAT(warnings_[0], testing::HasSubstr("going on with the CPU for some targets"));
+}
+
+// Random models, targets and options on this machine's device.
+TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
+  if (std::getenv("HMMJIT_TEST_DEVICE") == nullptr) GTEST_SKIP() << "needs a device";
+  gpu::Settings real = settings();
+  real.open_driver = {};
+  real.open_kernels = {};
+  for (int run = 0; run < 100; ++run) {
+    random_ = Random(static_cast<std::uint64_t>(run) + 100);
+    const int longest = run % 5 == 4 ? 3500 : 400;
+    models_.clear();
+    for (int m = 0; m < 3; ++m) models_.push_back(query_of(random_.next(), random_.integer(8, longest)));
+    targets_ = targets_for(models_, random_, random_.integer(1, 40));
+    Options options;
+    options.block_length = random_.integer(0, 1) == 0 ? 50000 : 262144;
+    options.F1 = std::array{0.001, 0.02, 0.02, 0.1}[static_cast<std::size_t>(random_.integer(0, 3))];
+    options.strands = std::array{Strands::kBoth, Strands::kBoth, Strands::kTop,
+                                 Strands::kBottom}[static_cast<std::size_t>(random_.integer(0, 3))];
+    if (random_.integer(0, 1) == 0) options.partition = Partition::kSerial;
+    options.threads = random_.integer(1, 16);
+    DeviceScan device(real);
+    expect_the_cpus_results(options, device, 0);
+    const gpu::Statistics s = device.statistics();
+    EXPECT_EQ(s.blocks_done, 3u) << s.reason;
+    EXPECT_GT(s.launches, 0u);
+    if (HasFailure()) FAIL() << "run " << run;
+  }
 }
 
 TEST_F(DeviceScanSearch, FailsWithoutADemandedDevice) {
