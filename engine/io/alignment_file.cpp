@@ -17,8 +17,8 @@ namespace {
 
 using F = SequenceFormat;
 
-// The alphabet of a file that begins with `head`, from as few lines as decide it. As in HMMER, only
-// names and annotation are told apart from residues.
+// The alphabet of a file that begins with `head`, from as few lines as possible. Like HMMER, counts
+// all text but names and annotation.
 const Alphabet* guess_alphabet(std::string_view head, const RecognisedFormat& format) {
   const bool fasta = format.format == F::kAlignedFasta || format.format == F::kA2m;
   const bool phylip = format.format == F::kPhylip || format.format == F::kPhylipSequential;

@@ -1,4 +1,4 @@
-// Reading multiple alignments with their annotation, for building models.
+// Reads multiple alignments with their annotation, for building models.
 #pragma once
 
 #include <memory>

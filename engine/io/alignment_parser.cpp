@@ -124,7 +124,7 @@ Status AlignmentParser::equal_columns(const AlignedRow& row, std::uint64_t line)
 
 namespace {
 
-// A number as HMMER checks it before it calls atof: one with a digit.
+// HMMER accepts as a number what has a digit and at most one point and exponent.
 std::optional<double> number(std::string_view word) {
   const auto exponent = word.find_first_of("eE");
   if (word.find_first_of("0123456789") == word.npos || std::ranges::count(word, '.') > 1 ||
@@ -190,8 +190,8 @@ class StockholmParser final : public AlignmentParser {
     return it->second;
   }
 
-  // Every block has the lines of the first one in the same order. Takes the next line of a block,
-  // with its `text`, and returns its row.
+  // Returns the row of the next line of a block. Every block repeats the lines of the first one, in
+  // the same order.
   Result<std::size_t> place(std::string_view kind, std::string_view name, std::string_view text) {
     if (text.empty()) return bad(fmt::format("{} {} has no text", kind, name));
     if (first_block_) {
@@ -326,8 +326,8 @@ class StockholmParser final : public AlignmentParser {
   std::size_t columns_ = 0, width_ = 0;        // of the blocks before, of this one
 };
 
-// Aligned FASTA, and A2M, in which only upper case and '-' stand in columns of their own:
-// insertions between them are made as wide as the longest one.
+// Aligned FASTA and A2M. In A2M, only upper case and '-' are consensus columns; insertions between
+// them are padded to the longest one.
 class AlignedFastaParser final : public AlignmentParser {
  public:
   using AlignmentParser::AlignmentParser;
@@ -414,8 +414,9 @@ class AlignedFastaParser final : public AlignmentParser {
   }
 };
 
-// Blocks of rows of a name and aligned text: Clustal, with a header and a line of conservation (or
-// a blank one) after each block, and PSI-BLAST, whose upper case shows consensus columns.
+// Clustal and PSI-BLAST: blocks of lines with a name and aligned text. Clustal begins with a header
+// and ends each block with a line of conservation (or a blank one). In PSI-BLAST, upper case marks
+// consensus columns.
 class BlockParser final : public AlignmentParser {
  public:
   using AlignmentParser::AlignmentParser;
@@ -449,10 +450,8 @@ class BlockParser final : public AlignmentParser {
           width = text.size();
         }
         if (at != begin || text.size() != width)
-          return bad(
-              fmt::format("the text of row {} begins or ends in another column than the rows "
-                          "before",
-                          name));
+          return bad(fmt::format(
+              "the text of row {} begins or ends in another column than the rows before", name));
         if (first) {
           add_row(name);
         } else if (rows >= out_.rows.size() || out_.rows[rows].name != name) {
@@ -491,8 +490,8 @@ class BlockParser final : public AlignmentParser {
   }
 };
 
-// SELEX shows gaps as blanks too, also before and after the text: a block begins and ends where the
-// widest of its lines does.
+// In SELEX, blanks are gaps, also before and after the text: a block extends from the first to the
+// last column that has text in any of its lines.
 class SelexParser final : public AlignmentParser {
  public:
   using AlignmentParser::AlignmentParser;
@@ -559,7 +558,7 @@ class SelexParser final : public AlignmentParser {
     const bool of_row = line.kind == "#=SS" || line.kind == "#=SA";
     if (of_row && out_.rows.empty())
       return bad(fmt::format("{} must follow a sequence", line.kind), line.number);
-    // Those of rows may come once more after the next row.
+    // #=SS and #=SA may be repeated after the next row.
     auto begin = layout.rbegin() + 1;
     const auto end = of_row ? std::find(begin, layout.rend(), "") : layout.rend();
     if (std::find(begin, end, line.kind) == end) return {};
@@ -604,8 +603,8 @@ class SelexParser final : public AlignmentParser {
   }
 };
 
-// PHYLIP: counts of rows and columns, then rows that begin with their name, in columns of a fixed
-// width or (width 0) up to the first blank. A file may hold several alignments.
+// PHYLIP: the numbers of rows and columns, then rows that begin with a name of fixed width or
+// (width 0) of one word. A file may hold several alignments.
 class PhylipParser final : public AlignmentParser {
  public:
   PhylipParser(BufferedInput& input, const Alphabet& alphabet, const RecognisedFormat& format,

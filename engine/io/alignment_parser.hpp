@@ -1,4 +1,4 @@
-// Alignments of every format as rows of residue codes. Model building and target reading share it.
+// Parsers of all alignment formats, shared by model building and target reading.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ struct ParsedAlignment {
   std::vector<AlignedRow> rows;
 };
 
-/// Parses one format; what it accepts and refuses is what HMMER does. Errors name the line where
-/// the fault is, and the column of an illegal character.
+/// Parses one format; accepts and refuses the same input as HMMER. Errors name the faulty line, and
+/// the column of an illegal character.
 class AlignmentParser {
  public:
   AlignmentParser(BufferedInput& input, const Alphabet& alphabet, SequenceFormat format,
@@ -36,7 +36,7 @@ class AlignmentParser {
   virtual ~AlignmentParser() = default;
   /// The next alignment; nullopt after the last.
   Result<std::optional<ParsedAlignment>> next();
-  /// The input has been rewound.
+  /// To be called after the input was rewound.
   void reset() { ended_ = false; }
 
  protected:
@@ -46,7 +46,7 @@ class AlignmentParser {
   /// Reads the next line into `line_`, without its line end; false at the end of the input.
   Result<bool> next_line();
   Result<bool> next_line_with_text();
-  /// At the line read last, or at `line`.
+  /// An error at the line read last, or at `line`.
   std::unexpected<Error> bad(std::string message, std::uint64_t line = 0) const;
   std::unexpected<Error> truncated() const;
   AlignedRow& add_row(std::string_view name);
@@ -59,11 +59,11 @@ class AlignmentParser {
   std::uint64_t line_number() const { return input_.line_number(); }
 
   const SequenceFormat format_;
-  std::array<std::uint8_t, 256> codes_;  // of each character; see sequence_parsing.hpp
+  std::array<std::uint8_t, 256> codes_;  // code of each character; see sequence_parsing.hpp
   Residue gap_;
   ParsedAlignment out_;
   std::string_view line_;
-  bool ended_ = false;  // formats that hold one alignment
+  bool ended_ = false;  // set after the only alignment of formats that hold one
 
  private:
   BufferedInput& input_;

@@ -23,21 +23,19 @@ namespace {
 
 // ---- definition lines
 
-// The parts of a record that a search prints.
 struct RecordText {
   std::string name, accession, description;
 };
 
-// Walks BER: elements of one tag byte and a length, which may be indefinite (the element then ends
-// with two zero bytes). After the first error every search for an element fails, and `failed` is
-// true.
+// Walks BER elements: a tag byte and a length, which may be indefinite (two zero bytes then end the
+// element). After an error, `failed` is true and no element is found.
 class BerReader {
  public:
   explicit BerReader(std::string_view data) : data_(data) {}
 
   bool failed() const { return failed_; }
 
-  // Whether the element that was entered last holds another one.
+  // True if the current element has another part.
   bool more() const {
     if (failed_ || at_ >= end()) return false;
     return frames_.empty() || !frames_.back().indefinite || data_[at_] != '\0';
@@ -54,7 +52,7 @@ class BerReader {
     return true;
   }
 
-  // Leaves the element that was entered last; skips the rest of it.
+  // Skips the rest of the current element and leaves it.
   void leave() {
     while (more()) skip();
     if (failed_) return;
@@ -172,12 +170,11 @@ std::optional<std::int64_t> integer_member(BerReader& ber, unsigned n) {
   return static_cast<std::int64_t>(value);
 }
 
-// Chooses names as hmmsearch does, among the identifiers of all definition lines of a record (nr
-// has one for each of the identical sequences): the first with name and accession, else the first
-// with either, which becomes the name; else the first local, PDB or other number or string; else
-// the first word of the definition line. Versions of accessions are left out. Chains of PDB, at
-// whose names hmmsearch stops, are part of the name. The description comes from the last definition
-// line.
+// Chooses a name as hmmsearch does, among the identifiers of all definition lines of a record (nr
+// has one line for each of several identical sequences): the first with name and accession; else
+// the first with either, which becomes the name; else the first local, PDB or other number or
+// string; else the first word of the definition line. Accessions have no version. Unlike in
+// hmmsearch, PDB chains are part of the name. The description is that of the last definition line.
 class Identifiers {
  public:
   void read_line(BerReader& ber) {
@@ -281,23 +278,11 @@ class Identifiers {
           ber.leave();
         }
         break;
-      case 4:
-      case 5:
-      case 6:
-      case 7:
-      case 9:
-      case 12:
-      case 13:
-      case 15:
-      case 16:
-      case 17:
-      case 18:
-      case 19:  // genbank, embl, pir, swissprot, refseq, ddbj, prf, tpg, tpe, tpd, gpipe, named
-                // track
-        read_text_identifier(ber);
+      case 2:   // gibbmt
+      case 11:  // gi
         break;
-      default:  // gibbmt, gi
-        break;
+      default:  // genbank, embl, pir, swissprot, refseq, ddbj, prf, tpg, tpe, tpd, gpipe, ...
+        if (kind >= member(4) && kind <= member(19)) read_text_identifier(ber);
     }
     ber.leave();
   }
@@ -494,7 +479,7 @@ std::vector<std::string> words_of(std::string_view line) {
   }
 }
 
-// Entries that an alias may have besides its databases and that do not select a part of them.
+// Alias entries that do not restrict the databases.
 constexpr std::array<std::string_view, 8> kDescriptive{
     "TITLE",      "NSEQ",         "LENGTH",   "MAXLEN",
     "STATS_NSEQ", "STATS_TOTLEN", "MASKLIST", "ALIAS_FILE_VERSION"};
@@ -543,7 +528,7 @@ Status find_volumes(const std::string& path, int depth, std::vector<std::string>
 
 class BlastSource final : public ByteSource {
  public:
-  // `first` is the volume of volumes[0].
+  // `first`: volumes[0], opened.
   BlastSource(std::string name, std::vector<std::string> volumes, Volume first)
       : volumes_(std::move(volumes)), volume_(std::move(first)) {
     name_ = std::move(name);
@@ -586,7 +571,7 @@ class BlastSource final : public ByteSource {
 
   std::vector<std::string> volumes_;
   Volume volume_;
-  std::size_t at_ = 0;  // volume_ is that of volumes_[at_]
+  std::size_t at_ = 0;  // of volume_ in volumes_
   std::uint32_t record_ = 0;
   bool begun_ = false;
   std::vector<char> stream_;
@@ -635,7 +620,7 @@ class BlastParser final : public Parser {
     return fail(ErrorCode::kInput, "the data end inside a record", where(), kAgain);
   }
 
-  // Reads up to `bytes` of the record at a time, so that a wrong length allocates nothing.
+  // Passes the next `bytes` bytes to `use` in pieces, so that a wrong length allocates nothing.
   template <typename Use>
   Status pieces(std::uint32_t bytes, Use use) {
     while (bytes > 0) {

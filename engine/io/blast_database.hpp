@@ -1,7 +1,7 @@
-// Protein databases of BLAST (makeblastdb, formatdb) as targets: versions 4 and 5, one volume or an
-// alias of several. A volume is three files: .pin (where records begin), .phr (their definition
-// lines, ASN.1 in BER) and .psq (their residues, a byte each). Version 5 adds an index of
-// accessions, which is not needed to read all records.
+// BLAST protein databases (makeblastdb, formatdb) as targets: versions 4 and 5, one volume or an
+// alias of several. A volume has three files: .pin (offsets of the records), .phr (definition
+// lines, ASN.1 in BER) and .psq (residues, one byte each). The accession index of version 5 is not
+// needed.
 //
 // Formats: "BLAST database format" in the NCBI C++ Toolkit Book; Blast-def-line-set in
 // objects/blastdb/blastdb.asn of that toolkit, Seq-id in objects/seqloc/seqloc.asn.
@@ -16,12 +16,12 @@
 
 namespace hmmjit {
 
-/// Whether `path` names a protein database of BLAST: `path`.pin or `path`.pal exists.
+/// True if `path` names a BLAST protein database: `path`.pin or `path`.pal exists.
 bool is_blast_database(const std::string& path);
 
-/// The records of a database, as the parser of SequenceFormat::kNcbi reads them. Volumes are mapped
-/// one at a time. Fails with kInput if a file is missing, damaged, of another version or holds
-/// nucleotides, and if an alias selects only a part of a database.
+/// The records of a database, in the form that the parser of SequenceFormat::kNcbi reads. Maps one
+/// volume at a time. Fails with kInput if a file is missing, damaged, of another version or holds
+/// nucleotides, and if an alias restricts the database.
 Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path);
 
 /// The files of one volume; the bytes must outlive the source.

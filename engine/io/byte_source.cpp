@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
 
-// Not initialised, so that unused pages take no memory.
+// Uninitialised memory: unused pages are never touched.
 class Buffer {
  public:
   Buffer() = default;
@@ -42,8 +42,7 @@ constexpr std::size_t kReadAhead = 4;
 
 std::string errno_text(int error) { return std::strerror(error); }
 
-// Undecoded bytes: memory, or a file descriptor after the bytes that were read to recognise the
-// compression.
+// Undecoded bytes, from memory or a file descriptor.
 class RawBytes {
  public:
   explicit RawBytes(std::span<const char> bytes) : first_(bytes.data(), bytes.size()) {}
@@ -94,11 +93,10 @@ class RawBytes {
   std::string name_;
   off_t start_ = 0;
   std::array<char, 4> head_{};
-  std::string_view first_;  // come before those of the descriptor
+  std::string_view first_;  // bytes in memory, or those that head() read
   std::size_t position_ = 0;
 };
 
-// Decodes raw bytes.
 class Decoder {
  public:
   virtual ~Decoder() = default;
@@ -107,7 +105,7 @@ class Decoder {
   virtual void reset() = 0;
 };
 
-// Input side shared by the decoders: the first bytes were read to recognise the format.
+// Compressed bytes that a decoder has read but not used.
 class DecoderInput {
  public:
   DecoderInput(RawBytes* raw, std::size_t chunk) : raw_(raw), buffer_(chunk) {}
@@ -178,8 +176,8 @@ class GzipDecoder : public Decoder {
   }
 
  private:
-  // At a member boundary: zero padding is skipped (tapes and block devices leave it, gzip
-  // accepts it); anything else that is not a member is refused, never silently dropped.
+  // Begins a member and returns true, or skips a byte of zero padding, which gzip accepts too
+  // (tapes and block devices leave it). Refuses anything else.
   Result<bool> begin_member() {
     if (members_ > 0 && input_.data()[input_.begin] == 0) {
       ++input_.begin;
@@ -283,7 +281,7 @@ class PlainSource : public ByteSource {
   Buffer buffer_;
 };
 
-// Plain bytes in memory: views of them, no copy.
+// Views of plain bytes in memory.
 class MemorySource : public ByteSource {
  public:
   MemorySource(std::span<const char> bytes, std::string name, std::size_t chunk)

@@ -1,4 +1,4 @@
-// Streams of bytes: plain files, gzip, zstd and standard input through one interface.
+// Streams of bytes from files and standard input: plain, gzip or zstd.
 #pragma once
 
 #include <cstddef>
@@ -50,15 +50,14 @@ class ByteSource {
 };
 
 /// Opens `path`, or standard input for "-". Compression is recognised by the first bytes of the
-/// data, whatever the name: gzip (any number of members, so also BGZF) and zstd (any number of
-/// frames). A name ending in .gz or .zst whose data is neither is refused with kInput, because
-/// the usual cause is a failed download.
+/// data, not by the name: gzip (any number of members, so also BGZF) and zstd (any number of
+/// frames). Uncompressed data under a name that ends in .gz or .zst is refused with kInput: the
+/// usual cause is a failed download.
 Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
                                                      ReadAhead read_ahead = ReadAhead::kCallers);
 
-/// A source over bytes in memory, which must outlive it; `chunk` bytes at a time. Compression is
-/// recognised as above. For tests and for callers that hold the data already. Readers recognise
-/// formats by the first chunk alone.
+/// A source over bytes in memory, which must outlive it; delivers `chunk` bytes at a time.
+/// Compression is recognised as above. Readers recognise formats by the first chunk alone.
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
                                                        std::size_t chunk = std::size_t{1} << 20,
@@ -68,8 +67,8 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 class BufferedInput {
  public:
   explicit BufferedInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
-  /// From now on `line` fails for lines of more bytes: an input without line ends (gigabytes of it
-  /// fit in a few kilobytes of compressed data) must not fill the memory.
+  /// Makes line() fail for longer lines: an input without line ends (gigabytes of it fit in a few
+  /// kilobytes of compressed data) must not fill the memory.
   void limit_lines(std::size_t bytes) { longest_line_ = bytes; }
 
   /// The unread bytes of the current chunk (reads one when there is none); empty at the end.

@@ -1,4 +1,4 @@
-// Numbers as the C library's atof and atoi read them, without its locale.
+// The C library's atof and atoi, independent of the locale.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Tables of text that people and other programs write: lines of columns.
+// Reads tables of text: lines of columns.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class ColumnReader {
   explicit ColumnReader(std::unique_ptr<ByteSource> source) : input_(std::move(source)) {}
   /// False at the end.
   Result<bool> next();
-  /// Of the last line; valid until the next call of `next`.
+  /// The columns of the last line; valid until the next call of next().
   const std::vector<std::string_view>& columns() const { return columns_; }
   /// "file:line" of the last line.
   std::string where() const { return input_.where(); }

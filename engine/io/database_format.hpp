@@ -1,4 +1,4 @@
-// The header of a database file as bytes: shared by its reader and its writer.
+// The header of a database file, shared by reader and writer.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace hmmjit::database_format {
 // Numbers are stored in native byte order; every supported machine is little-endian.
 static_assert(std::endian::native == std::endian::little);
 
-// As in PNG: a byte with its top bit set, line ends and a control character, so that a transfer
-// that treats the file as text is noticed.
+// As in PNG: a byte with its top bit set, line ends and a control character reveal a transfer in
+// text mode.
 inline constexpr std::string_view kMagic = "\x89HJDB\r\n\x1a";
 /// Sections start at multiples of this.
 inline constexpr std::uint64_t kSectionAlignment = 64;

@@ -24,8 +24,8 @@ std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// First the number of targets of each length; after become_places(), the index of the next target
-// of each length in the order of lengths, longest first.
+// Counting sort by length, longest first: the number of targets of each length and, after
+// become_places(), the rank of the next target of each length.
 class LengthCounts {
  public:
   std::uint64_t& of(std::uint32_t length) {
@@ -59,7 +59,7 @@ void for_each_length(std::string_view entries, const Use& use) {
 
 struct DatabaseWriter::State {
   OutputFile file;
-  SpoolFile entries, text;  // wait for their place in the file
+  SpoolFile entries, text;  // written after the residues
   const Alphabet& alphabet;
   Header header{};
   std::uint64_t written = 0;  // bytes of the file
@@ -146,8 +146,8 @@ Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
   State& s = *state_;
   s.end_section(kResidues);
 
-  // Counting sort in two passes over the entries. A comparison sort of 10^9 targets would take
-  // minutes, and their lengths 4 GB.
+  // Two passes over the entries: a comparison sort of 10^9 targets would take minutes, and 4 GB for
+  // their lengths.
   LengthCounts places;
   s.begin_section(kTargets);
   HMMJIT_TRY(s.entries.for_each([&](std::string_view chunk) -> Status {

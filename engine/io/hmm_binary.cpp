@@ -33,9 +33,9 @@ class Record {
 
     hmm_.match.assign(K, 0.0f);
     hmm_.match[0] = 1.0f;
-    HMMJIT_TRY(floats(M * K, &hmm_.match));
-    HMMJIT_TRY(floats((M + 1) * K, &hmm_.insert));
-    HMMJIT_TRY(floats((M + 1) * kTransitions, &hmm_.transition));
+    HMMJIT_TRY(append(M * K, &hmm_.match));
+    HMMJIT_TRY(append((M + 1) * K, &hmm_.insert));
+    HMMJIT_TRY(append((M + 1) * kTransitions, &hmm_.transition));
 
     std::string unused;
     HMMJIT_TRY(text(&hmm_.name));
@@ -92,26 +92,15 @@ class Record {
     return {};
   }
 
-  // Appends in pieces: the count comes from the file and may be damaged.
-  Status floats(std::size_t count, std::vector<float>* out) {
+  // Appends `count` elements to a vector or string; in pieces, because the count comes from the
+  // file and may be damaged.
+  template <typename Container>
+  Status append(std::size_t count, Container* out) {
     while (count > 0) {
       std::size_t piece = std::min<std::size_t>(count, 1 << 18);
       std::size_t at = out->size();
       out->resize(at + piece);
-      HMMJIT_ASSIGN(bool whole, input_.read(out->data() + at, piece * sizeof(float)));
-      if (!whole) return truncated(input_, hmm_.name, "in its binary record");
-      count -= piece;
-    }
-    return {};
-  }
-
-  Status bytes(std::size_t count, std::string* out) {
-    out->clear();
-    while (count > 0) {
-      std::size_t piece = std::min<std::size_t>(count, 1 << 20);
-      std::size_t at = out->size();
-      out->resize(at + piece);
-      HMMJIT_ASSIGN(bool whole, input_.read(out->data() + at, piece));
+      HMMJIT_ASSIGN(bool whole, input_.read(out->data() + at, piece * sizeof out->front()));
       if (!whole) return truncated(input_, hmm_.name, "in its binary record");
       count -= piece;
     }
@@ -125,7 +114,8 @@ class Record {
     if (length < 0 || static_cast<std::size_t>(length) > kLongestModelLine) {
       return bad(fmt::format("a text of {} bytes is not plausible", length));
     }
-    HMMJIT_TRY(bytes(static_cast<std::size_t>(length), out));
+    out->clear();
+    HMMJIT_TRY(append(static_cast<std::size_t>(length), out));
     out->resize(std::min(out->size(), out->find('\0')));
     return {};
   }
@@ -133,7 +123,7 @@ class Record {
   // Annotation of M + 2 characters: node k at k, the ends unused.
   Status column(std::string* out) {
     std::size_t M = static_cast<std::size_t>(hmm_.M);
-    HMMJIT_TRY(bytes(M + 2, out));
+    HMMJIT_TRY(append(M + 2, out));
     *out = out->substr(1, M);
     return {};
   }

@@ -18,7 +18,7 @@ namespace {
 
 using namespace hmm_parsing;
 
-constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // 'a'; the next ones follow, 'e' excepted
+constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // 'a'; those of 'b' to 'd' follow it
 constexpr std::uint32_t kMagicE = 0xe8ededb0u;
 constexpr std::uint32_t kMagicF = 0xe8ededbau;
 
@@ -29,15 +29,15 @@ char binary_version(std::uint32_t magic) {
   return 0;
 }
 
-// Negative natural-log probability to probability. The file's number is rounded to float
-// before the exponential, and the exponential is the single-precision one of the C library:
-// both decide the last bit of every score derived from the model.
+// The rounding to float and the C library's single-precision exponential both decide the last bit
+// of every score derived from the model.
 inline float probability(double negative_log) { return ::expf(static_cast<float>(-negative_log)); }
 
-// Reads at most `count` probabilities, advances *position past them and returns their number.
-int read_probabilities(const char** position, const char* end, int count, float* out) {
+// Takes at most `count` probabilities from the front of `*line` and returns their number.
+int read_probabilities(std::string_view* line, int count, float* out) {
   static constexpr double kScale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
-  const char* p = *position;
+  const char* p = line->data();
+  const char* const end = p + line->size();
   int n = 0;
   for (; n < count; ++n) {
     while (p < end && Tokens::is_blank(*p)) ++p;
@@ -75,7 +75,7 @@ int read_probabilities(const char** position, const char* end, int count, float*
     if (token.find('\0') != token.npos) break;
     out[n] = probability(c_atof(token));
   }
-  *position = p;
+  line->remove_prefix(static_cast<std::size_t>(p - line->data()));
   return n;
 }
 
@@ -84,7 +84,7 @@ class Ascii3Parser : private AsciiParser {
   Ascii3Parser(BufferedInput& input, char version)
       : AsciiParser(input, {.single_cutoff = true}), version_(version) {}
 
-  // The format tag line has been consumed.
+  // Starts after the line of the format tag.
   Result<Hmm> parse() {
     const auto line = [this](std::string_view tag, Tokens& tokens) {
       return header_line(tag, tokens);
@@ -127,7 +127,7 @@ class Ascii3Parser : private AsciiParser {
       const std::string_view token = tokens.next();
       std::from_chars(token.data(), token.data() + token.size(), hmm_.checksum.emplace(0));
     }
-    return {};  // DATE, COM, ... say nothing of the model
+    return {};  // DATE, COM, ... do not describe the model
   }
 
   Status statistics(Tokens& tokens) {
@@ -175,10 +175,9 @@ class Ascii3Parser : private AsciiParser {
 
     std::string_view line;
     HMMJIT_TRY(body_line(0, &line));
-    Tokens tokens(line);
-    if (tokens.next() == "COMPO") {
-      const char* p = line.data() + line.find("COMPO") + 5;
-      HMMJIT_TRY(numbers(p, line, hmm_.alphabet->K, hmm_.compo.data(), "composition"));
+    if (Tokens(line).next() == "COMPO") {
+      line.remove_prefix(line.find("COMPO") + 5);
+      HMMJIT_TRY(numbers(&line, hmm_.alphabet->K, hmm_.compo.data(), "composition"));
       HMMJIT_TRY(body_line(0, &line));
     }
     for (int k = 0; k <= hmm_.M; ++k) {
@@ -191,44 +190,29 @@ class Ascii3Parser : private AsciiParser {
         HMMJIT_TRY(match_line(k, line));
         HMMJIT_TRY(body_line(k, &line));
       }
-      HMMJIT_TRY(
-          numbers(line.data(), line, hmm_.alphabet->K, &hmm_.insert[row * K], "insert emissions"));
+      HMMJIT_TRY(numbers(&line, hmm_.alphabet->K, &hmm_.insert[row * K], "insert emissions"));
       HMMJIT_TRY(body_line(k, &line));
-      HMMJIT_TRY(numbers(line.data(), line, kTransitions, &hmm_.transition[row * kTransitions],
-                         "transitions"));
+      HMMJIT_TRY(numbers(&line, kTransitions, &hmm_.transition[row * kTransitions], "transitions"));
     }
     HMMJIT_TRY(terminator());
-    if (hmm_.consensus.size() + hmm_.rf.size() + hmm_.mm.size() + hmm_.cs.size() > 0) {
-      hmm_.consensus.shrink_to_fit();
-      hmm_.map.shrink_to_fit();
-    }
+    hmm_.consensus.shrink_to_fit();
+    hmm_.map.shrink_to_fit();
     return {};
   }
 
-  Status numbers(const char* p, std::string_view line, int count, float* out,
-                 const char* what) const {
-    int n = read_probabilities(&p, line.data() + line.size(), count, out);
-    if (n < count) {
-      return bad(fmt::format("node {}: {} {}, {} needed", node_, n, what, count));
-    }
-    return {};
+  Status numbers(std::string_view* line, int count, float* out, const char* what) const {
+    const int n = read_probabilities(line, count, out);
+    if (n == count) return {};
+    return bad(fmt::format("node {}: {} {}, {} needed", node_, n, what, count));
   }
 
   Status match_line(int k, std::string_view line) {
-    const char* p = line.data();
-    const char* end = p + line.size();
-    while (p < end && Tokens::is_blank(*p)) ++p;
-    const char* begin = p;
-    while (p < end && !Tokens::is_blank(*p)) ++p;
-    std::string_view number(begin, static_cast<std::size_t>(p - begin));
+    const std::string_view number = Tokens(line).next();
     HMMJIT_TRY(expect_node(k, number));
-    std::size_t K = static_cast<std::size_t>(hmm_.alphabet->K);
-    int n =
-        read_probabilities(&p, end, hmm_.alphabet->K, &hmm_.match[static_cast<std::size_t>(k) * K]);
-    if (n < hmm_.alphabet->K) {
-      return bad(fmt::format("node {}: {} match emissions, {} needed", k, n, hmm_.alphabet->K));
-    }
-    Tokens tokens({p, static_cast<std::size_t>(end - p)});
+    line.remove_prefix(static_cast<std::size_t>(number.end() - line.begin()));
+    const int K = hmm_.alphabet->K;
+    HMMJIT_TRY(numbers(&line, K, &hmm_.match[static_cast<std::size_t>(k) * K], "match emissions"));
+    Tokens tokens(line);
     std::string_view map = tokens.next();
     std::string_view cons = version_ >= 'e' ? tokens.next() : "-";
     std::string_view rf = tokens.next();
@@ -272,7 +256,7 @@ struct HmmReader::State {
   BufferedInput input;
   HmmFormat format = HmmFormat::kAscii3;
   char version = 0;
-  bool tag_read = false;  // the tag of the next model was consumed already
+  bool tag_read = false;  // the tag of the next model has been consumed
   const Alphabet* alphabet = nullptr;
   std::optional<ForeignFile> foreign;  // another kind of file, recognised by its first bytes
 };
@@ -290,8 +274,8 @@ Status HmmReader::State::detect() {
   HMMJIT_ASSIGN(std::string_view head, input.peek());
   if (!head.starts_with("HMMER")) foreign = recognise_other_file(head);
   if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
-    // Binary files have the byte order of their writer. Big-endian files are refused because their
-    // magic number is unknown.
+    // Binary files have the byte order of their writer; big-endian ones are refused for their
+    // magic.
     std::uint32_t magic;
     std::memcpy(&magic, head.data(), 4);
     version = binary_version(magic);

@@ -18,22 +18,19 @@ inline constexpr std::size_t kLongestModelLine = std::size_t{4} << 20;
 
 enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
 
-/// Reads the models of one file in order. Accepted, recognised by content: HMMER3/a to /f ASCII,
+/// Reads the models of one file in order. Formats, recognised by content: HMMER3/a to /f ASCII,
 /// HMMER2.0 ASCII (probabilities imported, `needs_calibration` set), binary HMMER3/a to /f
 /// (.h3m); each plain, gzip or zstd compressed, from a file or standard input ("-").
 ///
-/// As hmmsearch does, a pressed database F.h3m (with F.h3f, F.h3p, F.h3i) is read in preference
-/// to F itself. All models of a file must share format version and alphabet.
-///
-/// Unlike hmmsearch, a file that ends inside a model is an error, and a model that says
-/// "CONS no" is given a computed consensus.
+/// Like hmmsearch, it reads a pressed database F.h3m (with F.h3f, F.h3p, F.h3i) in preference to F
+/// itself. All models of a file must share format version and alphabet. Unlike in hmmsearch, a file
+/// that ends inside a model is an error, and a model with "CONS no" gets a computed consensus.
 ///
 /// One thread per reader. Source: HMMER user's guide, "Profile HMM file format".
 class HmmReader {
  public:
   /// Fails with kInput when the file is missing, empty, or not a profile file.
   static Result<HmmReader> open(const std::string& path);
-  /// Reads from an opened source.
   static Result<HmmReader> open(std::unique_ptr<ByteSource> source);
 
   HmmReader(HmmReader&&) noexcept;
@@ -48,7 +45,7 @@ class HmmReader {
   /// Restarts at the first model; kInput for a pipe.
   Status rewind();
 
-  /// The file the models come from: the path given, or its .h3m.
+  /// The file that is read: the path given, or its .h3m.
   const std::string& name() const;
   HmmFormat format() const;
   /// 'a'..'f' for HMMER3, '2' for HMMER2.

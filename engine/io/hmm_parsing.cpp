@@ -26,11 +26,6 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-bool parse_flag(std::string_view token, bool* value) {
-  *value = equal_ignoring_case(token, "yes");
-  return *value || equal_ignoring_case(token, "no");
-}
-
 std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,
                                 std::string message) {
   std::string subject = model.empty() ? std::string() : "model " + model + ": ";
@@ -102,10 +97,9 @@ Status AsciiParser::check_header() const {
 
 Status AsciiParser::flag(std::string_view tag, Tokens& tokens, bool* value) const {
   const std::string_view token = tokens.next();
-  if (!parse_flag(token, value)) {
-    return bad(fmt::format("{} must be yes or no, not \"{}\"", tag, token));
-  }
-  return {};
+  *value = equal_ignoring_case(token, "yes");
+  if (*value || equal_ignoring_case(token, "no")) return {};
+  return bad(fmt::format("{} must be yes or no, not \"{}\"", tag, token));
 }
 
 Status AsciiParser::cutoff(std::string_view tag, Tokens& tokens, std::optional<Cutoff>* out) const {

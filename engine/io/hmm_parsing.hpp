@@ -43,8 +43,6 @@ class Tokens {
 /// The next line that is neither blank nor a comment; false at the end of the input.
 Result<bool> data_line(BufferedInput& input, std::string_view* line);
 
-/// "yes"/"no" in any case.
-bool parse_flag(std::string_view token, bool* value);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 /// An error at the line read last, naming the model if its name is known.
@@ -56,8 +54,8 @@ std::unexpected<Error> truncated(const BufferedInput& input, const std::string& 
 
 const Alphabet* alphabet_named(std::string_view name);
 
-/// Common parts of the parsers of HMMER2 and HMMER3 text: shared header lines, the frame of the
-/// body, and errors that name line and model.
+/// Base of the parsers of HMMER2 and HMMER3 text: shared header lines, the frame of the body, and
+/// errors that name line and model.
 class AsciiParser {
  public:
   AsciiParser(const AsciiParser&) = delete;
@@ -98,6 +96,7 @@ class AsciiParser {
     if (!more) return truncated(input_, hmm_.name, "after its header");
     return {};
   }
+  /// Parses "yes" or "no", in any case.
   Status flag(std::string_view tag, Tokens& tokens, bool* value) const;
 
   /// The next line of node k; fails at the end of the input.
@@ -106,7 +105,7 @@ class AsciiParser {
   void grow(int k);
   /// Fails unless `token`, the first of a match line, is k.
   Status expect_node(int k, std::string_view token) const;
-  /// The line that ends the model.
+  /// Reads the line that ends the model.
   Status terminator();
 
   BufferedInput& input_;
@@ -122,9 +121,9 @@ class AsciiParser {
   Rules rules_;
 };
 
-/// Body and header of one model, the first line (format tag) already consumed.
+/// Reads one model, after the line of its format tag.
 Result<Hmm> read_version2(BufferedInput& input);
-/// One binary record, the magic number already consumed. `version` is 'a'..'f'.
+/// Reads one binary record, after its magic number. `version` is 'a'..'f'.
 Result<Hmm> read_binary(BufferedInput& input, char version);
 
 }  // namespace hmmjit::hmm_parsing

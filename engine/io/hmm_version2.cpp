@@ -1,6 +1,6 @@
-// Import of HMMER2.0 ASCII models: scores in 1/1000 bit against a null model, turned into
-// HMMER3 probabilities. The Plan7 architecture of HMMER2 is the same but for its B->M and M->E
-// transitions, which HMMER3 does not use.
+// Imports HMMER2.0 ASCII models: converts scores in 1/1000 bit against a null model to HMMER3
+// probabilities. HMMER2's Plan7 architecture differs only in its B->M and M->E transitions, which
+// HMMER3 does not use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
+#include "model/numeric.hpp"
 
 namespace hmmjit::hmm_parsing {
 namespace {
@@ -18,21 +19,6 @@ namespace {
 float probability(std::string_view score, float null) {
   if (score[0] == '*') return 0.0f;
   return static_cast<float>(null * std::exp(c_atoi(score) * 0.00069314718));
-}
-
-// Divides by the compensated sum (Kahan 1965), in single precision; a zero vector becomes
-// uniform.
-void normalize(std::span<float> v) {
-  float sum = 0.0f, lost = 0.0f;
-  for (float x : v) {
-    float y = x - lost;
-    float t = sum + y;
-    lost = (t - sum) - y;
-    sum = t;
-  }
-  for (float& x : v) {
-    x = sum != 0.0f ? x / sum : 1.0f / static_cast<float>(v.size());
-  }
 }
 
 class Version2Parser : private AsciiParser {
@@ -48,7 +34,7 @@ class Version2Parser : private AsciiParser {
       return "the header has no NULE line for its alphabet";
     }));
     HMMJIT_TRY(body());
-    renormalize();
+    renormalise();
     hmm_.consensus = compute_consensus(hmm_);
     hmm_.needs_calibration = true;
     return std::move(hmm_);
@@ -89,7 +75,7 @@ class Version2Parser : private AsciiParser {
     return {};
   }
 
-  // Emissions of inserts are not in the file: HMMER3 sets them to the background.
+  // The file has no insert emissions; HMMER3 sets them to the background.
   void grow_with_background(int k) {
     grow(k);
     std::ranges::copy(hmm_.alphabet->background, row(hmm_.insert, k).begin());
@@ -142,14 +128,14 @@ class Version2Parser : private AsciiParser {
     return terminator();
   }
 
-  void renormalize() {
+  void renormalise() {
     for (int k = 0; k <= hmm_.M; ++k) {
-      normalize(row(hmm_.match, k));
-      normalize(row(hmm_.insert, k));
+      normalise(row(hmm_.match, k));
+      normalise(row(hmm_.insert, k));
       std::span<float> t = transitions(k);
-      normalize(t.subspan(kMM, 3));
-      normalize(t.subspan(kIM, 2));
-      normalize(t.subspan(kDM, 2));
+      normalise(t.subspan(kMM, 3));
+      normalise(t.subspan(kIM, 2));
+      normalise(t.subspan(kDM, 2));
     }
     std::span<float> last = transitions(hmm_.M);
     last[kDM] = 1.0f;

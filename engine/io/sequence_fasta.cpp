@@ -1,4 +1,4 @@
-// FASTA: the fast path. Residues are translated by table in bulk and compacted over line ends.
+// FASTA. Residues are translated by table, a vector at a time, and line ends removed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,14 +32,14 @@ class FastaParser : public Parser {
     if (block.residue_count() >= residues || block.size() >= targets) return {};
     HMMJIT_ASSIGN(bool some, advance());
     if (some && block.size() == 0) {
-      // Growing by doubling would copy every residue once more. This reserves address space only:
-      // unused pages are never touched.
+      // Growth by doubling would copy every residue again. This reserves address space only: unused
+      // pages are never touched.
       bool likely_all = chunk_.size() < kLikelyWhole;
       room_ = likely_all ? chunk_.size()
                          : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece;
       block.reserve(room_);
     } else {
-      room_ = 0;  // not known
+      room_ = 0;  // unknown
     }
     while (true) {
       HMMJIT_ASSIGN(bool more, advance());
@@ -222,8 +222,8 @@ class FastaParser : public Parser {
     return block[block.size() - 1].name;
   }
 
-  // Grows the block for a target that is longer than expected: by a factor of four, so that copies
-  // are few and small. Unused pages are never touched.
+  // Grows the block for a target that is longer than expected, by a factor of four: copies are few
+  // and small, and unused pages are never touched.
   void make_room(TargetBlock& block) {
     const std::uint64_t others = block.residue_count() + block.size() + 1;
     const std::uint64_t needed = others + length_;
@@ -267,7 +267,7 @@ class FastaParser : public Parser {
   std::uint64_t lines_ = 0;  // line ends before chunk_
   State first_;              // at the start of every pass
   State state_;
-  std::string header_;  // beginning of a header line that continues in the next chunk
+  std::string header_;  // begin of a header line that continues in the next chunk
   std::uint64_t length_ = 0;
   std::uint64_t room_ = 0;  // residues the block has memory for
 };

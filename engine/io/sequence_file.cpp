@@ -96,7 +96,7 @@ class AlignedTargets final : public Parser {
         rows_ = std::move(alignment->rows);
         next_ = 0;
       }
-      // Alignments may be large: a row's memory is released as it is delivered.
+      // Alignments may be large: release each row once it is delivered.
       AlignedRow row = std::exchange(rows_[next_++], {});
       std::erase_if(row.codes, [&](Residue code) {
         return code == alphabet_.gap() || code == alphabet_.missing();
@@ -185,8 +185,7 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     return std::unexpected(format.error());
   }
   state->format = format->format;
-  // hmmsearch accepts line feeds alone, and a file of 0 bytes whose format is asserted to be one of
-  // alignments.
+  // hmmsearch accepts a file of line feeds, and an empty file if an alignment format is asserted.
   if (head.empty() && !is_alignment_format(state->format) && state->format != SequenceFormat::kNcbi)
     return fail(ErrorCode::kInput, "the sequence file is empty", name,
                 "check whether what made it has failed");

@@ -1,4 +1,4 @@
-// Reading target sequences: FASTA and every other format hmmsearch accepts.
+// Reads target sequences in FASTA and every other format that hmmsearch accepts.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace hmmjit {
 
-/// `path` if it exists as a file or as a BLAST database, else its place in the first directory of
-/// the environment variable BLASTDB that holds it, else `path`.
+/// `path` if it is a file or a BLAST database, else its path in the first directory of the
+/// environment variable BLASTDB that contains it, else `path`.
 std::string find_sequence_file(const std::string& path);
 
 struct SequenceFormatOptions {
   const Alphabet& alphabet;
   /// Unset: recognised by name and content.
   std::optional<SequenceFormat> format = std::nullopt;
-  /// The model that asks for the alphabet; errors name it if the sequences are of another one.
+  /// The model that requires the alphabet; errors name it if the sequences have another one.
   std::string model = {};
 };
 
@@ -33,10 +33,9 @@ Result<std::unique_ptr<ByteSource>> open_sequence_source(
     const std::string& path, SequenceFormatOptions& options,
     ReadAhead read_ahead = ReadAhead::kCallers);
 
-/// Reads targets in file order. Every row of an alignment is a target, its gaps removed.
-/// Compressed input and standard input are read like plain files; alignments are recognised there
-/// too, unlike in hmmsearch. Targets may have any length up to 2^31 - 1 residues.
-/// One thread per reader.
+/// Reads targets in file order. Every row of an alignment, without its gaps, is a target.
+/// Compressed input and standard input are read like plain files; unlike hmmsearch, it recognises
+/// alignments there too. Targets may have up to 2^31 - 1 residues. One thread per reader.
 class SequenceReader {
  public:
   /// Looks for `path` as given, then in the directories of the environment variable BLASTDB;
@@ -56,9 +55,8 @@ class SequenceReader {
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues,
                           std::uint64_t max_targets = std::numeric_limits<std::uint64_t>::max());
 
-  /// From now on a target of more residues is an error with kResources that names it and its
-  /// length; residues beyond the limit are counted, not stored. Does not apply to alignments, which
-  /// are read as a whole.
+  /// Makes a longer target an error with kResources that names it and its length; residues beyond
+  /// the limit are counted, not stored. Does not apply to alignments, which are read as a whole.
   void limit_targets(std::uint64_t residues);
 
   /// Restarts at the first target; kInput if the input is a pipe.

@@ -58,7 +58,7 @@ class FlatParser : public Parser {
     description_.clear();
   }
 
-  // Up to and including the line that starts the sequence; false at the end of the input.
+  // Reads up to and including the line that starts the sequence; false at the end of the input.
   Result<bool> embl_header() {
     clear();
     std::string_view line;

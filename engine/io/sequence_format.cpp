@@ -42,10 +42,10 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// SELEX without blanks as gaps: each line has a name and one run of text, the lines of a block are
-// of one length, and all blocks begin with the same name and have the same number of lines. HMMER
-// looks at three blocks, and allows no second blank line between them. A last line that may be cut
-// short is left out unless it is the only one.
+// SELEX without blanks as gaps: each line has a name and one word of text, the lines of a block
+// have the same length, and all blocks have the same first name and number of lines. Like HMMER,
+// looks at three blocks and allows one blank line between them. Ignores a last line that may be
+// truncated, unless it is the only one.
 bool looks_like_selex(std::string_view head) {
   std::string_view first_name;
   std::size_t blocks = 0, lines = 0, lines_before = 0, width = 0, seen = 0;
@@ -76,20 +76,19 @@ bool looks_like_selex(std::string_view head) {
   return seen > 0;
 }
 
-// Whether PHYLIP's recognition takes a character for a residue.
 bool is_phylip_residue(char c) {
   return (c >= 'A' && c <= 'Z') || c == '-' || c == '*' || c == '?' || c == '.';
 }
 
-// What follows the line of counts of a PHYLIP file.
+// A PHYLIP file after the line of counts.
 struct PhylipText {
   std::string_view text;
-  bool cut;  // the file may go on
+  bool cut;  // the file may be longer
   std::uint64_t rows, columns;
 
-  // The number of blocks when read in one layout and with one width of names (0: names end at the
-  // first blank); 0 if it does not fit. Residues of an interleaved block stand below each other,
-  // and a sequential row takes as many lines as all others.
+  // The number of blocks in one layout and with one width of names (0: names end at the first
+  // blank); 0 if the text does not fit. The residues of an interleaved block are aligned, and all
+  // sequential rows have the same number of lines.
   std::size_t blocks(bool interleaved, std::size_t name_width) const {
     std::string_view rest = text, first;
     std::uint64_t row = 0, done = 0, share = 0;  // done: columns read of this row (or block)
@@ -107,7 +106,7 @@ struct PhylipText {
         if (name_width == 0) take_word(&residues);
         residues.remove_prefix(std::min(name_width, residues.size()));
       }
-      // With ten columns, HMMER looks only for blanks in the first block, not for residues.
+      // For names of ten columns, HMMER counts all printable characters of the first block.
       const bool any = interleaved && name_width == kPhylipNameWidth && done == 0;
       const auto n = static_cast<std::uint64_t>(std::ranges::count_if(
           residues, [&](char c) { return any ? c > ' ' : is_phylip_residue(c); }));
@@ -144,7 +143,7 @@ struct PhylipText {
     return true;
   }
 
-  // The width of names with which the text fits a layout; npos if it fits with none.
+  // The width of names with which the text fits a layout; npos if there is none.
   std::size_t name_width(bool interleaved) const {
     if (blocks(interleaved, kPhylipNameWidth) > 0) return kPhylipNameWidth;
     constexpr std::size_t kWidest = 64;
@@ -155,9 +154,9 @@ struct PhylipText {
   }
 };
 
-// As in HMMER, what can be read both ways is refused unless it is one block, which both read alike,
-// and names are ten columns wide or as wide as leaves the right number of residues. Names that end
-// at the first blank are an extension: many programs write them.
+// Like HMMER, refuses text that fits both layouts unless it is one block, which both read alike,
+// and accepts names of ten columns or of the width that leaves the right number of residues. Names
+// that end at the first blank are an extension: many programs write them.
 std::optional<RecognisedFormat> recognise_phylip(const PhylipText& text) {
   const std::size_t interleaved = text.name_width(true), none = std::string_view::npos;
   if (interleaved != none && text.blocks(true, interleaved) == 1)

@@ -60,7 +60,7 @@ struct ForeignFile {
   std::string_view what;    ///< "it is compressed with bzip2"
   std::string_view remedy;  ///< the next step
 };
-/// Recognises, by the first bytes of a file, content that no reader accepts: archives, other
+/// Recognises content that no reader accepts by the first bytes of a file: archives, other
 /// compression, web pages, UTF-16, byte order marks, ...
 std::optional<ForeignFile> recognise_foreign_file(std::string_view head);
 /// As above; also recognises profiles, FASTA files and alignments, where something else is
@@ -72,7 +72,7 @@ class LetterCounts {
  public:
   void add(std::string_view text);
   std::uint64_t total() const { return total_; }
-  /// Null where the letters do not tell.
+  /// Null if the letters do not decide.
   const Alphabet* decide() const;
 
  private:
@@ -81,7 +81,7 @@ class LetterCounts {
 };
 
 /// The alphabet of unaligned sequences in a file that begins with `head`, from the first 4000
-/// residues of the first one. Null where they do not tell.
+/// residues of the first one. Null if they do not decide.
 const Alphabet* guess_sequence_alphabet(std::string_view head);
 
 }  // namespace hmmjit

@@ -20,14 +20,14 @@ inline constexpr std::uint64_t kLongestTarget = 2147483647u;
 /// has no limit; the longest lines of NCBI's nr have a few hundred kilobytes.
 inline constexpr std::size_t kLongestHeader = std::size_t{16} << 20;
 
-/// Parser of one format; delivers whole targets.
+/// Parser of one format.
 class Parser {
  public:
   virtual ~Parser() = default;
-  /// Appends targets to `block` until `block.residue_count() >= residues` or
+  /// Appends whole targets to `block` until `block.residue_count() >= residues` or
   /// `block.size() >= targets` or the input ends.
   virtual Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) = 0;
-  /// The input has been rewound.
+  /// To be called after the input was rewound.
   virtual void reset() = 0;
   /// See SequenceReader::limit_targets.
   void limit_targets(std::uint64_t residues) { longest_ = std::min(residues, kLongestTarget); }
@@ -48,7 +48,7 @@ std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& a
 /// The stream of io/blast_database.hpp.
 std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
 
-// Classes of input characters besides residue codes (all below 32).
+// Classes of the other input characters; residue codes are below 32.
 inline constexpr std::uint8_t kIgnored = 0x40;  ///< bit: skip the character
 inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illegal
 
@@ -58,7 +58,7 @@ std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet);
 std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet);
 
 /// A NUL byte in the name, accession or description of a target is an error: C strings end there,
-/// so different names could become equal, and readers of the results would break.
+/// so different names would become equal and programs that read the results would fail.
 inline bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 std::unexpected<Error> nul_byte(const std::string& where, std::string_view name);
 std::unexpected<Error> too_long(const std::string& where, std::string_view name);

@@ -66,7 +66,7 @@ AlignedBytes aligned_bytes(std::uint64_t size) {
       ::operator new[](std::max<std::uint64_t>(size, 1), std::align_val_t{kSectionAlignment})));
 }
 
-// Bytes of the file: in place, or copied.
+// Bytes of the file, in place or copied.
 struct Piece {
   const char* data = nullptr;
   std::shared_ptr<const char> own;  // empty: in the mapping or in memory
@@ -204,7 +204,7 @@ Result<TargetEntry> TargetDatabase::State::entry(std::uint64_t index) const {
   return found;
 }
 
-// Entries from `first` to `end` at most: one, and more until their targets have `max_residues`.
+// Copies of the entries [first, end), up to the one that reaches `max_residues`.
 Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
     std::uint64_t first, std::uint64_t end, std::uint64_t max_residues) const {
   constexpr std::uint64_t kEntriesAtOnce = 1024;
@@ -225,8 +225,8 @@ Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
   return out;
 }
 
-// Entries follow one another without gaps in both pools, so each says where the next must be.
-// `first`: index of the first of them, whose residues and text are at the places given.
+// Entries are contiguous in both pools, so each one determines the place of the next. `first`:
+// index of the first entry, whose residues and text must be at the given places.
 Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
                                             std::uint64_t first, std::uint64_t first_residue,
                                             std::uint64_t first_text) const {
@@ -244,8 +244,8 @@ Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
   return {};
 }
 
-// Finds damage in the residues of these entries, which begin at `at`. Code that uses residues as
-// indices checks them again if the file is mapped (model/residue_copies.hpp).
+// Checks the residues of these entries, which begin at `at`. Code that uses residues as indices
+// checks them again if the file is mapped (model/residue_copies.hpp).
 Status TargetDatabase::State::check_residues(std::span<const TargetEntry> copies,
                                              std::uint64_t first, const Residue* at) const {
   const auto codes = static_cast<Residue>(summary.alphabet->Kp);
@@ -285,7 +285,7 @@ Status TargetDatabase::State::check_zeros(std::uint64_t from, std::uint64_t to,
   });
 }
 
-// Asks the system to load these pages before they are touched one by one.
+// Loads these pages before they are touched one by one.
 void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_piece) const {
   if (!mapped()) return;
   const auto [from, size] = pages(where.data, where.data + size_of_piece, true);
@@ -296,9 +296,9 @@ void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_pie
 #endif
 }
 
-// Asks the system to read these bytes of the file into its cache in the background. Linux honours
-// such advice only up to the readahead size of the file system at a time: 128 KiB on NFS, FUSE and
-// most disks (force_page_cache_readahead in mm/readahead.c).
+// Reads these bytes of the file into the page cache in the background. Linux honours such advice
+// only up to the readahead size of the file system at a time: 128 KiB on NFS, FUSE and most disks
+// (force_page_cache_readahead in mm/readahead.c).
 void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const {
   constexpr std::uint64_t kAtOnce = std::uint64_t{128} << 10;
   for (; from < to; from += kAtOnce) {
@@ -470,9 +470,6 @@ Status TargetDatabase::verify() const {
       });
 }
 
-// ---- DatabaseReader
-// -------------------------------------------------------------------------------
-
 DatabaseReader::DatabaseReader(std::shared_ptr<const TargetDatabase> database)
     : database_(std::move(database)), residues_(kDatabaseAlignment) {}
 
@@ -482,11 +479,10 @@ Status DatabaseReader::seek(std::uint64_t index) {
     return fail(ErrorCode::kInput, fmt::format("there is no target {}", index + 1), s.name);
   next_ = index;
   bytes_read_ = 0;
-  prefetched_ = 0;
   residues_ = kDatabaseAlignment;
   text_ = 0;
   if (index > 0 && index < s.summary.targets) {
-    // Start at the offset of the entry if it is in range; read_block checks the rest.
+    // read_block() checks the rest.
     HMMJIT_ASSIGN(const TargetEntry first, s.entry(index));
     if (first.residues < kDatabaseAlignment || first.residues % kDatabaseAlignment != 0 ||
         first.residues > s.residue_bytes || first.text > s.text_bytes)
@@ -510,7 +506,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     Storage() = default;
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
-    // Only drops the pages; they are read from the file again if needed.
+    // Drops the pages only; they are read from the file again if needed.
     ~Storage() {
       if (!database->state_->mapped()) return;
       for (const auto& [begin, bytes] :
@@ -535,8 +531,8 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   HMMJIT_ASSIGN(const Piece residues,
                 s.piece(s.residues_at + residues_ - kDatabaseAlignment, piece_bytes));
   HMMJIT_ASSIGN(stored->text, s.piece(s.text_at + text_, stored->text_bytes));
-  // Prefetch the next block while this one is searched; page faults would cost a round trip each on
-  // a network file system. Advise again for every block: a busy system drops such advice, and it
+  // Prefetch the next block while this one is searched: on a network file system each page fault
+  // would cost a round trip. Repeat the advice for every block: a busy system drops it, and it
   // costs little for pages in memory.
   constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
   std::uint64_t after_range = s.residue_bytes;
@@ -544,8 +540,8 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     HMMJIT_ASSIGN(const TargetEntry next, s.entry(end_of_targets));
     after_range = std::min(next.residues, s.residue_bytes);
   }
-  prefetched_ = std::min(residues_end + kAhead, after_range);
-  s.prefetch(s.residues_at + residues_, s.residues_at + prefetched_);
+  s.prefetch(s.residues_at + residues_,
+             s.residues_at + std::min(residues_end + kAhead, after_range));
   s.prefetch(s.entries_at + next_ * sizeof(TargetEntry),
              s.entries_at + std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));
   s.expect(residues, piece_bytes);

@@ -35,7 +35,7 @@ struct DatabaseSummary {
   std::uint64_t targets = 0, residues = 0;
   std::uint32_t longest = 0, shortest = 0;  ///< residues of a target; 0 and 0 without targets
   std::uint64_t file_bytes = 0;
-  std::uint64_t identity = 0;  ///< of the targets and their order, whatever their source
+  std::uint64_t identity = 0;  ///< of the targets and their order, independent of their source
   std::vector<DatabaseSection> sections;
 };
 
@@ -45,26 +45,26 @@ bool is_target_database(std::string_view head);
 /// be lost. Fails with kInput if the file cannot be read.
 Result<bool> is_target_database_file(const std::string& path);
 
-/// How a database file is brought into memory.
 enum class DatabaseAccess {
-  /// The file is mapped, and blocks of targets are views of it: nothing is copied. If the file is
-  /// truncated meanwhile, the process receives SIGBUS, for which it needs a handler.
+  /// The file is mapped, and blocks of targets are views of it. If the file is truncated while it
+  /// is
+  /// mapped, the process receives SIGBUS and must handle it.
   kMap,
   /// Blocks of targets are read into their own memory: a truncated file is an error value, and
-  /// checked bytes cannot change. For host programs whose signals are not ours to handle.
+  /// checked bytes cannot change. For host programs, which own their signal handlers.
   kRead,
 };
 
 /// A database open for reading. Immutable and shareable.
 ///
-/// Opening reads only the header (which has its own checksum), in constant time. Everything else is
-/// checked where it is used: a reader refuses entries that point outside their section and residues
-/// outside the alphabet, so a damaged file gives an error and never an invalid access. verify()
-/// finds damage within those bounds.
+/// Opening reads only the header (which has its own checksum), in constant time. Readers check the
+/// rest as they use it: they refuse entries that point outside their section and residues outside
+/// the alphabet, so a damaged file causes an error, never an invalid access. verify() finds all
+/// other damage.
 class TargetDatabase {
  public:
-  /// Fails with kInput when the file is no database, of another version, cut short or damaged in
-  /// its header.
+  /// Fails with kInput if the file is no database, has another version or a damaged header, or is
+  /// truncated.
   static Result<std::shared_ptr<const TargetDatabase>> open(
       const std::string& path, DatabaseAccess access = DatabaseAccess::kMap);
   /// The same for bytes in memory, which are copied. Messages use `name`.
@@ -74,16 +74,15 @@ class TargetDatabase {
 
   const std::string& name() const;
   const DatabaseSummary& summary() const;
-  /// Lines "key value" about how the file was made, as stored. Like all functions below it fails
-  /// with kInput if the file was truncated after it was opened.
+  /// Lines "key value" that describe how the file was made. Like all functions below, fails with
+  /// kInput if the file was truncated after it was opened.
   Result<std::string> about() const;
   /// Length of the target at a rank of the length order: longest first, equal lengths in input
   /// order. Fails with kUsage if there is no such rank, with kInput if the file is damaged.
   Result<std::uint32_t> length_at_rank(std::uint64_t rank) const;
 
-  /// Targets [first, last) whose first residue lies in the fraction [from, to) / of of the residues
-  /// section (docs/part-format.md). For a given `of` each target is in exactly one fraction. Reads
-  /// only a few entries.
+  /// Targets [first, last) whose first residue lies in the fraction [from / of, to / of) of the
+  /// residues section (docs/part-format.md). Reads only a few entries.
   Result<std::pair<std::uint64_t, std::uint64_t>> targets_of_fraction(std::uint64_t from,
                                                                       std::uint64_t to,
                                                                       std::uint64_t of) const;
@@ -105,13 +104,13 @@ class DatabaseReader {
  public:
   explicit DatabaseReader(std::shared_ptr<const TargetDatabase> database);
 
-  /// Makes `block` a view of the next targets: as many as are needed to reach `max_residues`, at
-  /// least one. False at the end. Fails with kInput if the file is damaged or truncated. The last
-  /// copy of the block unmaps its pages, which stay in the page cache.
+  /// Makes `block` a view of the next targets, up to the one that reaches `max_residues`. False at
+  /// the end. Fails with kInput if the file is damaged or truncated. The last copy of the block
+  /// unmaps its pages, which stay in the page cache.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
   /// Continues at target `index` (0: the first). kInput if `index` is beyond the end.
   Status seek(std::uint64_t index);
-  /// Targets from `index` on are not delivered.
+  /// Stops before target `index`.
   void set_end(std::uint64_t index) { end_ = index; }
   std::uint64_t targets_read() const { return next_; }
   /// Bytes of residues, entries and text of the targets delivered since the start.
@@ -121,15 +120,13 @@ class DatabaseReader {
   std::shared_ptr<const TargetDatabase> database_;
   std::uint64_t next_ = 0;  // target
   std::uint64_t end_ = ~std::uint64_t{0};
-  std::uint64_t residues_ = 0;    // where it must start
-  std::uint64_t prefetched_ = 0;  // residues up to here are being read by the system
-  std::uint64_t text_ = 0;
+  std::uint64_t residues_ = 0, text_ = 0;  // where its residues and text must start
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Writes a database, which appears under its name when finish() succeeds. Entries and text are
-/// kept in unnamed temporary files in the folder of the output; finish() needs 4 bytes of memory
-/// per target. One thread at a time.
+/// Writes a database, which appears under its name when finish() succeeds. Keeps entries and text
+/// in unnamed temporary files in the folder of the output; finish() needs 4 bytes of memory per
+/// target. One thread at a time.
 class DatabaseWriter {
  public:
   /// Fails with kOutput.

@@ -11,7 +11,7 @@ namespace hmmjit {
 
 struct TextOutput::Compressor {
   virtual ~Compressor() = default;
-  /// Writes compressed bytes to `file`; `end`: all remaining ones.
+  /// Writes compressed bytes to `file`; if `end`, all of them.
   virtual void compress(std::string_view text, bool end, OutputFile& file) = 0;
   bool ended = false;
 };
@@ -60,7 +60,7 @@ struct TextOutput::Zstandard final : Compressor {
     do {
       ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
       left = ZSTD_compressStream2(stream_, &out, &in, end ? ZSTD_e_end : ZSTD_e_continue);
-      if (ZSTD_isError(left)) throw std::bad_alloc();  // nothing else can fail here
+      if (ZSTD_isError(left)) throw std::bad_alloc();  // the only possible error
       file.write({buffer_.data(), out.pos});
     } while (in.pos < in.size || (end && left > 0));
   }

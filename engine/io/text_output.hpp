@@ -9,8 +9,8 @@
 
 namespace hmmjit {
 
-/// An OutputFile that compresses its bytes if its name ends in ".gz" (gzip) or ".zst" (Zstandard).
-/// One thread at a time.
+/// An OutputFile that is compressed if its name ends in ".gz" (gzip) or ".zst" (Zstandard). One
+/// thread at a time.
 class TextOutput {
  public:
   /// Fails with kOutput; throws std::bad_alloc if a compressor gets no memory.

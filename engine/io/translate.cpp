@@ -21,7 +21,7 @@ struct ParsingKernels {
 }  // namespace hmmjit::sequence_parsing
 #endif
 
-// Instruction sets in between would not be faster.
+// The instruction sets in between are not faster.
 #undef HMMJIT_PARSING_TARGET
 #if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || \
     HWY_TARGET == HWY_AVX3
@@ -37,8 +37,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Runs of letters are translated a vector at a time; every other character (mostly line ends) ends
-// the run and goes through the table of all characters.
+// Translates runs of letters a vector at a time, and the characters between them (mostly line ends)
+// by the table of all characters.
 std::size_t translate_vector(const TranslationTable& table, const char* in, std::size_t count,
                              Residue* out, std::size_t* written) {
   const hn::ScalableTag<std::uint8_t> d;

@@ -1,4 +1,4 @@
-// Vector code of the FASTA fast path, chosen at run time for the processor.
+// Vector code of the FASTA parser, dispatched at run time.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace hmmjit::sequence_parsing {
 
-/// Code of every input character, and of letters again in the form that the vector code uses.
+/// The code of every input character, and a table of letters for the vector code.
 struct TranslationTable {
   /// From the classes of one format (see sequence_parsing.hpp).
   explicit TranslationTable(const std::array<std::uint8_t, 256>& classes);
@@ -23,9 +23,9 @@ struct TranslationTable {
 /// Room that translate() needs after the last residue, because it writes whole vectors.
 inline constexpr std::size_t kTranslateSlack = 256;
 
-/// Translates up to `count` characters into residue codes at `out` (room for `count` +
-/// kTranslateSlack), leaving out ignored characters; stops before the first special one. Returns
-/// the characters taken and sets `*written`.
+/// Translates up to `count` characters to residue codes at `out` (room for `count` +
+/// kTranslateSlack), without the ignored ones; stops before the first special one. Returns the
+/// number of characters consumed and sets `*written`.
 std::size_t translate(const TranslationTable& table, const char* in, std::size_t count,
                       Residue* out, std::size_t* written);
 
