@@ -33,7 +33,7 @@ void append_lines(std::string& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size(); at += kLine) (out += text.substr(at, kLine)) += '\n';
 }
 
-// Aligned FASTA, and A2M, which leaves out the gaps of insertions.
+// Aligned FASTA, and A2M, which has no gaps in insertions.
 void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
   for (std::size_t n = 0; n < rows.rows.size(); ++n) {
     (out += '>') += rows.names[n];
@@ -57,7 +57,7 @@ void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
   }
 }
 
-// The lines of a block of columns, each after a name.
+// Writes the lines of a block of columns, each after its name.
 class Blocks {
  public:
   Blocks(std::string& out, std::size_t names, std::string_view between)
@@ -98,7 +98,7 @@ void append_selex(std::string& out, const AlignedRows& rows) {
   }
 }
 
-// `*` in columns that hold one letter alone.
+// `*` in columns whose letters are all the same.
 std::string conservation(const AlignedRows& rows) {
   std::string line(rows.reference.size(), ' ');
   for (std::size_t c = 0; c < line.size() && !rows.rows.empty(); ++c) {

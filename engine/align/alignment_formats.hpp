@@ -1,4 +1,4 @@
-// Alignments as text in the formats that HMMER's programs write.
+// Writes alignments in the formats of HMMER's programs.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace hmmjit::align {
 
-/// Appends the rows in an alignment format. A2M and PSI-BLAST tell match columns from insertions by
-/// RF and the case of letters; PHYLIP cuts names to ten bytes.
+/// Appends the rows in an alignment format. A2M and PSI-BLAST mark insertions by the case of
+/// letters; PHYLIP truncates names to ten bytes.
 void append_alignment(std::string& out, const build::AlignedRows& rows, SequenceFormat format);
 
 }  // namespace hmmjit::align

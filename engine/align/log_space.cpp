@@ -1,12 +1,13 @@
 #include "align/log_space.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cfloat>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
+
+#include "model/numeric.hpp"
 
 namespace hmmjit::align {
 namespace {
@@ -15,18 +16,7 @@ using build::Step;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// log(1 + exp(-x)) in steps of 0.001, the reference's table.
-const float* log_sum_table() {
-  static const auto table = [] {
-    std::array<float, 16000> made{};
-    for (std::size_t i = 0; i < made.size(); ++i)
-      made[i] = static_cast<float>(std::log(1.0 + std::exp(-static_cast<double>(i) / 1000.0)));
-    return made;
-  }();
-  return table.data();
-}
-
-// Cells of all rows. The model is entered from N alone and left to C alone.
+// Cells of all rows. Paths enter the model from N and leave it to C only.
 struct Matrix {
   Matrix(int L, int M) : width(static_cast<std::size_t>(M) + 1) {
     const std::size_t rows = static_cast<std::size_t>(L) + 1;
@@ -73,12 +63,7 @@ class Aligner {
     return p_.alphabet->is_residue(code) || p_.alphabet->is_degenerate(code) ? 0.0f : kNever;
   }
 
-  // log(exp(a) + exp(b))
-  float log_sum(float a, float b) const {
-    const float high = std::max(a, b), low = std::min(a, b);
-    if (low == kNever || high - low >= 15.7f) return high;
-    return high + table_[static_cast<std::size_t>((high - low) * 1000.0f)];
-  }
+  static float log_sum(float a, float b) { return table_log_sum(a, b); }
 
   void run_forward() {
     Matrix& f = forward_;
@@ -131,7 +116,7 @@ class Aligner {
     }
   }
 
-  // Posteriors take the place of Backward's cells; rows sum to one.
+  // Replaces Backward's cells by posteriors; rows sum to one.
   void decode() {
     Matrix &f = forward_, &p = backward_;
     const float all = f.C[L_] + move_;
@@ -155,7 +140,7 @@ class Aligner {
     }
   }
 
-  // What a way into a cell counts: next to nothing where the transition does not exist.
+  // The accuracy of a path into a cell; next to zero if the transition is impossible.
   static double way(float transition, float value) {
     return transition == kNever ? static_cast<double>(FLT_MIN) * static_cast<double>(value)
                                 : static_cast<double>(value);
@@ -165,7 +150,7 @@ class Aligner {
     return static_cast<float>(way(transition, value));
   }
 
-  // Greatest accuracies take the place of Forward's cells.
+  // Replaces Forward's cells by the greatest accuracies.
   void maximise() {
     Matrix &a = forward_, &p = backward_;
     a.N[0] = 0;
@@ -224,7 +209,7 @@ class Aligner {
         if (rank(t(kMD, k), a.M(i, k)) >= rank(t(kDD, k), a.D(i, k))) state = Step::kMatch;
       }
     }
-    if (state != Step::kBegin) return {};  // off the matrix: there is no path
+    if (state != Step::kBegin) return {};  // outside the matrix: there is no path
     for (; i > 0; --i) add(Step::kInsert, 0, i, p.N[i]);
     add(Step::kBegin, 0, 0, 0);
     std::ranges::reverse(path.elements);
@@ -232,8 +217,7 @@ class Aligner {
     return path;
   }
 
-  // The state that the match of the row and node after these comes from; the first in case of a
-  // tie.
+  // The predecessor of the match state at (i + 1, k + 1); the first of several equal ones.
   Step source_of_match(int i, int k) {
     Matrix& a = forward_;
     const std::pair<Step, float> ways[] = {{Step::kMatch, rank(t(kMM, k), a.M(i, k))},
@@ -243,7 +227,6 @@ class Aligner {
     return std::ranges::max_element(ways, {}, &std::pair<Step, float>::second)->first;
   }
 
-  const float* table_ = log_sum_table();
   const Profile& p_;
   std::span<const Residue> residues_;
   int L_, M_;

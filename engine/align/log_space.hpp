@@ -1,4 +1,4 @@
-// Optimal accuracy alignment with logarithms of probabilities, which do not overflow.
+// Optimal accuracy alignment in log space.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace hmmjit::align {
 
-/// As SequenceAligner::align does it for a sequence whose probabilities overflow. Slow.
+/// SequenceAligner::align for a sequence whose probabilities overflow. Slow.
 SequencePath align_in_log_space(const Profile& profile, std::span<const Residue> residues);
 
 }  // namespace hmmjit::align

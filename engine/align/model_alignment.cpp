@@ -103,7 +103,7 @@ build::AlignedRows align_to_model(const Hmm& hmm, const MultipleAlignment* sourc
   out.reference = layout.line(std::string(M, 'x'));
   if (!hmm.mm.empty()) {
     std::string mask = hmm.mm;
-    mask.back() = '.';  // as the reference leaves the last node
+    mask.back() = '.';  // the reference does not mask the last node
     out.mask = layout.line(mask);
   }
   return out;

@@ -20,8 +20,8 @@ using domain::PathState;
 
 constexpr std::size_t kMostChoiceBytes = std::size_t{64} << 20;
 
-// Posteriors of the residues outside the domain: those of N for the rows before `first`, of C for
-// those after `last`.
+// Posteriors of the residues outside the domain: N for those before `first`, C for those after
+// `last`.
 struct Outside {
   std::vector<float> n, c;
 };
@@ -100,8 +100,7 @@ Result<std::vector<SequencePath>> SequenceAligner::align(
                                  : align_in_log_space(model_->profile, sequence.residues);
       if (path.elements.empty())
         return fail(ErrorCode::kInput, "the model cannot emit the sequence",
-                    fmt::format("sequence {}", sequence.name),
-                    "leave it out, if it holds residues at all");
+                    fmt::format("sequence {}", sequence.name), "leave it out");
     }
   }
 }

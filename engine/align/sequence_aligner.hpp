@@ -1,4 +1,4 @@
-// Sequences aligned to a model by optimal accuracy, as hmmalign does.
+// Aligns sequences to a model by optimal accuracy, as hmmalign does.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct SequencePath {
   std::vector<float> posteriors;  ///< of each element; 0 for those without a residue
 };
 
-/// Aligns to the local model with one domain a sequence. Immutable; threads share it.
+/// Aligns to the local model, one domain per sequence. Immutable; threads may share it.
 class SequenceAligner {
  public:
   explicit SequenceAligner(const Hmm& hmm);
@@ -29,8 +29,8 @@ class SequenceAligner {
 
   /// The path of the greatest expected accuracy of each sequence (Holmes 1998; Kall, Krogh &
   /// Sonnhammer 2005), bit-identical to HMMER 3.4. Fails with kInput for a sequence that the model
-  /// cannot emit. Takes 10 bytes * residues * M of the longest sequence; if the probabilities of a
-  /// sequence overflow, as those of several domains may, 60 bytes.
+  /// cannot emit. Needs 10 bytes * residues * M for the longest sequence, or 60 if probabilities
+  /// overflow, as they may with several domains.
   Result<std::vector<SequencePath>> align(std::span<const TargetView> sequences) const;
 
  private:

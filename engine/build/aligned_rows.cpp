@@ -11,7 +11,7 @@
 namespace hmmjit::build {
 namespace {
 
-// To a width in bytes, as HMMER pads; fmt counts the columns of a terminal.
+// Like HMMER, pads to a width in bytes; fmt counts terminal columns.
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size(), width), ' ');
   return text;
@@ -92,7 +92,7 @@ std::string ColumnLayout::row(std::span<const PathElement> path, std::span<const
   return row;
 }
 
-// Residues inserted after a node: one half is left-aligned, the other right-aligned.
+// Left-aligns the first half of the residues inserted after a node and right-aligns the rest.
 void ColumnLayout::justify(std::string& row, std::string* marks) const {
   for (std::size_t k = 0; k + 1 < after_.size(); ++k) {
     if (inserted_[k] < 2) continue;
@@ -121,7 +121,7 @@ std::string ColumnLayout::line(std::string_view nodes) const {
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
   const auto M = static_cast<int>(std::ranges::count(match, true));
   ColumnLayout layout(M, {});
-  std::vector<PathElement> path;  // computed twice: all paths of a deep alignment would not fit
+  std::vector<PathElement> path;  // computed twice, because all paths may not fit in memory
   for (std::size_t row = 0; row < alignment.rows(); ++row) {
     find_row_path(alignment, row, match, path);
     layout.add(path);

@@ -1,4 +1,4 @@
-// Sequences laid out in the columns of a model, and their Stockholm text.
+// Lays out sequences in the columns of a model and writes them as Stockholm.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace hmmjit::build {
 
-/// Columns for the nodes of a model and for the residues that paths insert after them. Add all
-/// paths, then place(), then lay out each.
+/// Columns for the nodes of a model and for the residues that paths insert after them. Call add()
+/// for all paths, then place(), then row() for each.
 class ColumnLayout {
  public:
   struct Options {
     bool all_nodes = false;  ///< a column for each node, not only for those that emit a residue
-    bool trimmed = false;    ///< without the residues before the first node and after the last
+    bool trimmed = false;    ///< omit the residues before the first node and after the last
   };
   ColumnLayout(int M, Options options);
 
@@ -27,9 +27,9 @@ class ColumnLayout {
   void place();
 
   /// Residues of match columns in upper case, of insertions in lower case; `~` beyond the ends of
-  /// fragments. Insertions between two nodes are split into halves, those before the first node are
-  /// right-aligned. `marks`, if any: a character for each element of the path; they receive the
-  /// positions of the residues.
+  /// fragments. Insertions between two nodes are split into halves; those before the first node are
+  /// right-aligned. `marks`, if any, has a character for each element of the path and is laid out
+  /// like the residues.
   std::string row(std::span<const PathElement> path, std::span<const Residue> codes,
                   const Alphabet& alphabet, std::string* marks = nullptr) const;
   /// A line with the M characters of `nodes` in the columns of the nodes, `.` elsewhere.
@@ -66,8 +66,8 @@ struct AlignmentTitle {
   std::string name;  ///< empty: none
   std::optional<std::string> accession, description;
 };
-/// Appends the rows as HMMER's programs write them, `block` columns a line. If two rows have one
-/// name, all names are numbered.
+/// Appends the rows as HMMER's programs write them, `block` columns per line. If two rows have the
+/// same name, all names are numbered.
 void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
                       std::size_t block = 200);
 

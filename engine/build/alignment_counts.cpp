@@ -13,7 +13,7 @@ class Counter {
   explicit Counter(Hmm& hmm) : hmm_(hmm), K_(static_cast<std::size_t>(hmm.alphabet->K)) {}
 
   void add(const std::vector<PathElement>& path, std::span<const Residue> codes, float weight) {
-    // Where a fragment begins or ends says nothing about the model.
+    // The ends of a fragment are not transitions of the model.
     std::size_t begin = 0, end = path.size() - 1;
     if (path[1].step == Step::kMissing) {
       for (std::size_t z = 2; z + 1 < path.size(); ++z) {

@@ -69,7 +69,7 @@ std::vector<double> weights_of(const MultipleAlignment& alignment,
   }
 }
 
-// Match columns of `alignment`, fragments marked.
+// Match columns of `alignment`, in which fragments are marked.
 Result<std::vector<bool>> match_columns(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         std::span<const double> weights) {
@@ -182,8 +182,8 @@ void make_parameters(Hmm& hmm, const Priors* priors) {
 
 // ---- Effective number of sequences ----------------------------------------------------------
 
-// Root of a monotonic function by bisection; `tolerance` is that of x. The width is tested before
-// it is halved, and the last midpoint is the result. nullopt if both ends have the same sign.
+// Root of a monotonic function by bisection, to a `tolerance` of x. The result is the last
+// midpoint, as in the reference. nullopt if both ends have the same sign.
 template <typename Function>
 std::optional<double> bisect(Function&& function, double left, double right, double at_right,
                              double tolerance) {
@@ -352,7 +352,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.name = given.name;
   hmm.accession = given.accession;
   hmm.description = given.description;
-  if (hmm.description)  // HMMER writes no blanks at the end of the line
+  if (hmm.description)  // HMMER trims it
     hmm.description->resize(hmm.description->find_last_not_of(" \t\r\n\v\f") + 1);
   hmm.alphabet = &alphabet;
   built.hmm.map.push_back(0);
@@ -387,7 +387,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   make_parameters(hmm, priors);
 
   hmm.rf = in_match_columns(given.rf, match);
-  if (hmm.rf.contains(' '))  // a profile file could not hold it
+  if (hmm.rf.contains(' '))  // profile files separate columns by blanks
     return fail(ErrorCode::kInput, "the RF line has blanks at consensus columns",
                 "alignment " + given.name, "write . or - instead");
   hmm.mm = in_match_columns(given.mm, match);

@@ -1,4 +1,4 @@
-// A model from a multiple alignment.
+// Builds a model from a multiple alignment.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct AlignmentOptions {
     kNone,
     kGiven
   } weights = Weights::kPositionBased;
-  double weight_identity = 0.62;  ///< of clusters that share a weight
+  double weight_identity = 0.62;  ///< of the clusters of Weights::kClusters
   /// Effective number of sequences.
   enum class Effective {
     kEntropy,
@@ -42,16 +42,15 @@ struct AlignmentOptions {
   std::optional<int> most_insertions = {};  ///< maximum mean length of insertions (--maxinsertlen)
 };
 
-/// Builds the model, annotation and composition included; its `needs_calibration` is set.
-/// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were
-/// used. Fails with kInput for an alignment without rows or match columns, without the RF
-/// annotation that the options need or with blanks in it, with missing data inside a row, or if no
-/// effective number can be found.
+/// Builds the model with its annotation and composition, and sets `needs_calibration`.
+/// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were used. Fails with
+/// kInput if the alignment has no rows or match columns, lacks the RF annotation that the options
+/// need or has blanks in it, or has missing data inside a row, and if no effective number is found.
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         AlignedRows* rows = nullptr);
 
-/// Of the residues, as profile files keep it.
+/// Checksum of the residues, as in the CKSUM line of profile files.
 std::uint32_t checksum_of(const MultipleAlignment& alignment);
 
 /// Replaces emissions of masked nodes (MM annotation) by the background; call it last, after

@@ -1,4 +1,4 @@
-// Models from alignments and sequences, complete: built, calibrated, with all that options change.
+// Builds and calibrates models from alignments and sequences.
 #pragma once
 
 #include <optional>
@@ -12,26 +12,26 @@
 
 namespace hmmjit::build {
 
-/// The name of an alignment without one: that of its file, without folder and last suffix.
+/// The name of an alignment that has none: that of its file, without folder and last suffix.
 std::string name_from_file(const std::string& path);
 
-/// Steps of the program hmmbuild, and of nhmmer for queries that are no models. Immutable once set
-/// up; threads share it.
+/// Builds models as the program hmmbuild does, and nhmmer for queries that are no models. Threads
+/// may share it.
 struct Builder {
   AlignmentOptions alignment = {};
   CalibrationOptions calibration = {};
   /// Set: alignments of one row are built as sequences (--singlemx).
   std::optional<ScoreSystem> single = {};
   std::optional<double> open = {}, extend = {};  ///< forced gap costs of models from alignments
-  // Maximum length of nucleic models: given, or from a tail mass (0: four times the nodes).
+  // Maximum length of nucleotide models: given, or from a tail mass (0: four times the nodes).
   std::optional<int> max_length = {};
   double tail_mass = 1e-7;
 
-  /// `rows`, if given, receives the rows that a model was built from, unless it was built as a
-  /// sequence. Fails with kInput as `build_from_alignment` and `calibrate` do.
+  /// `rows`, if given, receives the rows of the alignment, unless the model is built from a
+  /// sequence. Fails like `build_from_alignment` and `calibrate`.
   Result<BuiltModel> from_alignment(const MultipleAlignment& given,
                                     AlignedRows* rows = nullptr) const;
-  /// `single` must be set. Fails with kInput as `calibrate` does.
+  /// `single` must be set. Fails like `calibrate`.
   Result<BuiltModel> from_sequence(std::string name, std::span<const Residue> residues) const;
 
  private:

@@ -1,4 +1,4 @@
-// A core model with the information about its construction that a profile file holds.
+// A core model and the facts about its construction that a profile file stores.
 #pragma once
 
 #include <optional>

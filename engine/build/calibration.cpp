@@ -43,8 +43,8 @@ LikelihoodSlope likelihood_slope(std::span<const double> x, double lambda) {
   return {1.0 / lambda - sum / n + xe / e, (xe / e) * (xe / e) - xxe / e - 1.0 / (lambda * lambda)};
 }
 
-// Maximum likelihood lambda of a Gumbel distribution: Newton-Raphson from the moment estimate,
-// bisection if that does not converge.
+// Maximum likelihood lambda of a Gumbel distribution: by Newton-Raphson from the moment estimate,
+// or by bisection if that does not converge.
 double gumbel_lambda(std::span<const double> x) {
   constexpr double kTolerance = 1e-5;
   constexpr int kSteps = 100;
@@ -99,7 +99,7 @@ Targets simulate(LinearCongruential& random, std::span<const float> background, 
   return targets;
 }
 
-// All models of a run use the same targets, which take longer to draw than to score.
+// All models share the targets, which take longer to draw than to score.
 std::shared_ptr<const Simulation> simulation_of(const CalibrationOptions& options,
                                                 const Alphabet& alphabet) {
   static std::mutex mutex;
@@ -163,8 +163,8 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
       return fail(ErrorCode::kInput,
                   "a random sequence has no Forward score, so that there are no E-values",
                   "model " + hmm.name,
-                  "leave out what holds no residues; without a prior (--pnone) every residue "
-                  "must be in the alignment");
+                  "leave out alignments without residues; without a prior (--pnone) every residue "
+                  "must occur in the alignment");
   }
   const auto forward = bits(simulation->forward, [&](std::size_t i) { return forward_nats[i]; });
   const double forward_lambda = gumbel_lambda(forward);

@@ -1,4 +1,4 @@
-// Score distribution parameters of a model, from simulated targets.
+// Estimates the score distributions of a model from simulated targets.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct CalibrationOptions {
 
 /// Scores simulated targets and fits the location of the MSV, Viterbi (Gumbel) and Forward
 /// (exponential tail) score distributions; lambda follows from the model's relative entropy
-/// (Eddy 2008). Bit-identical to HMMER 3.4. Fails with kUsage for fewer than two targets, with
-/// kInput for a model under which no target has a score. Thread-safe. Cost with the defaults: 40
-/// 000 rows of each integer filter and 20 000 of Forward.
+/// (Eddy 2008). Bit-identical to HMMER 3.4. Fails with kUsage for fewer than two targets, and with
+/// kInput if a target has no score. Thread-safe. Cost with the defaults: 40 000 rows of each
+/// integer filter and 20 000 of Forward.
 Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options = {});
 
 }  // namespace hmmjit::build

@@ -17,7 +17,7 @@ void append_probability(std::string& out, float p) {
   if (p == 0.0f) {
     out += "        *";
   } else {
-    const float cost = p == 1.0f ? 0.0f : -std::log(p);  // of a float, in single precision
+    const float cost = p == 1.0f ? 0.0f : -std::log(p);  // in single precision
     fmt::format_to(std::back_inserter(out), " {:>8.5f}", static_cast<double>(cost));
   }
 }
@@ -86,8 +86,7 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   cutoff("GA", hmm.ga);
   cutoff("TC", hmm.tc);
   cutoff("NC", hmm.nc);
-  // Formatted as printf does, right-aligned infinities included: a model that cannot emit anything
-  // has them.
+  // Right-aligned as by printf, also the infinities of a model that cannot emit anything.
   const auto statistics = [&](const char* name, float location, float lambda) {
     fmt::format_to(to, "STATS LOCAL {} {:>8.4f} {:>8.5f}\n", name, static_cast<double>(location),
                    static_cast<double>(lambda));

@@ -1,4 +1,4 @@
-// Quantities computed from the probabilities of a core model.
+// Relative entropy and composition of a core model, and compensated sums.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Dirichlet mixture priors, and the mean posterior of counts under them.
+// Dirichlet mixture priors.
 #pragma once
 
 #include <span>
@@ -36,7 +36,7 @@ class DirichletMixture {
 struct Priors {
   DirichletMixture match, insert, match_transition, insert_transition, delete_transition;
 };
-/// HMMER's for proteins or nucleotides.
+/// HMMER's priors for proteins or nucleotides.
 const Priors& mixture_priors(const Alphabet& alphabet);
 /// Laplace's rule: all alphas are one.
 const Priors& laplace_priors(const Alphabet& alphabet);

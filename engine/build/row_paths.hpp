@@ -1,4 +1,4 @@
-// Rows of an alignment as paths through the model that is built from it.
+// The paths of the rows of an alignment through the model that is built from it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace hmmjit::build {
 
-/// kMissing: residues may or may not be present.
+/// kMissing: unknown, beyond the end of a fragment.
 enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
 struct PathElement {
   Step step;
@@ -19,7 +19,7 @@ struct PathElement {
 
 /// Sets `path` to the path of a row, from kBegin to kEnd; `match`: true for match columns. The
 /// model has no transitions between insertions and deletions, so an inserted residue next to a
-/// deletion is aligned to the deleted node, unless the path is to be `literal`.
+/// deletion is aligned to the deleted node, unless `literal` is set.
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
                    const std::vector<bool>& match, std::vector<PathElement>& path,
                    bool literal = false);

@@ -11,7 +11,7 @@
 namespace hmmjit::build {
 namespace {
 
-// Fixed in the reference, independently of the options for match columns and fragments.
+// Constants of the reference, independent of the options for match columns and fragments.
 constexpr float kFragmentSpan = 0.5f, kMostGaps = 0.5f;
 constexpr std::size_t kSampledFrom = 50000, kSample = 10000, kMostSampledFragments = 5000;
 constexpr std::uint64_t kSampleSeed = 42;
@@ -113,7 +113,7 @@ class SequentialSampler {
 struct Span {
   std::size_t begin, end;
 };
-// The columns of a row that are counted: from first to last residue for a fragment, else all.
+// The columns of a row that are counted: all, or for a fragment those from first to last residue.
 Span counted_columns(const MultipleAlignment& alignment, std::size_t row, bool* fragment) {
   const std::span<const Residue> codes = alignment.row(row);
   std::size_t first = 0, last = codes.size();
@@ -121,7 +121,7 @@ Span counted_columns(const MultipleAlignment& alignment, std::size_t row, bool* 
   while (last > first && !is_any_residue(*alignment.alphabet, codes[last - 1])) --last;
   const auto least = static_cast<std::int64_t>(
       std::ceil(static_cast<double>(kFragmentSpan * static_cast<float>(codes.size()))));
-  // A row without residues has span 0; the reference's arithmetic yields -alen.
+  // The reference's arithmetic gives a row without residues a negative width.
   const std::int64_t width = first == codes.size() ? -static_cast<std::int64_t>(codes.size())
                                                    : static_cast<std::int64_t>(last - first);
   *fragment = width < least;
@@ -285,7 +285,8 @@ std::vector<double> tree_weights(const MultipleAlignment& alignment) {
   }
   const std::vector<TreeNode> tree = upgma(std::move(distance), rows);
 
-  // Upwards: branch lengths below each node. Downwards: each branch is divided among its leaves.
+  // Upwards, sum the branch lengths below each node. Downwards, divide each branch among its
+  // leaves.
   std::vector<double> x(tree.size(), 0.0);
   for (std::size_t v = tree.size(); v-- > 0;) {
     const TreeNode& node = tree[v];

@@ -1,4 +1,4 @@
-// Relative weights of the rows of an alignment, and their clusters.
+// Weights and clusters of the rows of an alignment.
 #pragma once
 
 #include <vector>
@@ -7,19 +7,19 @@
 
 namespace hmmjit::build {
 
-/// Position-based weights (Henikoff & Henikoff 1994) over consensus columns; `reference_columns`:
-/// those of the RF annotation, if present. They sum to the number of rows. With more than 50 000
-/// rows, consensus columns are found in a sample.
+/// Position-based weights (Henikoff & Henikoff 1994) over consensus columns, or over the RF columns
+/// if `reference_columns` is set. They sum to the number of rows. With more than 50 000 rows, the
+/// consensus columns are those of a sample.
 std::vector<double> position_based_weights(const MultipleAlignment& alignment,
                                            bool reference_columns);
-/// Weights from a UPGMA tree (Gerstein, Sonnhammer & Chothia 1994). Time and memory grow with the
-/// third and second power of the rows.
+/// Weights from a UPGMA tree (Gerstein, Sonnhammer & Chothia 1994). Cubic time and quadratic memory
+/// in the number of rows.
 std::vector<double> tree_weights(const MultipleAlignment& alignment);
 /// Each cluster at `identity` counts as one row (Henikoff & Henikoff 1992).
 std::vector<double> cluster_weights(const MultipleAlignment& alignment, double identity);
 
-/// Sets the index of each row's single-linkage cluster at a fractional pairwise identity of at
-/// least `identity`; returns the number of clusters.
+/// Single-linkage clustering at a fractional pairwise identity of at least `identity`: sets the
+/// index of each row's cluster and returns the number of clusters.
 std::size_t cluster_rows(const MultipleAlignment& alignment, double identity,
                          std::vector<std::size_t>& cluster);
 

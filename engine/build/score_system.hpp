@@ -1,4 +1,4 @@
-// Substitution probabilities that underlie a score matrix: what a single-sequence model emits.
+// Substitution probabilities of a score matrix, which are the emissions of single-sequence models.
 #pragma once
 
 #include <array>
@@ -11,17 +11,16 @@ namespace hmmjit::build {
 /// Substitution matrix and gap costs of models built from one sequence.
 struct ScoreSystem {
   const Alphabet* alphabet = nullptr;
-  double lambda =
-      0;  ///< scale of the scores: joint probabilities sum to one (Karlin & Altschul 1990)
-  /// P(column residue | row code) for every code of the alphabet; rows of codes that are no
-  /// residues ('-', '*', '~') are all zero.
+  /// Scale of the scores, with which joint probabilities sum to one (Karlin & Altschul 1990).
+  double lambda = 0;
+  /// P(column residue | row code); the rows of '-', '*' and '~' are zero.
   std::array<std::array<double, kMaxBases>, kMaxCodes> conditional{};
   double gap_open = 0.02;   ///< [0, 0.5)
   double gap_extend = 0.4;  ///< [0, 1)
 };
 
 /// Solves for lambda with the null model's background frequencies. Bit-identical to HMMER 3.4.
-/// Fails with kInput when no positive lambda exists, as for a matrix without negative scores.
+/// Fails with kInput if no positive lambda exists, for example without negative scores.
 Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open = 0.02,
                                       double gap_extend = 0.4);
 

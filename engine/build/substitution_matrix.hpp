@@ -1,4 +1,4 @@
-// Substitution matrices: built in, or read from files.
+// Substitution matrices, built in or read from files.
 #pragma once
 
 #include <array>
@@ -11,24 +11,24 @@
 
 namespace hmmjit::build {
 
-/// Integer log-odds scores of the residues; row: residue of the query, column: of the target.
+/// Integer log-odds scores; rows are residues of the query, columns those of the target.
 struct SubstitutionMatrix {
   std::string name;  ///< of the matrix or its file
   const Alphabet* alphabet = nullptr;
   std::array<std::array<int, kMaxBases>, kMaxBases> scores{};
 };
 
-/// Names of the matrices of amino acids (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or nucleotides
+/// Names of the matrices for proteins (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or nucleotides
 /// (DNA1).
 std::vector<std::string_view> matrix_names(const Alphabet& alphabet);
 /// Fails with kUsage for a name that is not among those of the alphabet.
 Result<SubstitutionMatrix> find_matrix(std::string_view name,
                                        const Alphabet& alphabet = amino_alphabet());
 
-/// Reads a matrix in the format of NCBI BLAST: '#' starts a comment; a line of one-letter labels of
-/// columns, all residues among them in any order; one line of integers per label in the same
-/// order, with or without the label in front. Rows need not equal columns. Scores of other symbols
-/// are ignored. Errors name `file`. Fails with kInput.
+/// Reads a matrix in the format of NCBI BLAST: '#' starts a comment; a line of one-letter column
+/// labels in any order, which include all residues; a line of integers per label in the same order,
+/// with or without the label in front. The matrix may be asymmetric. Ignores the scores of other
+/// symbols. Fails with kInput; errors name `file`.
 Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string& file,
                                         const Alphabet& alphabet = amino_alphabet());
 
