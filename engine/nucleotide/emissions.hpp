@@ -1,10 +1,10 @@
-// Match odds with background frequencies estimated from an envelope, and how the model's own odds
-// change when they are restored after that.
+// Match odds with background frequencies estimated from an envelope, and the changes of the model's
+// own odds when they are restored after that.
 //
-// The reference does not keep the model's odds while it uses others: it computes them again from
-// probabilities, which changes the last bits of some. All later Forward scores of the query use
-// the changed odds, and the probabilities of the next piece come from them. After a few turns
-// nothing changes any more.
+// The reference overwrites the model's odds and recomputes them from probabilities later, which
+// changes the last bits of some. All later Forward scores of the query use the changed odds, and
+// the probabilities of the next piece are computed from them. After a few turns, they reach a fixed
+// point.
 #pragma once
 
 #include <array>
@@ -26,22 +26,23 @@ struct EmissionState {
 
 using Background = std::array<float, kMaxBases>;
 
-/// Background of an envelope in a window of `window` residues: that of the alphabet mixed with the
-/// envelope's composition.
+/// The background for an envelope in a window of `window` residues: a mixture of the alphabet's
+/// background and the envelope's composition.
 Background estimate_background(const Alphabet& alphabet, std::span<const Residue> envelope,
                                std::int64_t window);
 
-/// Thread-safe; all calls inside a FlushToZeroScope.
+/// Thread-safe. Call it inside a FlushToZeroScope.
 class Emissions {
  public:
   explicit Emissions(const domain::ForwardTables& tables);
 
-  /// After `turns` restorations in pieces one after the other. Equal states are one object.
+  /// The state after `turns` restorations. Equal states share one object.
   std::shared_ptr<const EmissionState> after(std::uint64_t turns);
 
-  /// Rows for an envelope of a table that begins at `first_row`: row of the code x at first_row + x
-  /// for all residues, and for other codes if the envelope has any. Returns their number.
+  /// The number of rows that estimate() needs for an envelope: one per residue of the alphabet, and
+  /// one per code if the envelope has other codes.
   int rows_of(std::span<const Residue> envelope) const;
+  /// Computes `count` rows; that of code x is row first_row + x of `out`.
   void estimate(const EmissionState& state, const Background& background, int first_row, int count,
                 domain::EmissionRows& out) const;
 

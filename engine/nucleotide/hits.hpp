@@ -1,4 +1,4 @@
-// The end of a search: E-values, duplicates, thresholds, order.
+// Final hit lists: E-values, removal of duplicates, thresholds, order.
 #pragma once
 
 #include <span>
@@ -15,8 +15,7 @@ struct StoredHit {
 };
 
 /// Makes the list of a query, or of a target in scan(). `hits`: in the order in which they were
-/// found, with their final log_p. `by_name`: hits lie on the same subject if its name is the same,
-/// rather than its index.
+/// found, with their final log_p. `by_name`: subjects are compared by name instead of index.
 HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const Counters& counters,
                     bool column_scores);
 

@@ -1,4 +1,4 @@
-// How targets are cut into pieces that are searched one after the other, on each strand.
+// Cuts targets into pieces, which are searched one after the other on each strand.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace hmmjit::nucleotide {
 
-/// New residues `first` to `last` of a target, 1-based. A search with windows of length W also
-/// takes up to W residues before them.
+/// Residues `first` to `last` of a target, 1-based. A search with windows of length W adds up to W
+/// residues before them.
 struct Piece {
   std::size_t target = 0;
   std::int64_t first = 0, last = 0;
@@ -63,7 +63,7 @@ class Partitioner {
 
   bool gathered_;
   std::int64_t block_length_;
-  // Of the block that short targets share.
+  // Of the current block of short targets.
   std::int64_t residues_ = 0;
   int pieces_ = 0;
 };

@@ -1,7 +1,7 @@
-// Search of nucleotide models in long targets, both strands: nhmmer's and nhmmscan's results
-// (Wheeler & Eddy 2013). A target is cut into pieces; each piece and strand is scanned by SSV, and
-// what its windows pass is searched like a protein target, but for a composition correction of each
-// envelope. Every domain is a hit.
+// Searches both strands of long targets with nucleotide models: nhmmer's and nhmmscan's results
+// (Wheeler & Eddy 2013). Targets are cut into pieces; SSV scans each strand of a piece for windows,
+// which are searched like protein targets, with a composition correction for each envelope. Every
+// domain is a hit.
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@ class DeviceScan;
 
 enum class Strands { kBoth, kTop, kBottom };
 
-/// How targets are cut into pieces; results depend on it now and then (a domain may be cut).
+/// How targets are cut into pieces; it may change results, because a domain may be cut.
 enum class Partition {
   kGathered,  ///< short targets share a block: nhmmer with worker threads
-  kSerial,    ///< each target for itself: nhmmer --cpu 0
+  kSerial,    ///< each target is cut separately: nhmmer --cpu 0
 };
 
 struct Options {
@@ -44,11 +44,11 @@ struct Options {
   bool column_scores = false;  ///< fills Hit::column_scores
   /// False drops the alignment text of every domain; column scores need it.
   bool keep_alignments = true;
-  int threads = 1;             ///< the caller's included
-  std::function<bool()> cancelled = {};  ///< ends add() early; asked by any thread
+  int threads = 1;                       ///< the caller's included
+  std::function<bool()> cancelled = {};  ///< ends add() early; any thread may call it
 };
 
-/// A hit passes by its E-value, or by its score where one is given.
+/// A hit passes by its score if one is given, else by its E-value.
 struct Rule {
   double e_value;
   std::optional<double> score = {};
@@ -62,10 +62,10 @@ struct Query {
   Rule report{10.0}, include{0.01};
 };
 
-/// Fails with kInput where a model or window is longer than positions in windows can be.
+/// Fails with kInput if the model or window is too long for positions in windows.
 Status check(const Query& query);
 
-/// What a hit lies on: a target, or a model in scan().
+/// The target of a hit, or its model in scan().
 struct Subject {
   std::uint64_t index = 0;                                  ///< in the input, from 0
   std::string name = {}, accession = {}, description = {};  ///< empty: none
@@ -75,8 +75,8 @@ struct Subject {
 struct Hit {
   std::shared_ptr<const Subject> subject;
   bool bottom = false;
-  /// Coordinates on the whole target as shown: from > to on the bottom strand. bias_nats: what the
-  /// composition correction took away; log_p: of the final search space, exp(log_p) is the E-value.
+  /// Coordinates on the whole target as shown: from > to on the bottom strand. bias_nats: the
+  /// composition correction; log_p: log of the E-value.
   domain::Domain domain = {};
   bool reported = false, included = false;
   /// Scores of the alignment's columns in nats; a gap has its score in its last column, and NaN in
@@ -118,11 +118,11 @@ class Search {
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  /// Searches the targets of a block with all models. Targets are whole; their order and number
-  /// count, not the blocks that they come in. Fails with kResources where a matrix would be too
-  /// large, and with kInterrupted once cancelled. The block may be released once this returns.
+  /// Searches whole targets with all models; results do not depend on their division into blocks.
+  /// Fails with kResources if a matrix would be too large, and with kInterrupted once cancelled.
+  /// The block may be released afterwards.
   Status add(const TargetBlock& block);
-  /// The result of a model after the last block. To be called once for each.
+  /// The result of a model after the last block. Call it once for each.
   HitList finish(std::size_t query);
 
  private:

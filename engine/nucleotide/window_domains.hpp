@@ -1,5 +1,5 @@
-// From the windows that pass the filters to scored domains: Forward and its filter, envelopes, and
-// their scores with re-estimated emissions.
+// Domains of the windows that pass the filters: Forward filter, envelopes, and their scores with
+// re-estimated emissions.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace hmmjit::nucleotide {
 
-/// What the domain stage needs of a query.
+/// The tables of a query for the domain stage.
 struct DomainModel {
   DomainModel(const SearchModel& model, int window_length)
       : W(window_length), tables(model), emissions(tables) {}
@@ -38,9 +38,9 @@ struct WindowDomain {
   domain::Domain domain;
 };
 
-/// Domains of `windows`, in their order. `turns`: restorations of emissions before these sequences;
-/// those in the sequences are added, as long as they matter. `counters` takes the residues past
-/// Forward. Fails with an exception domain::MatrixTooLarge.
+/// Domains of `windows`, in their order. `turns`: the number of restorations of emissions before
+/// these sequences; adds those in the sequences, as long as they matter. Adds the residues past
+/// Forward to `counters`. Throws domain::MatrixTooLarge.
 std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,

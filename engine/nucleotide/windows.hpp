@@ -1,5 +1,5 @@
-// The filters of a long target: SSV diagonals, windows around them, MSV and bias filters of a
-// window, cells that Viterbi finds in it, and windows around these (Wheeler & Eddy 2013).
+// The filters for long targets: SSV diagonals, windows around them, MSV and bias filters of each
+// window, Viterbi hits in it, and windows around these (Wheeler & Eddy 2013).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hmmjit::nucleotide {
 
-/// What the filters need of a query.
+/// The tables of a query for the filters.
 struct WindowModel {
   WindowModel(const Query& query, const Options& options);
 
@@ -20,7 +20,7 @@ struct WindowModel {
   int W;
   cpu::FilterTables tables;
   reference::SsvScan ssv;
-  /// By node: shares of the window length that a path may take before and after it.
+  /// By node: fractions of the window length that a path may have before and after it.
   std::vector<float> before, after;
   float viterbi_nats = 0;  ///< score of P-value F2
 };
@@ -29,7 +29,7 @@ struct WindowModel {
 struct Window {
   std::size_t sequence = 0;
   std::int64_t start = 0, length = 0;
-  /// Windows around the same SSV window have the same number and stand in the order of the filter.
+  /// Windows in the same SSV window have the same number and are in the order of the filter.
   std::size_t group = 0;
 
   std::int64_t end() const { return start + length; }
@@ -38,7 +38,7 @@ struct Window {
   }
 };
 
-/// The share of a window's bias that counts: all of it up to `most` residues.
+/// The fraction of a window's bias that counts: all of it up to `most` residues.
 inline float bias_share(std::int64_t length, int most) {
   return static_cast<float>(length < most ? length : most) / static_cast<float>(length);
 }

@@ -10,11 +10,10 @@ namespace hmmjit::reference {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kWordMinimum = -32768;
 constexpr int kWordMaximum = 32767;
 
 int saturate_byte(int v) { return std::clamp(v, 0, 255); }
-int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximum); }
+int add_words(int a, int b) { return std::clamp(a + b, ViterbiRow::kMinimum, kWordMaximum); }
 
 // Converts a byte score to nats; the 3 nats stand for the N, C and J loops over the whole target.
 float byte_nats(const ByteProfile& profile, int score) {
@@ -159,7 +158,7 @@ SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L) {
   const int v = u + begin - 128;
   if (v >= overflow) return {SsvStatus::kOverflow, kInfinity};
   const int w = v - profile.tec;
-  // The segment could pay for a second one: only the recurrence with J knows the score.
+  // A second segment might raise the score; only the recurrence with J decides.
   if (w > profile.base) return {SsvStatus::kNoResult, 0};
   return {SsvStatus::kScore, byte_nats(profile, w - tjb)};
 }
@@ -181,7 +180,7 @@ SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residu
       row_best = std::max(row_best, next[k]);
     }
     best = std::max<int>(best, row_best);
-    // Beyond the limit the answer does not depend on further rows.
+    // Beyond the limit, further rows do not change the result.
     if (best + 256 >= 255 - bias) break;
     row.swap(next);
   }
@@ -223,43 +222,41 @@ float msv_filter(const ByteProfile& profile, std::span<const Residue> residues) 
 }
 
 float viterbi_nats(const WordProfile& profile, int C, int L) {
-  if (C <= kWordMinimum) return -kInfinity;
+  if (C <= ViterbiRow::kMinimum) return -kInfinity;
   const float score = static_cast<float>(C) + static_cast<float>(profile.move(L));
   return (score - static_cast<float>(profile.base)) / profile.scale - 3.0f;
 }
 
+int ViterbiRow::advance(const WordProfile& profile, Residue x, int B) {
+  const std::int16_t* match = profile.match.data() + static_cast<std::size_t>(x) * profile.M;
+  int E = kMinimum;
+  // Downwards, so that the cells of the row before are read before they are replaced.
+  for (int k = profile.M; k >= 1; --k) {
+    i[k] = std::max(add_words(m[k], profile.mi_out[k - 1]), add_words(i[k], profile.ii_out[k - 1]));
+    int best = add_words(B, profile.entry[k - 1]);
+    best = std::max(best, add_words(m[k - 1], profile.mm_in[k - 1]));
+    best = std::max(best, add_words(i[k - 1], profile.im_in[k - 1]));
+    best = std::max(best, add_words(d[k - 1], profile.dm_in[k - 1]));
+    m[k] = add_words(best, match[k - 1]);
+    E = std::max(E, m[k]);
+  }
+  for (int k = 2; k <= profile.M; ++k)
+    d[k] = std::max(add_words(m[k - 1], profile.md_out[k - 2]),
+                    add_words(d[k - 1], profile.dd_out[k - 2]));
+  return E;
+}
+
 float viterbi_filter(const WordProfile& profile, std::span<const Residue> residues) {
-  const int M = profile.M;
   const int L = static_cast<int>(residues.size());
   const int move = profile.move(L);
-  const int N = profile.base;
-  int B = N + move, J = kWordMinimum, C = kWordMinimum;
-  // Index k = node, index 0 = outside. Minus infinity is an ordinary number here: a positive score
-  // added to it gives a better one, as in the reference.
-  const auto size = static_cast<std::size_t>(M) + 1;
-  std::vector<int> m(size, kWordMinimum), i(m), d(m), m_next(m), i_next(m), d_next(m);
+  int B = profile.base + move, J = ViterbiRow::kMinimum, C = ViterbiRow::kMinimum;
+  ViterbiRow row(profile.M);
   for (const Residue x : residues) {
-    const std::int16_t* match = profile.match.data() + static_cast<std::size_t>(x) * M;
-    int E = kWordMinimum;
-    for (int k = 1; k <= M; ++k) {
-      int best = add_words(B, profile.entry[k - 1]);
-      best = std::max(best, add_words(m[k - 1], profile.mm_in[k - 1]));
-      best = std::max(best, add_words(i[k - 1], profile.im_in[k - 1]));
-      best = std::max(best, add_words(d[k - 1], profile.dm_in[k - 1]));
-      m_next[k] = add_words(best, match[k - 1]);
-      E = std::max(E, m_next[k]);
-      i_next[k] =
-          std::max(add_words(m[k], profile.mi_out[k - 1]), add_words(i[k], profile.ii_out[k - 1]));
-    }
-    for (int k = 2; k <= M; ++k) {
-      d_next[k] = std::max(add_words(m_next[k - 1], profile.md_out[k - 2]),
-                           add_words(d_next[k - 1], profile.dd_out[k - 2]));
-    }
+    const int E = row.advance(profile, x, B);
     if (E >= kWordMaximum) return kInfinity;
     C = std::max(C, E + profile.ec);
     J = std::max(J, E + profile.ej);
-    B = std::max(J + move, N + move);
-    m.swap(m_next), i.swap(i_next), d.swap(d_next);
+    B = std::max(J, profile.base) + move;
   }
   return viterbi_nats(profile, C, L);
 }
@@ -367,7 +364,7 @@ BackwardResult backward(const OddsProfile& profile, std::span<const Residue> res
     N = B * length.move + N * length.loop;
     E = C * length.ec + J * length.ej;
     extend_deletes(true);
-    // Far above Forward's range, its factors do not keep the row finite.
+    // Far above Forward's range, its factors would let the row overflow.
     if (B > 1.0e16f) result.own_scale = true;
     result.scale[row] = result.own_scale ? (B > 1.0e4f ? B : 1.0f) : forward_scale[row];
     rescale(result.scale[row]);

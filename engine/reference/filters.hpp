@@ -19,10 +19,9 @@ struct SsvResult {
   bool operator==(const SsvResult&) const = default;
 };
 
-/// The SSV filter's decision from the largest cell value: `best_unsigned` is u of the specification
-/// (running maximum + 256, 128..255). Shared by every SSV implementation.
+/// The SSV filter's decision from the largest cell plus 256 (128..255), for all implementations.
 SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L);
-/// False if profile and length leave SSV's byte range; MSV then decides.
+/// False if profile and length exceed SSV's byte range; MSV then decides.
 bool ssv_usable(const ByteProfile& profile, int L);
 
 SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residues);
@@ -33,7 +32,19 @@ float msv_nats(const ByteProfile& profile, int J, int L);
 /// SSV first, then MSV if SSV has no result: hmmsearch's "MSV filter".
 float msv_filter(const ByteProfile& profile, std::span<const Residue> residues);
 
-/// Viterbi filter, nats, +inf on overflow, -inf without a path. Saturating 16-bit adds.
+/// A row of the Viterbi filter, with saturating 16-bit adds. Index k is node k, index 0 outside the
+/// model. The minimum is an ordinary number, as in the reference: adding a positive score raises
+/// it.
+struct ViterbiRow {
+  static constexpr int kMinimum = -32768;
+  explicit ViterbiRow(int M) : m(static_cast<std::size_t>(M) + 1, kMinimum), i(m), d(m) {}
+  /// Moves on by residue `x`; returns the best match score of the new row.
+  int advance(const WordProfile& profile, Residue x, int B);
+
+  std::vector<int> m, i, d;
+};
+
+/// Viterbi filter, nats, +inf on overflow, -inf without a path.
 float viterbi_filter(const WordProfile& profile, std::span<const Residue> residues);
 /// Nats of the final C word.
 float viterbi_nats(const WordProfile& profile, int C, int L);
@@ -55,8 +66,8 @@ ForwardResult forward(const OddsProfile& profile, std::span<const Residue> resid
 /// Score for the multihit profile at the target's own length.
 float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
 
-/// Backward over a whole target. `own_scale`: rows grew beyond the range of Forward's factors, and
-/// Backward continued with factors of its own.
+/// Backward over a whole target. `own_scale`: rows exceeded the range of Forward's factors, and
+/// Backward continued with its own.
 struct BackwardResult {
   float nats = 0;
   float total = 0;

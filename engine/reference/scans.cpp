@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "reference/filters.hpp"
+
 namespace hmmjit::reference {
 namespace {
 
-constexpr int kWordMinimum = -32768;
-constexpr int kWordMaximum = 32767;
 // A diagonal ends after this many residues without a gain in score.
 constexpr int kPatience = 5;
-
-int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximum); }
 
 }  // namespace
 
@@ -24,7 +22,6 @@ int marking_height(const ByteProfile& profile, const SsvScan& scan) {
 
 Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
                       std::span<const Residue> residues, int row, int node, int score) {
-  // Score of a row's residue at a node.
   const auto gain = [&](int i, int k) {
     const std::size_t x = residues[static_cast<std::size_t>(i - 1)];
     return profile.bias -
@@ -78,44 +75,24 @@ std::vector<Diagonal> ssv_scan(const ByteProfile& profile, const SsvScan& scan,
 
 std::vector<Diagonal> viterbi_scan(const WordProfile& profile, int move, int threshold,
                                    std::span<const Residue> residues) {
-  const int M = profile.M;
-  const auto size = static_cast<std::size_t>(M) + 1;
-  const StripedOrder order(M, kViterbiScanLanes);
+  const StripedOrder order(profile.M, kViterbiScanLanes);
   std::vector<Diagonal> records;
-  std::vector<int> m(size, kWordMinimum), i(m), d(m), m_next(m), i_next(m), d_next(m);
-  int J = kWordMinimum, B = profile.base + move;
+  ViterbiRow cells(profile.M);
+  int J = ViterbiRow::kMinimum, B = profile.base + move;
   for (int row = 1; row <= static_cast<int>(residues.size()); ++row) {
-    const std::int16_t* match = profile.match.data() + static_cast<std::size_t>(residues[row - 1]) *
-                                                           static_cast<std::size_t>(M);
-    int E = kWordMinimum;
-    for (int k = 1; k <= M; ++k) {
-      int best = add_words(B, profile.entry[k - 1]);
-      best = std::max(best, add_words(m[k - 1], profile.mm_in[k - 1]));
-      best = std::max(best, add_words(i[k - 1], profile.im_in[k - 1]));
-      best = std::max(best, add_words(d[k - 1], profile.dm_in[k - 1]));
-      m_next[k] = add_words(best, match[k - 1]);
-      E = std::max(E, m_next[k]);
-      i_next[k] =
-          std::max(add_words(m[k], profile.mi_out[k - 1]), add_words(i[k], profile.ii_out[k - 1]));
-    }
-    if (E >= threshold) {
-      const auto first = records.size();
-      for (int k = 1; k <= M; ++k)
-        if (m_next[k] == E) records.push_back({row, k, 1});
-      std::sort(records.begin() + static_cast<std::ptrdiff_t>(first), records.end(),
-                [&](const Diagonal& a, const Diagonal& b) {
-                  return order.before(a.last_node, b.last_node);
-                });
-      for (auto* cells : {&m, &i, &d}) std::ranges::fill(*cells, kWordMinimum);
+    const int E = cells.advance(profile, residues[row - 1], B);
+    if (E < threshold) {
+      J = std::max(J, E + profile.ej);
+      B = std::max(J, profile.base) + move;
       continue;
     }
-    for (int k = 2; k <= M; ++k) {
-      d_next[k] = std::max(add_words(m_next[k - 1], profile.md_out[k - 2]),
-                           add_words(d_next[k - 1], profile.dd_out[k - 2]));
-    }
-    J = std::max(J, E + profile.ej);
-    B = std::max(J, profile.base) + move;
-    m.swap(m_next), i.swap(i_next), d.swap(d_next);
+    const auto first = static_cast<std::ptrdiff_t>(records.size());
+    for (int k = 1; k <= profile.M; ++k)
+      if (cells.m[k] == E) records.push_back({row, k, 1});
+    std::sort(records.begin() + first, records.end(), [&](const Diagonal& a, const Diagonal& b) {
+      return order.before(a.last_node, b.last_node);
+    });
+    cells = ViterbiRow(profile.M);
   }
   return records;
 }

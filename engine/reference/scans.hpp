@@ -1,5 +1,5 @@
-// Scans of long targets: find the places where SSV or Viterbi reaches a threshold, rather than one
-// score (Wheeler & Eddy 2013). Plain scalar code, and helpers that the vector code shares.
+// Scans of long targets for all places where SSV or Viterbi reaches a threshold (Wheeler & Eddy
+// 2013). Plain scalar code, and helpers that it shares with the vector code.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace hmmjit::reference {
 
-/// Residues and nodes matched one to one, without gaps.
+/// An alignment without gaps.
 struct Diagonal {
-  int first = 0;      ///< residue, 1-based
-  int last_node = 0;  ///< node of the last of them, 1-based
+  int first = 0;      ///< first residue, 1-based
+  int last_node = 0;  ///< 1-based
   int length = 0;
   bool operator==(const Diagonal&) const = default;
 };
@@ -20,7 +20,7 @@ struct Diagonal {
 struct SsvScan {
   int threshold = 0;  ///< 0..255
   int begin = 0;      ///< score of a cell where an alignment begins, 0..255
-  int floor = 0;      ///< the same for traced diagonals; may be negative
+  int floor = 0;      ///< score at which a traced diagonal begins; may be negative
 };
 
 /// The value above `begin` that a plain SSV recurrence in signed bytes reaches in every row in which
@@ -35,7 +35,7 @@ Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
 /// The last row that a diagonal covers; the scan continues after it.
 inline int last_row(const Diagonal& diagonal) { return diagonal.first + diagonal.length - 1; }
 
-/// Among nodes with equal scores, the first in the order of vectors of `lanes` lanes counts.
+/// The order of nodes in striped vectors of `lanes` lanes, which decides between equal scores.
 struct StripedOrder {
   int Q;
   StripedOrder(int M, int lanes) : Q(M > lanes ? (M - 1) / lanes + 1 : 2) {

@@ -1,17 +1,17 @@
-// The pairs of a model and a target block that are still to be done, and who may do them.
+// The unfinished pairs of a model and a target block, and who may process them.
 //
-// A search does every pair once, on the CPU or on a device. The board is the only record of who
-// has a pair: once taken, no one else can have it. It knows neither models nor kernels nor
-// threads, and calls nothing while it is locked.
+// A search processes each pair once, on the CPU or on a device. The board is the only record of
+// who owns a pair. It knows neither models nor kernels nor threads, and calls nothing while it is
+// locked.
 //
-//   open ----------> taken by the host: no longer on the board
+//   open ----------> taken by the CPU: off the board
 //    |  \            .
-//    |   `---------> claimed by a device ------> finished: no longer on the board
+//    |   `---------> claimed by a device ------> finished: off the board
 //    v                      |
-//   the host's <------------'  (the claim ends unfinished)
+//   CPU only <--------------'  (the claim ends unfinished)
 //
-// A pair that a device cannot do falls back to the CPU, and the board reports it at once through
-// the function it was made with. A pair never returns to devices.
+// A pair that a device declines falls back to the CPU, and the board reports it at once through
+// the function it was constructed with. A pair never returns to devices.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,9 @@
 
 namespace hmmjit {
 
-using ModelId = std::uint64_t;  ///< ascends in the order in which results are wanted
+using ModelId = std::uint64_t;  ///< ascends in the order of the results
 using BlockId = std::uint64_t;
-using ShardId = std::uint64_t;  ///< of blocks that a device takes together
+using ShardId = std::uint64_t;  ///< of blocks that a device processes together
 using TargetsPtr = std::shared_ptr<const TargetBlock>;
 
 class WorkBoard;
@@ -49,7 +49,7 @@ class Claim {
   ModelId model() const { return model_; }
   BlockId block() const { return block_; }
   const TargetsPtr& targets() const { return targets_; }
-  /// The pair is done. Once; returns the targets.
+  /// Marks the pair as done and returns the targets. Call it once.
   TargetsPtr finish();
 
  private:
@@ -64,7 +64,7 @@ class Claim {
   TargetsPtr targets_;
 };
 
-/// Thread-safe. Claims must be gone before the board is.
+/// Thread-safe. Must outlive its claims.
 class WorkBoard {
  public:
   /// `left_to_host` is called for every open pair that falls back to the CPU, without a lock, on
@@ -74,27 +74,26 @@ class WorkBoard {
   WorkBoard(const WorkBoard&) = delete;
   WorkBoard& operator=(const WorkBoard&) = delete;
 
-  // ---- what there is to do ---------------------------------------------------------------------
+  // ---- pairs -----------------------------------------------------------------------------------
 
-  /// Devices may claim pairs of this block; pairs of other blocks go to the CPU.
+  /// Lets devices claim pairs of this block; pairs of other blocks go to the CPU.
   void add_block(BlockId block);
-  /// Opens a pair. The board holds the targets while it has a pair of them.
+  /// Opens a pair. The board keeps the targets alive while it has a pair of them.
   void open(ModelId model, BlockId block, TargetsPtr targets);
   /// Forgets a model or a block.
   void remove_model(ModelId model);
   void remove_block(BlockId block);
 
-  // ---- the host --------------------------------------------------------------------------------
+  // ---- the CPU ---------------------------------------------------------------------------------
 
-  /// Takes the pair for the caller and returns its targets; null if it is not there.
+  /// Takes the pair for the caller and returns its targets; null if it is claimed or done.
   TargetsPtr take_for_host(ModelId model, BlockId block);
-  /// Whether both CPU and devices may take the pair. False: only the CPU may, or it is taken.
+  /// True if both CPU and devices may take the pair.
   bool is_open(ModelId model, BlockId block) const;
 
   // ---- devices ---------------------------------------------------------------------------------
 
-  /// Makes a shard of these blocks, in this order, which a device takes together. A block leaves
-  /// the shard that it was in.
+  /// Makes a shard of these blocks, in this order. A block leaves the shard that it was in.
   ShardId make_shard(std::vector<BlockId> blocks);
   /// Claims the open pairs of a model with the blocks of a shard: one entry per block, empty
   /// where the pair was not open.
@@ -113,18 +112,18 @@ class WorkBoard {
     }
   }
 
-  // Devices decline pairs, those that are open and those that are opened later.
+  // Devices decline pairs, both open ones and those that are opened later.
   void refuse_model(ModelId model);
   void refuse_shard(ShardId shard);
   void refuse_all();
-  /// refuse_shard where no pair of it is open; whether that is so.
+  /// refuse_shard() if none of its pairs is open; returns whether that is so.
   bool close_if_done(ShardId shard);
 
  private:
   friend class Claim;
   enum class State : std::uint8_t { kOpen, kHost, kClaimed };
   struct Block {
-    TargetsPtr targets;  // while there are pairs
+    TargetsPtr targets;  // null without pairs
     std::optional<ShardId> shard;
     bool refused = false;
     std::map<ModelId, State> pairs;
@@ -143,11 +142,11 @@ class WorkBoard {
     BlockId block;
   };
   void count_open(const Block& block, ModelId model, bool more) HMMJIT_REQUIRES(mutex_);
-  // The block leaves its shard for this one, if any, and its open pairs with it.
+  // Moves the block and its open pairs from its shard to this one, if any.
   void assign(Block& block, std::optional<ShardId> shard) HMMJIT_REQUIRES(mutex_);
-  // The targets where it was the last pair of its block: destroyed without the lock.
+  // Returns the targets if it was the last pair of its block: destroy them without the lock.
   TargetsPtr remove(ModelId model, BlockId block) HMMJIT_REQUIRES(mutex_);
-  // Adds the pair to `left` where it was open.
+  // Adds the pair to `left` if it was open.
   void leave_to_host(ModelId model, BlockId block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
   void refuse_block(BlockId block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
   void report(const std::vector<Pair>& left) const HMMJIT_EXCLUDES(mutex_);
