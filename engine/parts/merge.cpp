@@ -18,12 +18,12 @@
 namespace hmmjit::parts {
 namespace {
 
-// Memory of any process; and of a part: its table and one block of either kind, packed and not.
+// Memory of the process, and of each part: its table and one block of either kind, packed and not.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
 constexpr std::uint64_t kPartBytes = 4 * kBlockBytes;
 
-// The models of one group, each with the totals of all parts. They are the source of the hits of
-// the current model, merged from all parts.
+// The models of one group with the totals of all parts, and a k-way merge of the hits of the
+// current model.
 class MergedModels final : public HitSource {
  public:
   MergedModels(const ModelGroup& group, const PartSettings& settings, std::uint64_t memory)
@@ -39,7 +39,7 @@ class MergedModels final : public HitSource {
     return {};
   }
 
-  /// Goes to the next model; false after the last. Fails if parts hold different models.
+  /// Advances to the next model; false after the last. Fails if parts hold different models.
   Result<bool> next_model() {
     bool any = false;
     for (std::size_t p = 0; p < cursors_.size(); ++p) {
@@ -64,7 +64,7 @@ class MergedModels final : public HitSource {
   }
   const ModelHead& sum() const { return sum_; }
 
-  /// The model; its hits can be read until next().
+  /// The model; its hits can be read until next_model().
   ModelResult result() {
     ModelResult result;
     result.stored = std::shared_ptr<HitSource>(std::shared_ptr<void>(), this);
@@ -89,7 +89,7 @@ class MergedModels final : public HitSource {
     return result;
   }
 
-  /// Bytes of the model's hits in memory, with the text made of them.
+  /// Bytes of the model's hits in memory and of their text.
   std::uint64_t bytes() const {
     return 6 * sum_.hit_bytes + sum_.reported * (sizeof(Hit) + 256) +
            sum_.domains * (sizeof(domain::Domain) + 512);
@@ -199,12 +199,12 @@ Status count_models(const PartSet& set, std::uint64_t first, std::uint64_t last,
   return {};
 }
 
-// Ranges of targets whose bounds are bounds of parts in every group: for each group, the parts.
+// The smallest ranges of targets that consist of whole parts in every group: [range][group] parts.
 std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set) {
   std::vector<std::vector<std::vector<PartPtr>>> ranges;
   std::vector<std::size_t> at(set.groups().size());
   while (at.front() < set.groups().front().parts.size()) {
-    // Each group is taken up to the furthest target that any has been taken to.
+    // Extend each group to the furthest target of any group.
     auto& range = ranges.emplace_back(set.groups().size());
     std::uint64_t end = 0;
     for (bool grown = true; grown;) {
@@ -220,7 +220,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
       }
     }
   }
-  // Empty parts may be left in later groups.
+  // Later groups may still have empty parts.
   for (std::size_t g = 0; g < set.groups().size(); ++g) {
     const auto& parts = set.groups()[g].parts;
     while (at[g] < parts.size()) ranges.back()[g].push_back(parts[at[g]++]);
@@ -228,7 +228,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
   return ranges;
 }
 
-// Per-model text, which only the part with the first target of a group stores.
+// Per-model text; only the part with the first target of a group stores it.
 Result<std::vector<ModelInfo>> describe_models(const PartSet& set) {
   std::vector<ModelInfo> models;
   for (const ModelGroup& group : set.groups()) {
@@ -295,8 +295,7 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     };
     const std::size_t from = range_bound(options.slice.first - 1u);
     const std::size_t to = range_bound(options.slice.last);
-    // Column names stand before the first target with a hit, which may be in an earlier slice, or
-    // at the end of all.
+    // Column names precede the first target with a hit, which may be in an earlier slice.
     bool begun = false;
     for (std::size_t r = 0; r < from; ++r) {
       for (const auto& parts : ranges[r])

@@ -1,64 +1,23 @@
 #include "parts/model_index.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "core/checksum.hpp"
 #include "core/coding.hpp"
 #include "core/output_file.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit::parts {
 namespace {
 
 constexpr std::string_view kIndexMagic = "\x89HJMX\r\n\x1a";
 constexpr std::uint32_t kIndexVersion = 1;
-// What is compared of the model file: its ends, and its size.
+// Changes of the model file are detected by its size and its ends.
 constexpr std::uint64_t kSample = std::uint64_t{64} << 10;
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-std::unexpected<Error> unreadable(const std::string& path, int error) {
-  if (error == ENOMEM) throw std::bad_alloc();
-  return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(error), path,
-              "check the name and the permissions");
-}
-
-Result<std::string> read_at(const Descriptor& file, const std::string& path, std::uint64_t offset,
-                            std::size_t size) {
-  std::string bytes(size, '\0');
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t got =
-        ::pread(file.number(), bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return unreadable(path, errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
-}
 
 struct FileIdentity {
   std::uint64_t bytes = 0, checksum = 0;
@@ -66,32 +25,27 @@ struct FileIdentity {
 };
 
 Result<FileIdentity> identity_of(const std::string& path) {
-  const Descriptor file(path);
-  struct stat info {};
-  if (file.number() < 0 || ::fstat(file.number(), &info) != 0) return unreadable(path, errno);
-  FileIdentity identity;
-  identity.bytes = static_cast<std::uint64_t>(info.st_size);
-  HMMJIT_ASSIGN(std::string ends, read_at(file, path, 0, kSample));
-  if (identity.bytes > kSample) {
-    HMMJIT_ASSIGN(const std::string tail, read_at(file, path, identity.bytes - kSample, kSample));
-    ends += tail;
+  HMMJIT_ASSIGN(const ReadOnlyFile file, ReadOnlyFile::open(path));
+  std::string ends(std::min(file.size(), kSample), '\0');
+  HMMJIT_TRY(file.read(0, ends));
+  if (file.size() > kSample) {
+    ends.resize(2 * kSample);
+    HMMJIT_TRY(file.read(file.size() - kSample, std::span(ends).last(kSample)));
   }
-  identity.checksum = checksum(ends.data(), ends.size());
-  return identity;
+  return FileIdentity{file.size(), checksum(ends.data(), ends.size())};
 }
 
-// Some bytes of a file that is not compressed.
+// A range of the bytes of an uncompressed file.
 class FileRange final : public ByteSource {
  public:
-  FileRange(Descriptor file, const std::string& path, std::uint64_t first, std::uint64_t last)
+  FileRange(ReadOnlyFile file, const std::string& path, std::uint64_t first, std::uint64_t last)
       : file_(std::move(file)), first_(first), last_(last), at_(first) {
     name_ = path;
   }
   Result<std::span<const char>> next() override {
     constexpr std::uint64_t kChunk = std::uint64_t{1} << 20;
-    auto read = read_at(file_, name_, at_, std::min(kChunk, last_ - at_));
-    if (!read) return std::unexpected(read.error());
-    bytes_.swap(*read);
+    bytes_.resize(std::min(kChunk, last_ - at_));
+    HMMJIT_TRY(file_.read(at_, bytes_));
     at_ += bytes_.size();
     return std::span<const char>(bytes_);
   }
@@ -102,12 +56,12 @@ class FileRange final : public ByteSource {
   bool rewindable() const override { return true; }
 
  private:
-  Descriptor file_;
+  ReadOnlyFile file_;
   std::uint64_t first_, last_, at_;
   std::string bytes_;
 };
 
-// The file that the models come from: a pressed database may stand in for it.
+// The file that is read: `path` or its pressed database.
 Result<std::string> source_of(const std::string& path) {
   HMMJIT_ASSIGN(const HmmReader reader, HmmReader::open(path));
   return reader.name();
@@ -119,7 +73,6 @@ std::string index_path(const std::string& models) { return models + ".hjidx"; }
 
 std::pair<std::uint64_t, std::uint64_t> ModelIndex::models_of(const Share& share) const {
   const auto first_at = [&](std::uint64_t part) {
-    // Of the positions laid end to end; the last bound is after all models.
     const std::uint64_t all = positions.back();
     const std::uint64_t limit = all / share.of * part + all % share.of * part / share.of;
     const auto end = positions.end() - 1;
@@ -166,13 +119,9 @@ Result<ModelIndex> read_model_index(const std::string& path) {
   const auto refuse = [&](const std::string& what) {
     return fail(ErrorCode::kInput, what, name, "make it with hmmjit part index " + path);
   };
-  const Descriptor file(name);
-  struct stat info {};
-  if (file.number() < 0 || ::fstat(file.number(), &info) != 0)
-    return refuse(std::string("no index of the models: ") + std::strerror(errno));
-  const auto read = read_at(file, name, 0, static_cast<std::size_t>(info.st_size));
-  if (!read) return std::unexpected(read.error());
-  std::string bytes = *read;
+  Result<std::string> read = read_whole_file(name);
+  if (!read) return refuse("no index of the models: " + read.error().message);
+  std::string bytes = std::move(*read);
   std::uint64_t sum = 0;
   if (!bytes.starts_with(kIndexMagic) || bytes.size() < kIndexMagic.size() + 36)
     return refuse("not an index of models");
@@ -202,8 +151,7 @@ Result<ModelIndex> read_model_index(const std::string& path) {
 Result<HmmReader> open_models_of(const std::string& path, const ModelIndex& index,
                                  std::uint64_t first, std::uint64_t last) {
   HMMJIT_ASSIGN(const std::string source, source_of(path));
-  Descriptor file(source);
-  if (file.number() < 0) return unreadable(source, errno);
+  HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(source));
   return HmmReader::open(std::make_unique<FileRange>(
       std::move(file), source, index.offsets.at(first), index.offsets.at(last)));
 }

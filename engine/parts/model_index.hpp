@@ -1,4 +1,4 @@
-// Where each model of a file begins: so that a part of the models is read without the others.
+// An index of a model file, to read some of its models without the others.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,21 @@ namespace hmmjit::parts {
 
 /// The index of one model file.
 struct ModelIndex {
-  std::vector<std::uint64_t> offsets;    ///< of each model, and where the last one ends
-  std::vector<std::uint64_t> positions;  ///< model nodes before each model, and of all
+  std::vector<std::uint64_t> offsets;    ///< begin of each model, and end of the last
+  std::vector<std::uint64_t> positions;  ///< model nodes before each model, and in all
 
   std::uint64_t models() const { return offsets.size() - 1; }
-  /// Models [first, last) of a share: those whose first position, of all positions laid end to end,
-  /// lies in it. The shares of one number hold each model exactly once; some may hold none.
+  /// Models [first, last) of a share: those whose first node, of all nodes laid end to end, lies in
+  /// it. Some shares may be empty.
   std::pair<std::uint64_t, std::uint64_t> models_of(const Share& share) const;
 };
 
-/// Name of the index that belongs to a model file.
+/// The name of a model file's index.
 std::string index_path(const std::string& models);
-/// Reads all models of `path` (or of the pressed database beside it) and writes their index beside
-/// the file they come from. Fails with kInput for compressed files, whose bytes have no places.
-/// Returns the name of the index.
+/// Reads all models of `path` (or of its pressed database), writes their index next to the file and
+/// returns the name of the index. Fails with kInput for compressed files, which allow no seeking.
 Result<std::string> write_model_index(const std::string& path);
-/// Fails with kInput where there is no index, or that of another or a changed file.
+/// Fails with kInput if there is no index, or the file has changed since.
 Result<ModelIndex> read_model_index(const std::string& path);
 /// A reader of models [first, last), at least one.
 Result<HmmReader> open_models_of(const std::string& path, const ModelIndex& index,

@@ -16,10 +16,10 @@ constexpr std::string_view kResult = "result version", kAlphabet = "alphabet",
                            kTargets = "targets reported", kDomains = "domains reported",
                            kTargetsIncluded = "targets included",
                            kDomainsIncluded = "domains included", kCutoffs = "model cutoffs",
-                           kCoverage = "model coverage",
-                           kZ = "Z", kDomZ = "domZ", kF1 = "F1", kF2 = "F2", kF3 = "F3",
-                           kBias = "bias filter", kNull2 = "null2 correction", kSeed = "seed",
-                           kView = "view", kAlignments = "alignments", kDatabase = "database",
+                           kCoverage = "model coverage", kZ = "Z", kDomZ = "domZ", kF1 = "F1",
+                           kF2 = "F2", kF3 = "F3", kBias = "bias filter",
+                           kNull2 = "null2 correction", kSeed = "seed", kView = "view",
+                           kAlignments = "alignments", kDatabase = "database",
                            kCount = "targets of the database",
                            kResidues = "residues of the database";
 constexpr std::string_view kByTargets = "number of targets",
@@ -68,7 +68,7 @@ bool parse_choice(std::string_view text, std::string_view yes, std::string_view 
   return value || text == no;
 }
 
-// The next line of `text` as name and value.
+// Takes the next line from `text` and splits it into name and value.
 std::pair<std::string_view, std::string_view> take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);
@@ -240,7 +240,7 @@ Digest model_digest(const Hmm& hmm) {
   cutoff(hmm.ga);
   cutoff(hmm.tc);
   cutoff(hmm.nc);
-  // Calibration of an imported model follows from the rest.
+  // The calibration of an imported model follows from the rest.
   put_count(bytes, hmm.needs_calibration);
   if (!hmm.needs_calibration) put_bytes(bytes, hmm.calibration);
   return digest_of(bytes);

@@ -1,5 +1,5 @@
-// What a part file holds: the settings of its search, its place in the whole, models and hits with
-// raw scores. Format: docs/part-format.md.
+// The content of a part file: settings of the search, place in the whole, models, and hits with raw
+// scores. Format: docs/part-format.md.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace hmmjit::parts {
 
-/// Of the file's layout. A reader refuses every other version.
+/// Version of the file's layout. Readers refuse every other version.
 inline constexpr std::uint32_t kPartVersion = 1;
-/// Raised whenever any byte of a result changes for the same input: parts of different versions
+/// Incremented when any byte of a result changes for the same input: parts of different versions
 /// are not merged.
 inline constexpr std::uint32_t kResultVersion = 1;
 
-/// Everything a result depends on but the models, which are compared one by one. Two parts belong
-/// to one search when their settings are equal.
+/// Everything that a result depends on except the models, which are compared one by one. Parts
+/// belong to the same search if their settings are equal.
 struct PartSettings {
   std::uint32_t result_version = kResultVersion;
   Thresholds thresholds;
@@ -37,19 +37,19 @@ struct PartSettings {
   bool alignments = true;  ///< the text of alignments is kept
   AlphabetType alphabet = AlphabetType::kAmino;
   std::uint64_t database_identity = 0, targets = 0, residues = 0;
-  std::string table;  ///< digest of Thresholds::table, where that is not at hand
+  std::string table;  ///< digest of Thresholds::table, if that is null
 
-  /// Lines "name: value" with every value exact; the bytes stored.
+  /// The bytes stored: lines "name: value" with exact values.
   std::string text() const;
   static Result<PartSettings> parse(std::string_view text);
 };
-/// The first line in which two such texts differ: its name and both values.
+/// The first difference of two settings' texts.
 struct SettingDifference {
   std::string name, value, other;
 };
 std::optional<SettingDifference> first_difference(std::string_view text, std::string_view other);
 
-/// A share of something that is divided into `of` equal pieces: pieces `first` to `last`, from 1.
+/// Pieces `first` to `last`, from 1, of `of` equal pieces.
 struct Share {
   std::uint32_t first = 1, last = 1, of = 1;
   bool operator==(const Share&) const = default;
@@ -58,24 +58,24 @@ struct Share {
 /// Reads "I/N" or "I-J/N".
 Result<Share> parse_share(std::string_view text, const std::string& option);
 
-/// Which targets and which models of the search a part holds.
+/// The targets and models of a part.
 struct PartPlace {
   Share part, model_part;
-  std::uint64_t first_target = 0, last_target = 0;  ///< from first up to, not including, last
+  std::uint64_t first_target = 0, last_target = 0;  ///< [first, last)
   std::uint64_t first_model = 0, last_model = 0;
   std::uint64_t models = 0;  ///< of the whole search
-  /// The share that begins with the first target keeps what is said once of a model.
+  /// Only the part with the first target stores per-model text.
   bool describes_models() const { return part.first == 1; }
 };
 
-/// One model in a part: sums, and what column widths are made of.
+/// One model in a part: its sums and column widths.
 struct ModelHead {
   std::uint64_t index = 0;  ///< in the model file
-  Digest model;             ///< of all that a search uses of it
+  Digest model;             ///< model_digest()
   std::string name;
   int M = 0;
-  std::optional<Cutoff> cutoff;  ///< the model's own cutoffs, where they are in force
-  /// Only where the place describes models.
+  std::optional<Cutoff> cutoff;  ///< the model's own cutoffs, if they are in force
+  /// Only if the place describes models.
   std::optional<std::string> accession, description;
   std::string consensus;
 
@@ -85,29 +85,28 @@ struct ModelHead {
   std::uint64_t hit_bytes = 0;                               ///< of all hits, not compressed
   std::uint64_t longest_name = 0, longest_accession = 0, longest_shown = 0;
 
-  // Where the hits begin in this file, and how long the search took: not part of the content.
+  // Not part of the content: the place of the first hit in this file, and the search's times.
   std::uint64_t block = 0, offset = 0;
   double cpu_seconds = 0, seconds = 0;
 
-  /// Adds what another part of the same model counted.
+  /// Adds the counts of another part of the same model.
   void add(const ModelHead& other);
   /// The thresholds in force for this model.
   ModelThresholds thresholds(const Thresholds& rules) const;
 };
 
-/// Of all of a model that a search uses.
+/// Digest of everything that a search uses of a model.
 Digest model_digest(const Hmm& hmm);
 
 /// `content` gets the bytes that are part of the content digest, `rest` the others.
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
 bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
 
-/// What a part says about its making; none of it is compared.
+/// How a part was made; not compared.
 struct PartOrigin {
   std::string program, host, device, date;
   std::string model_file, target_file;
-  /// Options as given, without those that say where results go and which part it is; the value is
-  /// empty for an option that takes none.
+  /// Options as given, without those for outputs and parts; the value of a flag is empty.
   std::vector<std::pair<std::string, std::string>> options;
 };
 std::string encode_origin(const PartOrigin& origin);
@@ -115,8 +114,8 @@ bool decode_origin(std::string_view bytes, PartOrigin& origin);
 
 // ---- the fixed beginning of the file ------------------------------------------------------------
 
-// As in PNG: a byte with its top bit set, line ends and a control character, so that a transfer
-// that treats the file as text is noticed.
+// As in PNG: a byte with its top bit set, line ends and a control character reveal a transfer in
+// text mode.
 inline constexpr std::string_view kPartMagic = "\x89HJPT\r\n\x1a";
 
 struct Prelude {
@@ -137,7 +136,7 @@ struct Prelude {
 };
 static_assert(sizeof(Digest) == 16 && sizeof(Prelude) == 256);
 
-/// An entry of the table of blocks; those of hits come first, each kind in the order of models.
+/// An entry of the table of blocks: all hit blocks, then all head blocks, in the order of models.
 struct BlockEntry {
   std::uint64_t offset;
   std::uint32_t stored, raw;  // bytes, compressed and not
@@ -146,9 +145,9 @@ struct BlockEntry {
 };
 static_assert(sizeof(BlockEntry) == 32);
 
-/// Blocks end with the record that makes them this long.
+/// A block ends with the record that reaches this length.
 inline constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-/// A longer one is damage: no record comes near it.
+/// Longer blocks are damaged: all records are far shorter.
 inline constexpr std::uint32_t kLargestBlock = std::uint32_t{1} << 30;
 
 }  // namespace hmmjit::parts

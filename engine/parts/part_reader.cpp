@@ -1,14 +1,10 @@
 #include "parts/part_reader.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -29,56 +25,24 @@ std::unexpected<Error> PartFile::damaged(const std::string& what) const {
 
 bool PartFile::is_damage(const Error& error) { return error.message.starts_with(kDamaged); }
 
-PartFile::~PartFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 Result<PartPtr> PartFile::open(const std::string& path, bool keep_open) {
   std::shared_ptr<PartFile> part(new PartFile);
   part->path_ = path;
-  HMMJIT_TRY(part->read(keep_open));
+  HMMJIT_ASSIGN(part->file_, ReadOnlyFile::open(path));
+  HMMJIT_TRY(part->read());
+  if (!keep_open) part->file_.reset();
   return part;
 }
 
 Status PartFile::read_at(std::uint64_t offset, std::size_t size, std::string& bytes) const {
-  int descriptor = descriptor_;
-  if (descriptor < 0) {
-    descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 && errno == ENOMEM) throw std::bad_alloc();
-    if (descriptor < 0)
-      return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path_,
-                  "check the name and the permissions");
-  }
   bytes.resize(size);
-  std::size_t done = 0;
-  int error = 0;
-  while (done < size) {
-    const ssize_t got =
-        ::pread(descriptor, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) error = errno;
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  if (descriptor != descriptor_) ::close(descriptor);
-  if (error != 0)
-    return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(error), path_,
-                "check the disk or the network");
-  if (done < size) return damaged("it was cut short while it was read");
-  return {};
+  if (file_) return file_->read(offset, bytes);
+  HMMJIT_ASSIGN(const ReadOnlyFile file, ReadOnlyFile::open(path_));
+  return file.read(offset, bytes);
 }
 
-Status PartFile::read(bool keep_open) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0 && errno == ENOMEM) throw std::bad_alloc();
-  struct stat info {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0)
-    return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path_,
-                "check the name and the permissions");
-  const auto size = static_cast<std::uint64_t>(info.st_size);
-  if (!S_ISREG(info.st_mode))
-    return fail(ErrorCode::kInput, "not a part file", path_,
-                "give files that hmmjit search --part-file wrote");
+Status PartFile::read() {
+  const std::uint64_t size = file_->size();
   std::string bytes;
   HMMJIT_TRY(read_at(0, std::min<std::uint64_t>(size, sizeof prelude_), bytes));
   // An empty file is not known to be a damaged part.
@@ -99,7 +63,7 @@ Status PartFile::read(bool keep_open) {
   if (p.file_bytes != size)
     return damaged(fmt::format("the file has {} bytes, {} were written", size, p.file_bytes));
 
-  // What follows can only fail in a file that another program made, but for the checksums.
+  // Only the checksums below can fail in a file that this program wrote.
   const std::uint64_t entries = std::uint64_t{p.hit_blocks} + p.head_blocks;
   const std::uint64_t blocks_at = sizeof p + p.settings_bytes;
   if (p.bytes != sizeof p || p.settings_bytes > size - sizeof p || p.origin_offset < blocks_at ||
@@ -144,7 +108,6 @@ Status PartFile::read(bool keep_open) {
   if (!sound(place_.part) || !sound(place_.model_part) || p.first_target > p.last_target ||
       p.last_target > settings_.targets || p.first_model > p.last_model || p.last_model > p.models)
     return damaged("its place in the search contradicts the format");
-  if (!keep_open) ::close(std::exchange(descriptor_, -1));
   return {};
 }
 
@@ -205,24 +168,17 @@ Status PartFile::verify() const {
 
 // ---- PartCursor ---------------------------------------------------------------------------------
 
-Status PartCursor::load(Block& block, bool of_heads) {
-  HMMJIT_TRY(
-      part_->read_block(of_heads ? part_->head_block(block.number) : part_->hit_block(block.number),
-                        packed_, block.raw));
-  block.loaded = true;
-  return {};
-}
-
 // Steps over ends of blocks. False after the last block.
 Result<bool> PartCursor::ready(Block& block, bool of_heads, std::size_t count) {
-  for (;;) {
-    if (block.number >= count) return false;
-    if (!block.loaded) HMMJIT_TRY(load(block, of_heads));
+  for (; block.number < count; ++block.number, block.at = 0, block.loaded = false) {
+    if (!block.loaded)
+      HMMJIT_TRY(part_->read_block(
+          of_heads ? part_->head_block(block.number) : part_->hit_block(block.number), packed_,
+          block.raw));
+    block.loaded = true;
     if (block.at < block.raw.size()) return true;
-    ++block.number;
-    block.at = 0;
-    block.loaded = false;
   }
+  return false;
 }
 
 Result<bool> PartCursor::next_model(ModelHead& head) {

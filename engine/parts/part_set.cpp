@@ -14,7 +14,7 @@
 namespace hmmjit::parts {
 namespace {
 
-// Descriptors left to outputs and everything else.
+// File descriptors reserved for outputs and everything else.
 constexpr std::uint64_t kOtherDescriptors = 128;
 
 bool may_keep_open(std::size_t files) {
@@ -23,7 +23,7 @@ bool may_keep_open(std::size_t files) {
   return limit.rlim_cur == RLIM_INFINITY || files + kOtherDescriptors < limit.rlim_cur;
 }
 
-// Where a share begins and ends, as exact fractions of the whole.
+// An end of a share as an exact fraction of the whole.
 struct Fraction {
   std::uint64_t numerator, denominator;  // both below 2^32 + 1
   std::strong_ordering operator<=>(const Fraction& other) const {
@@ -34,7 +34,7 @@ struct Fraction {
 Fraction begin_of(const Share& share) { return {share.first - 1u, share.of}; }
 Fraction end_of(const Share& share) { return {share.last, share.of}; }
 
-// Shares of one denominator, or of the least that all can be written with.
+// The least common denominator of the shares.
 Result<std::uint32_t> common_denominator(std::span<const Share> shares) {
   std::uint64_t of = 1;
   for (const Share& share : shares) {
@@ -56,7 +56,7 @@ std::string place_name(const PartFile& part) {
   return name;
 }
 
-// What is missing of 1 to `of`, where `held` are disjoint and in order.
+// The complement in 1 to `of` of `held`, which are disjoint and in order.
 std::vector<Share> gaps(std::span<const Share> held, std::uint32_t of) {
   std::vector<Share> missing;
   std::uint32_t next = 1;
@@ -234,7 +234,7 @@ Status PartSet::require_complete() const {
                 describe_missing(missing_) + (one ? " is missing" : " are missing"), {},
                 one ? "run it again" : "run them again");
   }
-  // Model ranges follow each other, and end with the last model of the file.
+  // The groups must cover all models of the file.
   std::uint64_t next = 0;
   for (const ModelGroup& group : groups_) {
     const PartFile& part = *group.parts.front();

@@ -1,4 +1,4 @@
-// Several part files as one search: which belong together, what is missing.
+// Combines part files: which belong to one search, and which are missing.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace hmmjit::parts {
 
-/// Names of part files: of a folder, its "*.hjpart" in order of name, nothing else in it. Fails
-/// with kInput where a name does not exist or a folder has no part.
+/// Names of part files; a folder stands for its "*.hjpart" files, by name. Fails with kInput if a
+/// folder has none.
 Result<std::vector<std::string>> find_parts(std::span<const std::string> paths);
 
 /// The parts that hold the same models, in the order of their targets.
@@ -25,12 +25,11 @@ struct MissingPart {
   Share part, model_part;
 };
 
-/// Parts of one search, each place at most once.
+/// Disjoint parts of one search.
 class PartSet {
  public:
-  /// Opens all. A place held twice with the same content counts once. Fails with kInput where a
-  /// file is damaged, belongs to another search (naming the first setting that differs), holds a
-  /// place another one holds with other content or in part.
+  /// Opens all parts; ignores copies. Fails with kInput if a file is damaged, belongs to another
+  /// search (naming the first setting that differs), or overlaps another part.
   static Result<PartSet> open(std::span<const std::string> paths);
 
   const PartSettings& settings() const { return groups_.front().parts.front()->settings(); }
@@ -41,10 +40,10 @@ class PartSet {
   /// In the order of array tasks: see array_number.
   const std::vector<MissingPart>& missing() const { return missing_; }
 
-  /// Fails with kInput unless every part of the search is there.
+  /// Fails with kInput unless the set has all parts of the search.
   Status require_complete() const;
-  /// The place of all parts together. Fails with kInput unless they are adjacent: the same share of
-  /// the targets without a gap for models without a gap.
+  /// The place of all parts together. Fails with kInput unless they are adjacent: the same targets,
+  /// without a gap, for models without a gap.
   Result<PartPlace> joined_place() const;
 
  private:
@@ -54,8 +53,8 @@ class PartSet {
 
 /// "parts 3, 17, 40-42 of 64".
 std::string describe_missing(std::span<const MissingPart> missing);
-/// "3,17,40-42": numbers of the tasks of an array that makes all parts. Of part I/N for model part
-/// J/K it is (J-1)*N + I.
+/// "3,17,40-42": task numbers in a job array that makes all parts; part I/N for model part J/K has
+/// number (J-1)*N + I.
 std::string missing_array(std::span<const MissingPart> missing);
 
 }  // namespace hmmjit::parts

@@ -12,8 +12,7 @@ namespace hmmjit::parts {
 /// Sets the range of targets that belongs to `place.part`. Fails as the database does.
 Status place_targets(const TargetDatabase& database, PartPlace& place);
 
-/// The targets of that range, with their indices in the whole database. Only the range's bytes are
-/// read.
+/// The targets of that range, with their indices in the whole database. Reads only their bytes.
 std::unique_ptr<TargetSource> open_range(std::shared_ptr<const TargetDatabase> database,
                                          const PartPlace& place);
 

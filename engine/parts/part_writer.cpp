@@ -35,7 +35,6 @@ struct PartWriter::State {
   }
   Status write_block(const std::string& raw, std::uint64_t first,
                      std::vector<BlockEntry>& entries) {
-    // Results of the same bytes make the same file; the content digest does not depend on it.
     constexpr int kLevel = 3;
     if (raw.size() > kLargestBlock)
       return fail(ErrorCode::kInput, "a target with more than a gigabyte of alignments",
@@ -73,9 +72,9 @@ struct PartWriter::State {
   std::unique_ptr<ZSTD_CCtx, FreeContext> context;
   std::string packed;
   std::vector<BlockEntry> hit_blocks, head_blocks;
-  std::string hit_bytes;  // of the block being filled
+  std::string hit_bytes;  // of the current block
   std::uint64_t hits = 0, domains = 0, first_hit = 0;
-  // Heads come after all hits: records, and where each block of them ends.
+  // Heads are written after all hits: their records, and the end of each block.
   std::string heads;
   std::vector<std::size_t> head_ends;
   std::vector<std::uint64_t> head_firsts;
@@ -94,7 +93,7 @@ Result<PartWriter> PartWriter::create(const std::string& path, const PartSetting
   State& s = *state;
   s.settings = settings.text();
   s.next_model = place.first_model;
-  // The prelude comes last, when it is known; its place is kept.
+  // The prelude is written last; reserve its space.
   s.write(std::string(sizeof(Prelude), '\0'));
   s.write(s.settings);
   s.content.update(s.settings.data(), s.settings.size());
@@ -202,7 +201,7 @@ Result<std::optional<Query>> NotedModels::next() {
   if (query) {
     const Hmm& hmm = query->hmm;
     Note note{model_digest(hmm), std::nullopt};
-    // A model without the cutoffs that are asked for ends the search by itself.
+    // The search itself fails for a model that lacks the requested cutoffs.
     if (const auto thresholds = thresholds_for(rules_, hmm); thresholds && thresholds->cutoffs)
       note.cutoff = {static_cast<float>(*thresholds->rules.target.score),
                      static_cast<float>(*thresholds->rules.domain.score)};

@@ -1,4 +1,4 @@
-// Writing part files (docs/part-format.md).
+// Writes part files (docs/part-format.md).
 #pragma once
 
 #include <memory>
@@ -22,11 +22,11 @@ class PartWriter {
   PartWriter& operator=(PartWriter&&) noexcept;
   ~PartWriter();
 
-  /// `head`: its totals are final; hit_bytes and the place of the hits are not used. `result`: has
-  /// the hits, with flags that hold for the part.
+  /// `head`: has the final totals; sets hit_bytes, domains and the place of the hits itself.
+  /// `result`: the hits, with flags that hold for the part.
   Status add_model(ModelHead head, const ModelResult& result);
-  /// `last_model`, `models`: of the place, where they were not known before. Returns the digest of
-  /// the content, which is the same for any threads, memory, device and way of merging.
+  /// `last_model`, `models`: the final values of the place. Returns the digest of the content,
+  /// which depends on neither threads, memory and device nor the order of merging.
   Result<Digest> finish(const PartOrigin& origin, std::uint64_t last_model, std::uint64_t models);
 
  private:
@@ -35,7 +35,7 @@ class PartWriter {
   std::unique_ptr<State> state_;
 };
 
-/// A source of models that notes what a part stores of each.
+/// A source of models that records what a part stores about each.
 class NotedModels {
  public:
   NotedModels(ModelSource source, const Thresholds& rules, std::uint64_t first)
@@ -64,7 +64,7 @@ class PartSink final : public ResultSink {
   PartSink(PartWriter& writer, const NotedModels& models) : writer_(writer), models_(models) {}
   Status receive(const ModelResult& result) override;
   bool takes_stored_hits() const override { return true; }
-  /// Index of the model after the last that was received.
+  /// Index of the model after the last one received.
   std::uint64_t last_model() const { return models_.first() + received_; }
 
  private:
