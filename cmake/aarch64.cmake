@@ -1,5 +1,5 @@
-# Cross-building for 64-bit ARM with Debian's compiler and its arm64 packages (dpkg --add-architecture
-# arm64); programs run here under qemu-user.
+# Cross-compiles for 64-bit ARM with Debian's compiler and arm64 packages (dpkg --add-architecture arm64); programs run
+# under qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,5 +1,5 @@
-# Run by cpack on what it has installed, before a Debian package is made of it: what Debian's policy asks of the files
-# of a package and `cmake --install` leaves to the system.
+# Run by cpack on the installed files of a Debian package: applies those rules of Debian's policy that `cmake --install`
+# does not.
 if(CPACK_GENERATOR STREQUAL "DEB")
   file(GLOB pages ${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/man/man1/*.1)
   if(pages)
@@ -10,7 +10,7 @@ if(CPACK_GENERATOR STREQUAL "DEB")
   if(licences)
     file(REMOVE ${licences})
   endif()
-  # Notes of the compiler, which say its version and nothing else.
+  # Sections with the compiler's version.
   file(GLOB programs ${CPACK_TEMPORARY_DIRECTORY}/*/usr/bin/* ${CPACK_TEMPORARY_DIRECTORY}/*/usr/lib/*/*.so.*.*.*)
   file(GLOB archives ${CPACK_TEMPORARY_DIRECTORY}/*/usr/lib/*/*.a)
   if(CPACK_HMMJIT_STRIP)

@@ -1,5 +1,5 @@
-# Run by cpack on the packages it has made. CPack writes scripts that call ldconfig into every package with a shared
-# library; Debian's policy wants the trigger instead, which the package has (CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA).
+# Run by cpack on its packages: removes the scripts with which CPack calls ldconfig for shared libraries. Debian's policy
+# requires a trigger instead (CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA).
 if(CPACK_GENERATOR STREQUAL "DEB")
   find_program(dpkg_deb dpkg-deb REQUIRED)
   foreach(package IN LISTS CPACK_PACKAGE_FILES)

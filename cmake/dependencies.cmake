@@ -1,12 +1,12 @@
 find_package(Threads REQUIRED)
-# The C library stays shared: the driver of a GPU and NVRTC are opened at run time and need that of the machine.
+# The C library stays shared: the GPU driver and NVRTC are opened at run time and need the machine's.
 if(HMMJIT_PORTABLE)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
-  # libgcc_s stays shared as well: every Linux has it, and the static one needs glibc 2.35. What is not used of libstdc++
-  # is left out, because std::random_device needs glibc 2.36.
+  # libgcc_s stays shared too: every Linux has it, and the static one needs glibc 2.35. Unused parts of libstdc++ are
+  # dropped, because std::random_device needs glibc 2.36.
   add_link_options(-static-libstdc++ -Wl,--gc-sections)
 endif()
-if(HMMJIT_PORTABLE)  # Debian has no static library of fmt; its headers hold all of it.
+if(HMMJIT_PORTABLE)  # Debian has no static library of fmt; use its headers alone.
   find_path(HMMJIT_FMT_INCLUDE_DIR fmt/format-inl.h REQUIRED)
   add_library(fmt::fmt INTERFACE IMPORTED GLOBAL)
   target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY=1)
@@ -18,26 +18,25 @@ find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
-# Headers alone: see engine/core/simd_targets.hpp.
+# Headers only: see engine/core/simd_targets.hpp.
 pkg_check_modules(HWY REQUIRED libhwy)
 add_library(hmmjit_highway INTERFACE)
 target_include_directories(hmmjit_highway SYSTEM INTERFACE ${HWY_INCLUDE_DIRS})
-if(HMMJIT_SANITIZE)  # Under a sanitizer the headers check their arguments; what a failed check calls is in the library.
+if(HMMJIT_SANITIZE)  # Under a sanitizer the headers check their arguments, and failed checks call the library.
   target_link_libraries(hmmjit_highway INTERFACE ${HWY_LINK_LIBRARIES})
 endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  # Vectors of SVE have no size at compile time, which the tables and the four-lane groups of floats need;
-  # NEON's 128 bits, which every such processor has, are what the reference's order of floats is made of.
+  # SVE vectors have no size at compile time, which tables and four-lane groups of floats need. Every processor has NEON,
+  # whose 128 bits match the reference's order of floats.
   target_compile_definitions(hmmjit_highway INTERFACE
     "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
-  # What Highway calls NEON has the instructions for AES. Nothing here uses any, so that the program runs on
-  # processors without them; but functions that the compiler makes itself must have the same target as Highway's.
+  # Highway's NEON target includes AES. hmmjit uses no AES and runs on processors without it, but all functions must have
+  # the same target as Highway's.
   target_compile_options(hmmjit_highway INTERFACE -march=armv8-a+crypto)
 endif()
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
-# Only headers are needed: the driver and NVRTC are opened at run time, so that one
-# binary starts with and without a GPU.
+# Headers only: the driver and NVRTC are opened at run time, so one binary runs with and without a GPU.
 set(HMMJIT_HAVE_CUDA_HEADERS OFF)
 if(HMMJIT_WITH_CUDA)
   find_path(HMMJIT_CUDA_INCLUDE_DIR NAMES nvrtc.h

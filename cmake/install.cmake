@@ -1,11 +1,10 @@
-# What `cmake --install` puts where, and the packages cpack makes of it. Nothing that is installed
-# holds an absolute path: a prefix may be moved, and may contain blanks. The kernel templates are
-# inside the libraries.
+# Installation and packages. Installed files contain no absolute paths: a prefix may be moved and may contain blanks. The
+# libraries contain the kernel templates.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# A wheel (pyproject.toml): the package with the library and the program inside, without links, which wheels do
-# not have. What is compiled in or may be put beside them brings its licence along, as Debian's packages have it.
+# A wheel (pyproject.toml) contains the package, the library and the program, without links, which wheels do not allow, and
+# the licences of all libraries that are linked in or may be bundled, from Debian's packages.
 if(SKBUILD)
   set_target_properties(hmmjit_shared PROPERTIES VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
@@ -54,7 +53,7 @@ foreach(name hmmjit hmmjit-static)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION ${pc_folder} COMPONENT development)
 endforeach()
 
-# Where the target `kernels` has been built.
+# If the target `kernels` has been built.
 install(DIRECTORY ${kernel_folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hmmjit/kernels COMPONENT kernels OPTIONAL
         FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
         DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
@@ -62,7 +61,7 @@ install(DIRECTORY ${kernel_folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hmmjit/
 
 install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
         PATTERN __pycache__ EXCLUDE)
-# So that pip and importlib.metadata know the package.
+# For pip and importlib.metadata.
 file(WRITE ${PROJECT_BINARY_DIR}/package/METADATA
      "Metadata-Version: 2.1\nName: hmmjit\nVersion: ${PROJECT_VERSION}\nSummary: ${PROJECT_DESCRIPTION}\n"
      "License: BSD-3-Clause\nRequires-Python: >=3.8\n")
@@ -70,7 +69,7 @@ file(WRITE ${PROJECT_BINARY_DIR}/package/INSTALLER "cmake\n")
 install(FILES ${PROJECT_BINARY_DIR}/package/METADATA ${PROJECT_BINARY_DIR}/package/INSTALLER
         DESTINATION lib/python3/dist-packages/hmmjit-${PROJECT_VERSION}.dist-info COMPONENT python)
 
-# The documents keep their places relative to each other, so that their links lead somewhere.
+# Documents keep their relative places, so that their links work.
 install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md UPGRADING.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents PATTERN docs/sphinx EXCLUDE)
@@ -78,7 +77,7 @@ install(DIRECTORY tools/packaging DESTINATION ${CMAKE_INSTALL_DOCDIR}/tools COMP
 install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/kernel_templates COMPONENT documents)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
         PATTERN __pycache__ EXCLUDE
-        PATTERN examples/CMakeLists.txt EXCLUDE  # of hmmjit's own build
+        PATTERN examples/CMakeLists.txt EXCLUDE  # for hmmjit's own build
         PATTERN tests EXCLUDE)
 
 # ---- packages: cpack -G DEB in the build folder, configured with -DCMAKE_INSTALL_PREFIX=/usr --------
@@ -107,7 +106,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 set(library_package libhmmjit${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME hmmjit)
-# NVRTC is in non-free of Debian from version 13 on; NVIDIA's own packages for Debian carry their version in the name.
+# Debian has NVRTC in non-free since version 13; NVIDIA's packages for Debian have the version in their name.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS
     "hmmjit-doc, hmmjit-kernels, libcuda1, libnvrtc12 | cuda-nvrtc-12-9 | cuda-nvrtc-13-0")
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_NAME hmmjit-doc)
@@ -117,7 +116,7 @@ set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "hmmjit-kernels, libcuda1, libnvrtc12 | cuda-nvrtc-12-9 | cuda-nvrtc-13-0")
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # what a package of a program linked with it depends on
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # dependencies of packages that link with the library
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/triggers)
 file(WRITE ${PROJECT_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
@@ -133,7 +132,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, ${library_package}")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-numpy, python3-pandas")
-# The first paragraph of each is the same: what hmmjit is. Lines are as long as Debian's policy has them.
+# The first paragraph of all packages. Line lengths follow Debian's policy.
 set(about "hmmjit searches profile hidden Markov models of protein families, such as
 Pfam's, against protein sequences and prints what hmmsearch of HMMER prints,
 byte for byte. It reads the sequences once for all models, keeps every core
@@ -166,7 +165,7 @@ set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_files.cmake)
 set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_scripts.cmake)
 set(CPACK_HMMJIT_STRIP ${CMAKE_STRIP})
 
-# What Debian's policy asks of every package: its licence and its history.
+# Debian's policy requires licence and changelog in every package.
 file(READ LICENSE licence)
 string(STRIP "${licence}" licence)
 string(REGEX REPLACE "\n\n" "\n.\n" licence "${licence}")

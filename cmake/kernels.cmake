@@ -1,7 +1,6 @@
-# Kernels compiled ahead, for machines that should compile none: the target `kernels` fills a folder
-# of the build with NVRTC alone, no GPU; `cmake --install` then puts it where the program and the
-# library look for kernels before the user's own (docs/cache-format.md, "Folder"), and cpack makes a
-# package of it.
+# Precompiled kernels: the target `kernels` compiles them into a folder of the build; it needs NVRTC, but no GPU.
+# `cmake --install` installs the folder where the program and the library look before the user's own cache
+# (docs/cache-format.md, "Folder"), and cpack packages it.
 set(HMMJIT_KERNEL_TARGETS "A100,H100,H200" CACHE STRING
     "Devices or architectures (H200, sm_90, ...) that the target `kernels` compiles for, with commas")
 set(HMMJIT_KERNEL_LENGTHS 2048 CACHE STRING

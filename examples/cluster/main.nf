@@ -1,4 +1,4 @@
-// A search in parts and its merge, as two processes for Nextflow (DSL 2). Not run by the tests.
+// Searches in parts and merges them, for Nextflow (DSL 2). Not run by the tests.
 //
 //   nextflow run main.nf --models Pfam-A.h3m --targets proteins.hjdb --parts 64 --options=--cut_ga
 params.parts = 64
@@ -7,8 +7,8 @@ params.options = ''
 process SEARCH_PART {
     cpus 16
     memory '32 GB'
-    // Out of memory elsewhere, disk full, interrupted or killed: worth another try. Unusable
-    // options (2) and inputs (3) are not.
+    // Retry after a lack of memory, a full disk, an interruption or a kill, but not after bad
+    // options (2) or inputs (3).
     errorStrategy { task.exitStatus in [1, 5, 7, 130, 137, 143] ? 'retry' : 'finish' }
     maxRetries 3
 

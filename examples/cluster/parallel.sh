@@ -1,5 +1,5 @@
 #!/bin/bash
-# The same without a scheduler: JOBS parts at a time on this machine, by GNU parallel or xargs.
+# Without a scheduler: runs JOBS parts at a time on this machine, by GNU parallel or xargs.
 #
 #   PARTS=64 MODELS=Pfam-A.h3m TARGETS=proteins.hjdb OPTIONS=--cut_ga ./parallel.sh
 set -eu

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Submits an array of parts and the merge that waits for it; run again, it submits only what is
-# missing.
+# Submits an array of parts and the merge that waits for it. Run again, it submits the missing parts.
 #
 #   PARTS=64 MODELS=Pfam-A.h3m TARGETS=proteins.hjdb OPTIONS=--cut_ga ./submit.sh [sbatch options]
 set -eu
@@ -10,7 +9,7 @@ export PARTS MODELS TARGETS
 FOLDER=${FOLDER:-parts}
 tasks=1-$PARTS
 if compgen -G "$FOLDER/*.hjpart" >/dev/null; then
-  # With numbers, exit status 3 says that these are missing; without, that a part is damaged.
+  # Exit status 3 with numbers: missing parts; without: a damaged part.
   status=0
   tasks=$("${HMMJIT:-hmmjit}" part missing --array "$FOLDER") || status=$?
   [ "$status" -eq 0 ] || [ -n "$tasks" ] || exit "$status"

@@ -1,9 +1,8 @@
 // Markov-random-field segmentation by iterated conditional modes on one CPU core: the reference for
 // the kernels.
 //
-// All that decides on a label is integer arithmetic on quantised numbers (parameters.h), and no
-// voxel is updated together with a neighbour. So every device gives the same labels, in whatever
-// order it works.
+// Labels are computed by integer arithmetic on quantised numbers (parameters.h), and no voxel is
+// updated together with a neighbour. So every device gives the same labels, in any order.
 #pragma once
 
 #include <mrf/parameters.h>
@@ -32,7 +31,7 @@ struct Volume {
   Labels truth;
 };
 
-/// Spheres of `classes` tissues in each other and side by side, with noise.
+/// Nested and adjacent spheres of `classes` tissues, with noise.
 inline Volume synthetic_volume(Size size, int classes) {
   Volume out{size, {}, {}};
   std::minstd_rand random(1);
@@ -96,7 +95,7 @@ inline std::vector<ClassTerm> estimate(const Volume& volume, const Labels& label
   return out;
 }
 
-/// One sweep over both colours; the number of voxels that changed their class.
+/// One sweep over both colours; returns the number of voxels that changed their class.
 inline std::uint64_t sweep(const Volume& volume, Labels& labels,
                            const std::vector<ClassTerm>& terms, int beta) {
   const auto [w, h, d] = volume.size;

@@ -18,7 +18,7 @@ struct Contig {
 
 struct Orf {
   std::size_t contig;
-  std::size_t begin;  // of the first base on its strand, from 0
+  std::size_t begin;  // first base on its strand, from 0
   bool reverse;
 };
 
@@ -106,10 +106,10 @@ int main(int argc, char** argv) try {
 
   hmmjit::SearchOptions options;
   options.report.e_value = options.report_domain.e_value = 1e-3;
-  options.keep_alignments = false;  // coordinates are all that is printed
+  options.keep_alignments = false;  // only coordinates are printed
   hmmjit::SearchCallbacks callbacks;
   std::puts("##gff-version 3");
-  // One result after the other, in the order of the profiles: nothing is collected.
+  // Called in the order of the profiles, one at a time.
   callbacks.result = [&](const hmmjit::ModelResult& result) {
     for (const hmmjit::Hit& hit : result.hits()) {
       for (const hmmjit::Domain& domain : hit.domains) {

@@ -14,7 +14,7 @@ if len(sys.argv) != 4:
     sys.exit(__doc__)
 models, targets, figure = sys.argv[1:]
 
-# %% Search with the filters off and without a threshold: every target that has a domain gets a score
+# %% Search without filters and thresholds: every target with a domain gets a score
 results = hmmjit.search(models, targets, max=True, E=1e9, alignments=False)
 table = results.table()
 targets_searched = results.statistics["targets"]
@@ -22,17 +22,17 @@ for result in results:
     print(f"{result.name}: {len(result.reported)} of {targets_searched} targets scored, "
           f"{len([h for h in result.reported if h.e_value < 1e-3])} below E = 0.001")
 
-# %% Histogram of the scores in bits, one bit a bin
+# %% Histogram of the scores in bins of one bit
 scores = [float(s) for s in table["score"]]
 if not scores:
     print("no target has a score: no figure")
     sys.exit()
-low, high = math.floor(min(scores)), math.floor(max(scores)) + 1  # never empty, also for equal scores
+low, high = math.floor(min(scores)), math.floor(max(scores)) + 1  # at least one bin
 bins = [0] * (high - low)
 for score in scores:
     bins[math.floor(score) - low] += 1
 
-# %% Calibration: with good E-values the n-th best of chance hits has an E-value of about n
+# %% Calibration: with good E-values, the n-th best chance hit has an E-value of about n
 calibration = [(rank, max(float(hit.e_value), 1e-12))
                for result in results for rank, hit in enumerate(result.reported, 1)]
 
@@ -96,7 +96,7 @@ def with_matplotlib() -> None:
     pyplot.savefig(figure)
 
 
-# %% The file
+# %% Figure
 if figure.endswith(".svg"):
     with open(figure, "w", encoding="ascii") as file:
         file.write(svg())

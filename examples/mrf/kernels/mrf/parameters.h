@@ -1,10 +1,10 @@
-// Layouts, scales and parameter structs that the host and the kernels share. Compiled by the host
-// compiler and by NVRTC without any header, hence the built-in types only.
+// Layouts, scales and parameters shared by host and kernels. NVRTC compiles it without headers, so
+// it uses built-in types only.
 //
-// Label volume: one byte a voxel, with a border of one voxel of "no class" on every side, so that
-// no kernel asks whether a neighbour exists. Rows start with four border bytes, which puts voxel 0
-// on a word boundary, and end with four to seven. Intensity volume: 16 bits a voxel, no border,
-// rows filled up to four voxels.
+// Label volume: one byte per voxel, with a border of one voxel of "no class" on every side, so that
+// kernels need no border tests. Rows start with four border bytes, which aligns voxel 0 to a word,
+// and end with four to seven. Intensity volume: 16 bits per voxel, no border, rows padded to a
+// multiple of four voxels.
 #ifndef MRF_PARAMETERS_H_
 #define MRF_PARAMETERS_H_
 
@@ -17,7 +17,7 @@
 namespace mrf_device {
 
 constexpr int kMaxClasses = 9;           ///< 10 fields of 3 bits, border included, fit 32 bits
-constexpr int kIntensityLevels = 4096;   ///< 12 bits, as computed tomography has
+constexpr int kIntensityLevels = 4096;   ///< 12 bits, as in computed tomography
 constexpr int kMeanScale = 16;           ///< units of ClassTerm::mean per intensity level
 constexpr int kEnergyScale = 1024;       ///< units of energies per natural unit
 constexpr int kMaxDataEnergy = 1 << 24;  ///< of one voxel, before `offset`: no sum overflows
@@ -34,7 +34,7 @@ struct ClassTerm {
 struct UpdateParameters {
   unsigned char* labels;  ///< read and written
   const unsigned short* intensities;
-  unsigned int* changed;  ///< adds the number of voxels that changed their class
+  unsigned int* changed;  ///< incremented for each voxel that changes its class
   unsigned int colour;    ///< parity of x + y + z of the voxels to update
   int beta;               ///< kEnergyScale * beta
   ClassTerm classes[kMaxClasses];

@@ -3,9 +3,9 @@
 // neighbours of this class).
 //
 // A thread owns four voxels along x, one word of labels, and marches through kTileZ planes. The six
-// neighbours of a voxel never have its colour, so the result does not depend on the order of
-// threads, and volumes are updated in place. A word that another thread writes meanwhile may be
-// read old or new: both differ in bytes of this colour only, which the reader does not use.
+// neighbours of a voxel never have its colour, so the order of threads does not matter and volumes
+// are updated in place. Words that another thread is writing may be read in their old or new state:
+// these differ in bytes of this colour only, which the reader does not use.
 #include "common/intrinsics.cuh"
 #include "mrf/parameters.h"
 #include "plan_constants.h"
@@ -49,7 +49,7 @@ HMMJIT_DEVICE u32 least_energy(const UpdateParameters& p, u32 intensity, u32 in_
     const u32 square = static_cast<u32>(distance) * static_cast<u32>(distance);
     u32 data = high_product(square, p.classes[k].weight);
     if (data > kMaxDataEnergy) data = kMaxDataEnergy;
-    // Other - same = 6 - 2 same, and 6 is the same for all classes.
+    // other - same = 6 - 2 same; 6 is common to all classes.
     const int same = static_cast<int>(in_class >> (3 * k) & 7u);
     const int energy = static_cast<int>(data) + p.classes[k].offset - 2 * p.beta * same;
     if (energy < best) {
