@@ -12,6 +12,7 @@
 #include "hmmjit/command.hpp"
 #include "hmmjit/compile_afterwards.hpp"
 #include "plan/plan.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -22,13 +23,10 @@ namespace fs = std::filesystem;
 class BenchCommands : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("hmmjit_bench_commands_" + std::to_string(getpid()));
-    fs::remove_all(folder_);
     ::setenv("HMMJIT_CACHE_DIR", folder_.c_str(), 1);
     ::setenv("HMMJIT_CUDA_LIBRARY", "/nowhere/libcuda.so.1", 1);
   }
   void TearDown() override {
-    fs::remove_all(folder_);
     ::unsetenv("HMMJIT_CACHE_DIR");
     ::unsetenv("HMMJIT_CUDA_LIBRARY");
     ::unsetenv("HMMJIT_TUNED");
@@ -70,7 +68,8 @@ class BenchCommands : public testing::Test {
     return choice;
   }
 
-  fs::path folder_;
+  test_support::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
@@ -84,7 +83,6 @@ TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
 
 // A program in the place of hmmjit notes how it is called.
 TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
-  fs::create_directories(folder_);
   const fs::path program = folder_ / "program", noted = folder_ / "noted";
   std::ofstream(program) << "#!/bin/sh\n{ echo \"$@\"; readlink /proc/self/fd/0 /proc/$$/fd/2;"
                          << " cut -d' ' -f6 /proc/$$/stat; echo $$; } > " << noted.string() << "\n";
@@ -142,7 +140,8 @@ TEST_F(BenchCommands, PlansNameWhatWasMeasuredUnlessToldNotTo) {
   EXPECT_EQ(run(plan_command(), plan).out, before.out);
   const Outcome nothing = run(tune_command(), {"--show"});
   EXPECT_EQ(nothing.out, "");
-  EXPECT_THAT(nothing.err, HasSubstr("nothing is measured yet; it would be kept in " + folder_.string()));
+  EXPECT_THAT(nothing.err,
+              HasSubstr("nothing is measured yet; it would be kept in " + folder_.string()));
 }
 
 TEST_F(BenchCommands, ADamagedTuningFileIsAMiss) {

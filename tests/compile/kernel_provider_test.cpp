@@ -20,6 +20,7 @@
 #include "core/digest.hpp"
 #include "driver/driver.hpp"
 #include "fake_driver/fake_driver.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -128,14 +129,7 @@ class Provider : public testing::Test {
   void SetUp() override {
     compiler_ = NvrtcLibrary::locate();
     if (!compiler_) GTEST_SKIP() << compiler_.error().to_string();
-    root_ =
-        fs::temp_directory_path() / ("hmmjit_provider_" + std::to_string(getpid()) + "_" +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-    fs::permissions(root_, fs::perms::owner_all);
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   std::unique_ptr<cache::KernelCache> open_cache(cache::Mode mode = cache::Mode::kReadWrite,
                                                  const char* name = "cache") {
@@ -165,7 +159,8 @@ class Provider : public testing::Test {
   }
 
   Result<std::shared_ptr<const NvrtcLibrary>> compiler_ = fail(ErrorCode::kInternal, "not set");
-  fs::path root_;
+  test_support::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
   std::mutex mutex_;
   std::vector<ProviderEvent> events_;
 };

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "compile/kernel_provider.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -38,11 +39,6 @@ class StartUp : public testing::Test {
   void SetUp() override {
     compiler_ = NvrtcLibrary::locate();
     if (!compiler_) GTEST_SKIP() << compiler_.error().to_string();
-    folder_ = fs::temp_directory_path() / fmt::format("hmmjit_start_up_{}", getpid());
-    fs::remove_all(folder_);
-  }
-  void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
   }
   std::unique_ptr<cache::KernelCache> open_cache() const {
     cache::Settings settings;
@@ -50,7 +46,8 @@ class StartUp : public testing::Test {
     return cache::KernelCache::open(settings);
   }
 
-  fs::path folder_;
+  test_support::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
   Result<std::shared_ptr<const NvrtcLibrary>> compiler_ = fail(ErrorCode::kInternal, "not set");
 };
 
@@ -152,7 +149,7 @@ TEST_F(StartUp, EmittedCubin) {
   const std::string command = fmt::format(
       "HMMJIT_CACHE_DIR={} {} plan --length 400 --device H200 --stage ssv --emit cubin "
       "-o {}",
-      folder_.string(), HMMJIT_PROGRAM, (folder_.string() + ".cubin"));
+      folder_.string(), HMMJIT_PROGRAM, (folder_ / "kernel.cubin").string());
   double cold = 0;
   std::vector<double> warm;
   for (int i = 0; i < 6; ++i) {
@@ -160,7 +157,6 @@ TEST_F(StartUp, EmittedCubin) {
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
     (i == 0 ? cold : warm.emplace_back()) = 1e3 * seconds_since(start);
   }
-  fs::remove(folder_.string() + ".cubin");
   std::ranges::sort(warm);
   fmt::print("plan --emit cubin: cold {:.0f} ms, warm {:.1f} ms (least of 5), load {:.1f}\n", cold,
              warm.front(), load());

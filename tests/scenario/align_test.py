@@ -1,7 +1,7 @@
 """hmmjit align against the installed hmmalign, byte for byte.
 
-Sequences and alignments are emitted freshly. The random seed is printed; HMMJIT_TEST_SEED repeats a run, and
-HMMJIT_TEST_SECONDS changes the time for random runs.
+Sequences and alignments are random. The seed is printed; HMMJIT_TEST_SEED repeats a run, HMMJIT_TEST_SECONDS sets the time
+for random runs.
 """
 import glob
 import gzip
@@ -51,7 +51,7 @@ class AgainstHmmalign(ScratchFolder):
         return True
 
     def emitted(self, model):
-        """Sequences with no, one or several domains, and what is unusual."""
+        """Sequences with no, one or several domains, and unusual ones."""
         rng = self.random
         made = run(["hmmemit", "--seed", str(rng.randrange(1, 2**31)), "-N", "12", model])
         nucleic = b"ALPH  amino" not in read(model)
@@ -80,7 +80,7 @@ class AgainstHmmalign(ScratchFolder):
         return path
 
     def own_model(self, model):
-        """A model of an alignment that is emitted, and that alignment."""
+        """An emitted alignment and its model."""
         rng = self.random
         source = self.path("source.sto")
         made = run(["hmmemit", "-a", "--seed", str(rng.randrange(1, 2**31)), "-N", str(rng.choice([1, 4, 30])), model])
@@ -90,7 +90,7 @@ class AgainstHmmalign(ScratchFolder):
         names = sorted({line.split()[0] for line in text.split("\n") if line and line[0] not in "#/"})
         annotated = "".join(f"#=GS {name} AC A{n}\n#=GS {name} DE row {n}\n" for n, name in enumerate(names) if n % 2)
         rf = [line for line in text.split("\n") if line.startswith("#=GC RF")]
-        if rng.random() < 0.5:  # a mask; several blocks have several lines
+        if rng.random() < 0.5:  # a mask, a line in each block
             for line in rf:
                 mask = "".join(rng.choice("m...") if c not in " \t" else c for c in line[7:])
                 text = text.replace(line, line + "\n#=GC MM" + mask, 1)

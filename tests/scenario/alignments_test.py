@@ -1,7 +1,6 @@
-"""Damaged alignments and files of other kinds: hmmjit accepts what hmmbuild and hmmsearch accept, with equal models and
-targets, and refuses what they refuse.
+"""hmmjit accepts the same alignments as hmmbuild and hmmsearch, with equal models and targets.
 
-Whole alignments of every format are damaged in every line.
+Alignments in all formats are damaged in every line; other files are refused.
 """
 import gzip
 import re
@@ -47,7 +46,7 @@ def upper(text):
     return re.sub("[ag]R", "AR", text)
 
 
-# By the suffix of the file, which is all that tells some formats.
+# By file suffix; some formats can be recognised only by that.
 WHOLE = {
     "sto": stockholm(),
     "afa": "".join(f">{name}  some words \n{row[:CUT]}\n{row[CUT:]}\n" for name, row in ROWS),
@@ -71,7 +70,7 @@ REPLACED = "1 \t*~_.-?#>@OjxZ\x01\xc3"
 
 
 def damaged(text):
-    """Pairs of a description and a text."""
+    """Pairs of a description and a damaged text."""
     lines = text.split("\n")[:-1]
     yield "whole", text
     yield "CRLF", text.replace("\n", "\r\n")
@@ -102,11 +101,11 @@ def damaged(text):
             yield f"line {i + 1} begins with {c!r}", with_line(c + line[1:])
 
 
-# Taken differently on purpose (docs/differences.md), by what `compare` reports.
+# Deliberate differences (docs/differences.md), as `compare` reports them.
 DIFFERENCES = [r"slx, ends after line [12]: refused", r"phylips?_like, line \d+ with blanks: accepted"]
 FEW = ["--EmN", "10", "--EvN", "10", "--EfN", "10"]  # targets of the calibration
 
-# Files that are no alignments; hmmbuild refuses them all. What the message says.
+# Files that are no alignments, which hmmbuild refuses, and words of our message.
 FOREIGN = {
     "mail": (b"Dear all,\n\nplease find the alignment attached.\n\nBest\n", "no known format"),
     "empty": (b"", "is empty"),
@@ -143,7 +142,7 @@ class Alignments(ScratchFolder):
         return self.path(name)
 
     def compare(self, suffix, text):
-        """What differs between the models of the two programs, or None."""
+        """The difference between the models of the two programs, or None."""
         path, want, got = self.write("x." + suffix, text.encode("latin-1")), self.path("want"), self.path("got")
         theirs = run(["hmmbuild", "--cpu", "0", "--amino", *FEW, want, path])
         ours = run([scenario.program, "build", "--cpu", "1", "--amino", *FEW, got, path])
@@ -164,7 +163,7 @@ class Alignments(ScratchFolder):
         self.assertEqual([line for line in found if not any(re.match(each, line) for each in DIFFERENCES)], [])
 
     def test_targets_of_damaged_alignments(self):
-        """Every twentieth, and those that are whole; --max, so that all rows are in the table."""
+        """Every twentieth, and the undamaged ones; with --max, so that the table has all rows."""
         model = example_model("fn3.hmm", self.folder)
         for suffix, text in WHOLE.items():
             cases = list(damaged(text))
@@ -186,7 +185,7 @@ class Alignments(ScratchFolder):
             named = shutil.copy(path, path + ".fasta")
             commands = [["build", self.path("got"), path], ["search", "--quiet", model, path],
                         ["phmmer", "--quiet", path, path], ["scan", "--quiet", model, path]]
-            if words not in ("no known format", "is empty", "profile"):  # whatever name and option say
+            if words not in ("no known format", "is empty", "profile"):  # for any name and option
                 commands += [["search", "--quiet", model, named], ["search", "--quiet", path, model],
                              ["search", "--quiet", "--tformat", "fasta", model, path],
                              ["build", "--informat", "stockholm", self.path("got"), path]]

@@ -1,5 +1,5 @@
-"""Databases that makeblastdb makes, as targets: the records are those of blastdbcmd, the results those of hmmsearch,
-which reads version 4, and the same for version 5."""
+"""Databases of makeblastdb as targets: records equal blastdbcmd's, results hmmsearch's, which reads version 4; version 5
+gives the same."""
 import os
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ class BlastDatabases(ScratchFolder):
             for path in self.models:
                 file.write(read(path))
         self.records = scenario.emitted_targets(self.models, 11, per_model=15, decoys=60)
-        # Names of every kind that makeblastdb knows, some with several definition lines, as in nr.
+        # All kinds of names, some with several definition lines, as in nr.
         forms = ["sp|P{0:05d}|NAME{0}_TEST", "gi|{1}|gb|AAA{0:05d}.1|", "ref|WP_{0:09d}.2|",
                  "lcl|local{0}", "plain{0}", "tr|A0A{0:03d}XYZ1|A{0}_TEST", "prf||{0:07d}A", "gnl|own|x{0}",
                  "emb|CAA{0:05d}.1|", "pir||S{0:05d}", "lcl|{1}"]
@@ -30,7 +30,7 @@ class BlastDatabases(ScratchFolder):
                       for i, (_, description, residues) in enumerate(self.records)]
         for record in self.named:
             if record[0].startswith("gnl|"):
-                record[1] = record[1] or "word of the name"  # without, hmmsearch has no name
+                record[1] = record[1] or "word of the name"  # hmmsearch needs one for the name
         for i in range(0, len(self.named), 7):
             self.named[i][1] = f"first\x01ref|NP_{i:06d}.1| second description\x01sp|Q{i:05d}|SAME{i}_TEST third"
 
@@ -43,7 +43,7 @@ class BlastDatabases(ScratchFolder):
         return self.path(name)
 
     def run_both(self, database, *options, ours=None):
-        """The result lines of hmmsearch and of the program; `ours`: another database for the program."""
+        """The result lines of hmmsearch and hmmjit. `ours`: another database for hmmjit."""
         outputs = []
         for program, target in ((hmmsearch, database), (search, ours or database)):
             paths = [self.path(f"{program.__name__}.{kind}") for kind in ("tbl", "dom", "sto")]
@@ -88,7 +88,7 @@ class BlastDatabases(ScratchFolder):
             self.assertEqual(got, wanted)
 
     def test_chains_of_pdb(self):
-        """hmmsearch stops at their names."""
+        """hmmsearch fails at their names."""
         records = [[f"pdb|1A{i:02d}|{chain}", "", residues]
                    for i, (chain, (_, _, residues)) in enumerate(zip(["A", "B", "a"] * 20, self.records))]
         database = self.make(records, "chains", 5, "-parse_seqids")
@@ -118,17 +118,17 @@ class BlastDatabases(ScratchFolder):
             return result_lines(read(table))
         wanted = rows(fasta)
         self.assertGreater(len(wanted), 500)
-        self.assertEqual(rows(database), wanted)  # recognised: there is no file of this name
+        self.assertEqual(rows(database), wanted)  # recognised, because no file has this name
         self.assertEqual(rows(database, "--mem", "1M", "--cpu", "1"), wanted)  # streamed, model by model
         one = sorted(rows(self.path(volume[:-len(".pin")]))[0] for volume in volumes[:1])
         self.assertEqual(len(one), 1)
-        # A FASTA file of the same name comes first, as with hmmsearch, unless the format is named.
+        # As in hmmsearch, a FASTA file of the same name comes first, unless the format is named.
         shutil.copy(self.models[0], self.path("many"))
         done = search([self.library, database])
         self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)
         self.assertEqual(rows(database, "--tformat", "ncbi"), wanted)
         os.remove(self.path("many"))
-        # In $BLASTDB, where BLAST's programs look.
+        # In $BLASTDB, like BLAST's programs.
         done = subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout", table,
                                self.library, "many"], cwd="/", env=dict(os.environ, BLASTDB=self.folder),
                               capture_output=True)

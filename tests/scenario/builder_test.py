@@ -1,7 +1,7 @@
 """hmmjit phmmer, jackhmmer and build against the installed programs of HMMER, byte for byte.
 
-Queries, targets and alignments are emitted freshly. The random seed is printed; HMMJIT_TEST_SEED
-repeats a run. Recorded runs of HMMER 3.4 are replayed where they are.
+Queries, targets and alignments are random. The seed is printed; HMMJIT_TEST_SEED repeats a run. Recorded runs of HMMER 3.4
+are replayed if present.
 """
 import gzip
 import os
@@ -26,8 +26,8 @@ PHMMER_CASES = [
     ["--mx", "PAM120"], ["--mx", "PAM240"], ["--mx", "BLOSUM45"], ["--mx", "BLOSUM50"],
     ["--mx", "BLOSUM80"], ["--mx=BLOSUM90"], ["--EmL", "80", "--EmN", "50"],
     ["--EvL", "90", "--EvN", "60", "--EfL", "70", "--EfN", "90", "--Eft", "0.1"]]
-# Three rounds each. Identity of rows is counted differently by HMMER 3.3.2 and 3.4 where they have
-# degenerate residues: targets of --wgsc, --wblosum and --eclust have none.
+# Three rounds each. HMMER 3.3.2 and 3.4 differ in the identity of rows with degenerate residues, so targets for --wgsc,
+# --wblosum and --eclust have none.
 JACKHMMER_CASES = [
     [], ["--acc"], ["--noali", "-E", "0.001"], ["--notextw"], ["--incE", "1e-10"],
     ["--incT", "40", "--incdomT", "10"], ["--fragthresh", "0.9"], ["--wnone", "--enone"],
@@ -48,8 +48,8 @@ NUCLEIC_CASES = [
 
 
 def random_nucleotides(rng, name, degenerate):
-    """An alignment that diverges from one sequence, with degenerate residues, fragments, masked
-    columns; sometimes of one row."""
+    """An alignment of sequences that diverge from one, with degenerate residues, fragments and masked columns; sometimes
+    of one row."""
     width, letters = rng.randrange(1, 300), rng.choice(["ACGT", "ACGU"])
     ancestor = rng.choices(letters, [rng.random() for _ in letters], k=width)
     change, rows = rng.random() * 0.5, {}
@@ -76,7 +76,7 @@ def random_nucleotides(rng, name, degenerate):
 
 
 def model_lines(text):
-    """A model without what names the program and the time."""
+    """A model without the lines that name program and time."""
     return [line for line in text.decode().split("\n")
             if not line.startswith(("HMMER3/f", "DATE", "COM"))]
 
@@ -164,7 +164,7 @@ class AgainstHmmer(ScratchFolder):
                                  self.path("one.fasta"), self.path(targets))
         # Several queries, until they converge.
         self.compare("jackhmmer", [], outputs, self.path("queries.embl"), self.path("targets.embl"))
-        # As structure prediction calls it.
+        # Options of structure prediction.
         self.compare("jackhmmer",
                      ["-N", "1", "--noali", "--F1", "0.0005", "--F2", "0.00005", "--F3",
                       "0.0000005", "--incE", "0.0001", "-E", "0.0001"], ["o", "A", "tblout"],
@@ -186,7 +186,7 @@ class AgainstHmmer(ScratchFolder):
     def compare_build(self, options, alignment, alphabet="--amino"):
         flags = [alphabet] if alphabet else []
         for name in ("want.sto", "got.sto"):
-            if os.path.exists(self.path(name)):  # no rows come from a single sequence's model
+            if os.path.exists(self.path(name)):  # the model of a single sequence has no rows
                 os.remove(self.path(name))
         want = run(["hmmbuild", "--cpu", "0", "-O", self.path("want.sto")] + flags + options +
                    [self.path("want.hmm"), alignment])
@@ -269,7 +269,7 @@ class AgainstHmmer(ScratchFolder):
         counts = f" {len(rows)} {width}\n"
         texts = {
             "afa": "".join(f">{name} about it\n{text}\n" for name, text in rows.items()),
-            # Inserts in lower case, without the padding.
+            # Insertions are lower case, without padding.
             "a2m": "".join(
                 f">{name}\n" + "".join(c if r == "x" else c.lower().replace("-", "")
                                        for c, r in zip(text, reference)) + "\n"
@@ -300,7 +300,7 @@ class AgainstHmmer(ScratchFolder):
 
 
 class Replay(ScratchFolder):
-    """A choice of the recorded runs of HMMER 3.4."""
+    """A sample of the recorded runs of HMMER 3.4."""
     CASES = ["ph_hbb*", "ph_20aa", "ph_degen", "ph_zero", "ph_opt_[TicF]*", "ph_mx*", "ph_calib",
              "ph_bad*", "ph_dupdb", "ph_tandem", "ph_*_query", "jk_hbb*", "jk_zero", "jk_drop",
              "jk_T", "jk_incT", "jk_20aa", "jk_bad*", "jk_dupdb", "jk_degen", "jk_tandem",

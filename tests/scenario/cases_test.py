@@ -1,4 +1,4 @@
-"""Runs test cases that are text: commands, what they print, and how they end.
+"""Runs test cases from text files: commands, their output and exit status.
 
 usage: cases_test.py PROGRAM CASES [-k WORD]
 
@@ -6,14 +6,14 @@ A file of cases:
 
   # a comment, behind an empty line
   $ model globins4.hmm         commands before the first title: they begin every case
-  ## title of a case           each case runs in an empty folder of its own, by one bash
+  ## title of a case           each case runs in its own empty folder, in one bash
   $ hmmjit search globins4.hmm nowhere.fasta
   hmmjit search: nowhere.fasta: cannot be opened...
   [3]
 
-A command goes on in lines that begin with `>`. Its output, standard error included, follows; `...` stands for any text,
-a line `...` for any lines. `[N]` is the exit status, unless it is 0. A failing command that begins with `need` skips the
-case and prints why. Besides hmmjit and HMMER's programs, commands are the functions of cases/functions.sh.
+A command continues in lines that begin with `>`. Its output, including standard error, follows; `...` matches any text, a
+line `...` any lines. `[N]` is the exit status, unless it is 0. A failing command that begins with `need` skips the case
+and prints why. Commands are hmmjit, HMMER's programs and the functions of cases/functions.sh.
 """
 import os
 import re
@@ -28,7 +28,7 @@ MARK = "==== end of command"
 
 
 def parse(path):
-    """(title, [(line, command, expected lines, status)]) of each case, with the commands that begin every one."""
+    """(title, [(line, command, expected lines, status)]) of each case, including the common first commands."""
     setup, cases, outside = [], [], True
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file.read().split("\n"), 1):
@@ -48,7 +48,7 @@ def parse(path):
 
 
 def run(steps, folder):
-    """Problems; or a text that says why the case is skipped."""
+    """Returns a list of problems, or the reason to skip the case."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases", "functions.sh"), encoding="ascii") as file:
         script = file.read() + "exec 2>&1\n"
     for _, command, _, _ in steps:

@@ -27,7 +27,7 @@ from scenario import ScratchFolder, example_model, read
 REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild", "hmmalign", "nhmmer", "nhmmscan")
 ABSENT = ("hmmpress", "hmmfetch", "hmmstat", "esl-sfetch")
 
-# Every result, hit and HSP as BioPerl has them.
+# Prints all results, hits and HSPs of BioPerl.
 BIOPERL = r"""
 use Bio::SearchIO;
 my $in = Bio::SearchIO->new(-format => 'hmmer', -file => $ARGV[0]);
@@ -45,7 +45,7 @@ while (my $r = $in->next_result) {
 
 
 def plain(value):
-    """A parser's object as nested tuples of its public values, whatever its class."""
+    """A parser's object as nested tuples of its public values."""
     if isinstance(value, (str, bytes, int, float, bool, type(None))):
         return value
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ class Consumers(ScratchFolder):
         return importlib.import_module(name)
 
     def both(self, name, arguments, outputs=("report", "tblout", "domtblout")):
-        """Runs HMMER's program and the link of its name; the folders of their outputs, which have the same names."""
+        """Runs HMMER's program and the link with its name; returns the folders of their outputs."""
         folders = []
         for program in (shutil.which(name), self.link(name)):
             folder = self.path(f"{name}_{'hmmjit' if program.startswith(self.links) else 'hmmer'}")
@@ -117,7 +117,7 @@ class Consumers(ScratchFolder):
                 self.assertRegex(head[1][1], r"^# HMMER 3\.4 \(Aug 2023\); http://hmmer\.org/$")
                 self.assertRegex(head[1][2], r"^# Computed by hmmjit \d+\.\d+\.\d+$")
                 self.assertRegex(head[1][3], rf"^Usage: {name} ")
-                # BUSCO and nf-core read the version so.
+                # BUSCO and nf-core parse the version like this.
                 self.assertGreaterEqual(float(head[1][1].split()[2][:3]), 3.1)
                 version = scenario.run([self.link(name), "--version"])
                 self.assertRegex(version.stdout.decode(), r"^hmmjit \d")
@@ -137,7 +137,7 @@ class Consumers(ScratchFolder):
                                 for line in lines if not re.match("# (Copyright|Freely|Date:|Computed by|CPU|Mc/sec)", line)]
                     want, got = comments(hmmer), comments(hmmjit)
                     want = [line.replace(shutil.which(name), name) for line in want]
-                    if name == "jackhmmer" and output == "report":  # settings stand in another order there
+                    if name == "jackhmmer" and output == "report":  # settings have another order there
                         want, got = sorted(want), sorted(got)
                     self.assertEqual(want, got)
         for name, arguments in self.runs() + [("hmmbuild", [self.path("x.hmm"), stockholm])]:
@@ -185,7 +185,7 @@ class Consumers(ScratchFolder):
                     self.assertGreater(len(want), 0)
                     want, got = (re.sub(r"[^' ]*_(hmmer|hmmjit)/", "", repr(each)) for each in (want, got))
                     self.assertEqual(want.replace("3.3.2 (Nov 2020)", "3.4 (Aug 2023)"), got)
-        # What was silently None under another name.
+        # With another program name, Biopython would set these to None.
         hits = next(search_io.parse(os.path.join(self.path("hmmsearch_hmmjit"), "report"), "hmmer3-text"))
         self.assertTrue(all(isinstance(hsp.hit_start, int) and isinstance(hsp.query_start, int) for hsp in hits.hsps))
 

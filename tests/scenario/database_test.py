@@ -1,4 +1,4 @@
-"""Target databases: the bytes of a search from FASTA, whatever the options; damage is reported."""
+"""Target databases give the same bytes as FASTA with all options; damage is reported."""
 import gzip
 import json
 import os
@@ -104,7 +104,7 @@ class Database(ScratchFolder):
         self.assertEqual(report["residues"], 2 * information[0]["residues"] +
                          sum(len(record[2]) for record in self.records[:40]))
         self.assertEqual(report["sources"], [piped, embl, compressed])
-        # Accessions come along.
+        # Accessions are kept.
         want = search(["--tblout", self.path("w"), "--acc", self.library, embl])
         only = self.path("embl.hjdb")
         self.assertEqual(db(["build", "-o", only, embl]).returncode, 0)
@@ -120,13 +120,13 @@ class Database(ScratchFolder):
         self.assertEqual(read(again), read(self.database))
 
     def many_inputs(self):
-        """More inputs than threads: small, larger than what may wait, compressed, a database."""
+        """More inputs than threads: small, larger than the queue, compressed, a database."""
         inputs = []
         long = "".join(random.Random(SEED).choices("ACDEFGHIKLMNPQRSTVWY", k=70000))
         for n in range(24):
             path = self.path(f"input{n}.fasta")
             records = [[f"{n}_{name}", description, residues] for name, description, residues in self.records[n:n + 9]]
-            # Lengths beyond 65,535 have an order of their own.
+            # Lengths above 65,535 are sorted separately.
             records += [[f"{n}_long", "", long[n % 3:]]] * (n % 4) + [[f"{n}_most", "", long[:66000 + n % 2]]]
             scenario.write_fasta(path, records)
             if n in (3, 4, 11):
@@ -150,7 +150,7 @@ class Database(ScratchFolder):
             self.assertEqual(db(["verify", "--quiet", path]).returncode, 0)
             found.add(read(path))
         self.assertEqual(len(found), 1)
-        # The targets stand in the order of the inputs.
+        # Targets are in the order of the inputs.
         plain = [gzip.decompress(read(path)) if path.endswith(".gz") else read(path) for path in inputs
                  if path != self.database]
         wanted = [line[1:].split()[0] for line in b"\n".join(plain).split(b"\n") if line.startswith(b">")]
@@ -252,7 +252,7 @@ class Database(ScratchFolder):
         run = subprocess.Popen([scenario.program, "search", "--quiet", "--noali", "--cpu", "1",
                                 "--tblout", table, many, self.database],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for line in run.stdout:  # the first model is through, the others are to come
+        for line in run.stdout:  # wait for the first model
             if line == b"//\n":
                 break
         os.truncate(self.database, 600)
@@ -263,7 +263,7 @@ class Database(ScratchFolder):
         self.assertEqual([name for name in os.listdir(self.folder) if "never" in name], [])
 
     def test_file_overwritten_while_it_is_searched(self):
-        """Whatever stands there now: the search ends with a status, never with an invalid access."""
+        """For any new content, the search ends with a status, never with an invalid access."""
         many = self.path("many.hmm")
         with open(many, "wb") as file:
             file.write(read(self.library) * 20)

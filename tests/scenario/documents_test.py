@@ -1,4 +1,4 @@
-"""Generated documents are current, complete, and read by the programs they are for."""
+"""Generated documents are current and complete, and their readers accept them."""
 import os
 import re
 import shutil
@@ -67,7 +67,7 @@ class Documents(ScratchFolder):
         ours = options(hmmjit("search", "-h"))
         theirs = options(scenario.run(["hmmsearch", "-h"]).stdout.decode())
         self.assertGreater(len(theirs), 30)
-        # --help is -h; what 3.3.2 does not show exists there.
+        # --help is -h; 3.3.2 has the others, but does not show them.
         new = ours - theirs - {"--help", "--restrictdb_stkey", "--restrictdb_n", "--ssifile"}
         self.assertGreater(len(new), 15)
         text = read(os.path.join(DOCUMENTS, "differences.md")).decode()
@@ -102,8 +102,8 @@ class Documents(ScratchFolder):
                 done = scenario.run(["mandoc", "-T", "lint", "-W", "error", path])
                 self.assertEqual((done.returncode, done.stdout), (0, b""), path)
 
-    # What bash offers for a line that is being typed.
     def offered(self, *words):
+        """Bash's completions of a command line."""
         script = self.path("hmmjit.bash")
         if not os.path.exists(script):
             with open(script, "w") as file:
@@ -132,7 +132,7 @@ class Documents(ScratchFolder):
         self.assertIn("--repair", self.offered("hmmjit", "cache", "verify", "--"))
         self.assertNotIn("--repair", self.offered("hmmjit", "cache", "stats", "--"))
         self.assertEqual(self.offered("hmmjit", "completions", "b"), ["bash"])
-        # Values among others, lists of values, and values after a '='.
+        # Positional values, lists of values, and values after a '='.
         self.assertEqual(self.offered("hmmjit", "man", "se"), ["search"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "H2"), ["H200"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "H200,sm_9"), ["H200,sm_90"])
@@ -145,7 +145,7 @@ class Documents(ScratchFolder):
         self.assertEqual(self.offered("hmmjit", "cache", "warm", "--target", "sm_8,sm_9"), ["sm_8,sm_90"])
 
     def test_values_that_are_offered_are_taken(self):
-        """Every offered value: a list of names would not notice a value that is gone."""
+        """Every offered value is accepted."""
         for option, arguments in (("--device", ()), ("--stage", ("--device", "H200"))):
             for value in set(self.offered("hmmjit", "plan", option, "")) - {"gpu"}:
                 done = scenario.run([scenario.program, "plan", "--length", "100", "--summary", *arguments, option, value])
@@ -171,7 +171,7 @@ class Documents(ScratchFolder):
         seen = 0
         for path in sources(("engine", "cache", "tools", "kernel_templates", "benchmarks"),
                             (".cpp", ".hpp", ".h", ".cu", ".cuh", ".py")):
-            # A reference may be broken over two lines of a comment.
+            # A reference may span two lines of a comment.
             text = re.sub(r"\n\s*(?://+|#)? *", " ", read(path).decode())
             for name, heading in re.findall(r"\b((?:docs/[a-z-]+|[A-Z]{4,})\.md)(?:, \"([^\"]+)\")?", text):
                 seen += 1
@@ -240,7 +240,7 @@ class Documents(ScratchFolder):
             suite, seen = first or suite, seen + 1
             self.assertIn((suite, case), defined)
         self.assertGreater(seen, 40)
-        # Those that CTest runs by a name of their own.
+        # Tests with their own CTest names.
         everything = "".join(read(path).decode() for path in sources(("tests",), ("CMakeLists.txt",)))
         for name in re.findall(r"`((?:install|c_api|clang)_\w+)`", table):
             self.assertRegex(everything, rf"\b{name}\b")
@@ -269,7 +269,7 @@ READ_VARIABLE = re.compile(r"""
 
 
 def variables_of(*tops):
-    """Names of the environment variables that the programs below these folders read."""
+    """The environment variables that programs in these folders read."""
     found = set()
     for path in sources(tops, (".cpp", ".hpp", ".py", ".sh")):
         for match in READ_VARIABLE.finditer(read(path).decode()):
@@ -279,7 +279,7 @@ def variables_of(*tops):
 
 
 def variables_listed(document):
-    """Names in the first column of the table of environment variables."""
+    """The first column of the table of environment variables."""
     text = read(os.path.join(scenario.SOURCE, document)).decode()
     table = re.search(r"^\| variable \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE).group(1)
     return [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]

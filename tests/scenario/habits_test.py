@@ -1,5 +1,5 @@
-"""The program behaves as its users' other tools do: messages with a next step, progress that does not mix with
-output, compressed outputs, cutoffs that are looked at first, outputs for the next step of a pipeline."""
+"""The program behaves like its users' other tools: messages with remedies, progress apart from output, compressed
+outputs, early checks of cutoffs, outputs for the next step of a pipeline."""
 import csv
 import gzip
 import os
@@ -149,7 +149,7 @@ class Habits(ScratchFolder):
         self.says(search(["--seq_limit", "5", self.fn3, self.targets]), USAGE_ERROR, "means nothing without -A or --a3m or --part")
 
     def test_folders_of_environment_variables(self):
-        """PFAMDB for the profiles of hmmscan, BLASTDB for sequences, where the program of HMMER looks there as well."""
+        """PFAMDB for the profiles of hmmscan, BLASTDB for sequences, as in HMMER."""
         models, sequences = self.path("models"), self.path("sequences")
         os.mkdir(models)
         os.mkdir(sequences)
@@ -159,7 +159,7 @@ class Habits(ScratchFolder):
         os.rename(self.targets, self.path("query.fasta"))
         environment = dict(os.environ, PFAMDB=f"/nonexistent:{models}", BLASTDB=f"/nonexistent:{sequences}")
         hmm, fasta = self.fn3, self.path("query.fasta")
-        # HMMER 3.3.2 itself finds no sequences there, whatever BLASTDB says, though it means to.
+        # HMMER 3.3.2 intends to search BLASTDB for sequences, but finds none there.
         for program, arguments, found in [
                 ("scan", ["one.hmm", fasta], True), ("search", ["one.hmm", fasta], False),
                 ("scan", [os.path.join(models, "one.hmm"), "some.fasta"], True), ("search", [hmm, "some.fasta"], True),
@@ -356,7 +356,7 @@ class Habits(ScratchFolder):
                database)
         self.says(hmmjit("merge", "--domtblout", self.path("md"), self.path("p1.part"), self.path("q2.part")),
                   INPUT_ERROR, "model cutoffs")
-        # Models without a threshold, by accession, and what is unusable.
+        # Models without a threshold, by accession; unusable tables.
         some = self.write("some", "# comment\nPF00041\t28.5\nPF00069\t150.25\tdomain\nglobins4\t-\t-\n")
         self.says(hmmjit("search", "--cut-file", some, self.library, self.targets), INPUT_ERROR,
                   "1 of 3 models", "globins4", "--cut-missing skip")
@@ -382,7 +382,7 @@ class Habits(ScratchFolder):
         self.says(done, INPUT_ERROR, "GA bit thresholds unavailable on 1 of 3 models: globins4",
                   "--cut-missing skip")
         self.assertEqual(read(report), b"")  # nothing was searched
-        # As hmmsearch finds them with the other models alone.
+        # The same hits as hmmsearch with the other models.
         done = search(["--cut_ga", "--cut-missing", "skip", "--tblout", table, "-o", "/dev/null", self.library,
                        self.targets])
         self.says(done, 0, "warning: model globins4 has no GA cutoffs: not searched")
@@ -405,7 +405,7 @@ class Habits(ScratchFolder):
         self.says(search(["--cut_tc", "--cut-missing", "skip", none, self.targets]), INPUT_ERROR, "no model")
         self.says(search(["--cut-missing", "skip", self.fn3, self.targets]), USAGE_ERROR, "--cut_ga")
         self.says(search(["--cut_ga", "--cut-missing", "maybe", self.fn3, self.targets]), USAGE_ERROR, "default")
-        # From a pipe, as they come.
+        # Models from a pipe are checked as they are read.
         done = search(["--cut_ga", "-", self.targets], data=read(self.library))
         self.says(done, INPUT_ERROR, "unavailable on model globins4")
         # hmmscan's Z counts the models that are searched.
@@ -420,13 +420,13 @@ class Habits(ScratchFolder):
     # ----- progress
 
     def terminal(self, arguments, stdout=None, seconds=2.0):
-        """What a search of a slow pipe writes to a terminal that is its standard error, and, where no other
-        `stdout` is given, its standard output."""
+        """The output of a search of a slow pipe to a terminal, which is its standard error and, unless `stdout` is
+        given, its standard output."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen([scenario.program, "search", "--device", "cpu"] + arguments + [self.fn3, "-"],
                                    stdin=subprocess.PIPE, stdout=theirs if stdout is None else stdout, stderr=theirs)
         os.close(theirs)
-        process.stdin.write(read(self.targets) * 400)  # targets are taken in pieces of a MiB
+        process.stdin.write(read(self.targets) * 400)  # the search reads 1 MiB at a time
         process.stdin.flush()
         text, until = b"", time.monotonic() + seconds
         while time.monotonic() < until:
@@ -450,7 +450,7 @@ class Habits(ScratchFolder):
         with open(self.path("out"), "wb") as file:
             shown = self.terminal(["--noali"], stdout=file)
         self.assertIn(progress, shown)
-        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-80:])  # the line is gone at the end
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-80:])  # erases the line
         self.assertIn(progress, self.terminal(["--noali", "-o", self.path("out")]))
         self.assertNotIn(progress, self.terminal(["--noali"]))
         reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -513,7 +513,7 @@ class Habits(ScratchFolder):
         self.says(search(["-"] + names, data=read(self.library)), USAGE_ERROR, "instead of a pipe")
 
     def test_many_genomes(self):
-        """NCBI's folders: files of one name; one table and one page of all."""
+        """NCBI's folders: files of the same name; one table and one page for all."""
         half = len(self.records) // 2
         names = []
         for folder, records in (("GCF_1", self.records[:half]), ("GCF_2", self.records[half:])):
@@ -617,7 +617,7 @@ class Habits(ScratchFolder):
         self.says(hmmjit("jackhmmer", *out, "-", *names, data=read(queries)), USAGE_ERROR, "the queries of several")
 
     def test_alignments_of_the_best_targets(self):
-        """--seq-limit n: -A is HMMER's of a search of the n best targets alone, --a3m begins as without it."""
+        """--seq-limit n: -A equals HMMER's for the n best targets alone; --a3m is a prefix of that without the limit."""
         query = self.path("query.fasta")
         scenario.write_fasta(query, self.kinases(1))
         fixed = ["-Z", "500", "--domZ", "40"]
@@ -652,7 +652,7 @@ class Habits(ScratchFolder):
                     some, whole = read(self.path("some.a3m")), read(self.path("all.a3m"))
                     self.assertTrue(whole.startswith(some))
                     self.assertEqual(limit == 10**6, some == whole)
-                    # Nothing else changes but the comment that counts its rows.
+                    # Only the comment that counts the rows of -A changes.
                     out, all_out = (result_lines(read(self.path(name))) for name in ("some.out", "all.out"))
                     self.assertEqual(out, all_out)
 
@@ -669,7 +669,7 @@ class Habits(ScratchFolder):
         lines = read(self.path("tsv")).decode().rstrip("\n").split("\n")
         head = lines[0].split("\t")
         rows = [dict(zip(head, line.split("\t"))) for line in lines[1:]]
-        if "kept" in head:  # by the table itself, and the rows that --domtblout is left with
+        if "kept" in head:  # compare the column with the rows of the other outputs
             kept = [row for row in rows if row["kept"] == "1"]
             self.assertEqual(sorted((row["target"], row["env_from"], row["model"]) for row in kept),
                              sorted((row[0], str(int(row[1]) + 1), row[3]) for row in
@@ -686,7 +686,7 @@ class Habits(ScratchFolder):
                              sorted((row["target"], row["env_from"], row["env_to"]) for row in kept))
             for half in shown[1::2]:
                 self.assertEqual(sorted(half, key=lambda row: float(row[2])), half)
-            # hmmscan's tables show the same domains, and no others.
+            # hmmscan's tables have exactly the same domains.
             whole = search(["-o", "/dev/null", "--as", "hmmscan"] + tables + [self.library, self.targets])
             self.assertEqual(whole.returncode, 0, whole.stderr)
             all_domains, all_targets = rows_of("domtbl"), rows_of("tbl")
@@ -738,7 +738,7 @@ class Habits(ScratchFolder):
         self.says(search(["--resolve-overlaps", self.fn3, self.targets]), USAGE_ERROR, "--gff")
 
     def test_names_that_formats_would_take_for_something_else(self):
-        # Comments, headers, quotes, and separators of GFF3, BED and CSV readers.
+        # Comments, headers, quotes, and separators in GFF3, BED and CSV.
         residues = scenario.emitted_targets([self.fn3], 7, per_model=1, decoys=0)[0][2]
         names = ["#hash", "##gff-version", ">more", "track", "trackdb", "browser", "per%cent", "semi;colon=x", '"quote',
                  "'single", "=sum()", "-x"]

@@ -40,7 +40,7 @@ class Interruption(ScratchFolder):
         return process
 
     def feed(self, process, files):
-        """Sends targets until the outputs are begun: input is taken in large pieces."""
+        """Sends targets until the outputs are begun; the search reads large pieces."""
         piece = read(self.targets) * 500
         limit = time.time() + 60
         while sum(".tmp-" in name for name in os.listdir(self.results)) < files:
@@ -68,7 +68,7 @@ class Interruption(ScratchFolder):
                 self.assertEqual(os.listdir(self.results), [])
 
     def test_ctrl_c_ends_the_loop_of_a_shell(self):
-        """As after hmmsearch: bash goes on where a program exits with a status of its own."""
+        """As with hmmsearch: bash would continue the loop after an exit status."""
         import pty
         script = (f"for i in 1 2 3; do echo turn $i; '{scenario.program}' search -o /dev/null "
                   f"'{self.model}' - <fifo; done; echo went on")
@@ -120,12 +120,12 @@ class Interruption(ScratchFolder):
             self.assertEqual(os.listdir(self.results), [])
 
     def files(self):
-        """Name and making of each output there is."""
+        """Name, inode and change time of each output."""
         out = set()
         for entry in os.scandir(self.results):
             try:
                 out.add((entry.name, entry.stat().st_ino, entry.stat().st_ctime_ns))
-            except FileNotFoundError:  # renamed or removed meanwhile
+            except FileNotFoundError:  # renamed or removed in between
                 pass
         return out
 
@@ -135,7 +135,7 @@ class Interruption(ScratchFolder):
         killed.communicate(timeout=60)
         left = self.files()
         self.assertEqual(len(left), 6)
-        running = self.start_endless()  # its temporaries stay while others come and go
+        running = self.start_endless()  # other runs must keep its temporary files
         limit = time.time() + 60
         # They may have the same names.
         while left & self.files() or len(self.files()) < 6:
@@ -175,7 +175,7 @@ class Interruption(ScratchFolder):
             self.skipTest("the program does not start in 500 MiB (a sanitizer's shadow memory?)")
 
     def test_a_full_disk_ends_the_search(self):
-        """The first write that fails does, not the last."""
+        """At the first write that fails."""
         models = self.path("many.hmm")
         with open(models, "wb") as file:
             file.write(read(self.model) * 3000)
@@ -220,7 +220,7 @@ class Interruption(ScratchFolder):
         self.assertIn(b"out of memory", done.stderr)
         self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
         self.assertEqual(os.listdir(self.results), [])
-        # A bound below the limit streams the same targets; a few suffice to show it.
+        # With a bound below the limit, targets are streamed.
         scenario.write_fasta(targets, [["t", "", "ACDEFGHIKLMNPQRSTVWY" * 1000]] * 500)
         done = limited(["--mem", "4M"] + self.outputs() + [self.model, targets])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -294,7 +294,7 @@ class Interruption(ScratchFolder):
             self.assertEqual(os.listdir(self.results), [])
 
     def test_a_reader_that_has_enough(self):
-        """As with other tools, there is nothing to be said about `| head`."""
+        """Like other tools, hmmjit prints no message for `| head`."""
         models = self.path("many.hmm")
         with open(models, "wb") as file:
             file.write(read(self.model) * 500)
@@ -317,7 +317,7 @@ class Interruption(ScratchFolder):
         self.assertEqual(done.returncode, 0)
         self.assertTrue(read(self.path("joined")).endswith(b"# [ok]\n"))
         self.assertEqual([name for name in os.listdir("/dev") if "tmp-" in name], [])
-        # As elsewhere, "-" is standard output, not a file of that name.
+        # "-" is standard output, not a file.
         done = subprocess.run([scenario.program, "search", "--quiet", "-o", self.path("report"), "--tblout", "-",
                                self.model, self.targets], stdout=subprocess.PIPE, cwd=self.folder)
         self.assertEqual(done.returncode, 0)

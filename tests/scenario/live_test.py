@@ -1,6 +1,6 @@
-"""hmmjit search against the installed hmmsearch, byte for byte, on freshly emitted data.
+"""hmmjit search against the installed hmmsearch, byte for byte, on random data.
 
-The random seed is printed; HMMJIT_TEST_SEED repeats a run.
+The seed is printed; HMMJIT_TEST_SEED repeats a run.
 """
 import os
 import random
@@ -14,8 +14,7 @@ SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1,
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
 
-# Every option of hmmsearch that changes results or their layout. Runs on all models, the targets
-# with accessions.
+# All options of hmmsearch that change results or their layout; on all models, and targets with accessions.
 CASES = [
     [], ["--acc"], ["--noali"], ["--notextw"], ["--textw", "150"], ["--textw=200", "--acc"],
     ["-E", "1e-10"], ["-E", "1000"], ["-T", "30"], ["-T", "-20"],
@@ -52,7 +51,7 @@ class AgainstHmmsearch(ScratchFolder):
         return self.path(name)
 
     def compare(self, options, models, targets):
-        """All five outputs of both programs must carry the same bytes."""
+        """All five outputs of both programs must be equal."""
         outputs = ["o", "A", "tblout", "domtblout", "pfamtblout"]
 
         def files(label):
@@ -68,7 +67,7 @@ class AgainstHmmsearch(ScratchFolder):
         self.assertEqual(got.returncode, 0, (options, got.stderr))
         for output in outputs:
             expected, actual = (read(self.path(f"{label}.{output}")) for label in ("want", "got"))
-            if output == "A":  # Stockholm marks everything with '#'; the author is the program
+            if output == "A":  # Stockholm annotation begins with '#'; the author is the program
                 expected, actual = (
                     [line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
                     for text in (expected, actual))

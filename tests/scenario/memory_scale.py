@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`--mem` at scale, by hand: a million hits of one model, also as tables by target (--as hmmscan), one target of 50
-million residues, and all of them in a control group of 64 MiB. Minutes of two cores, 2 GB in $TMPDIR.
-tests/scenario/memory_test.py does the same with less.
+"""`--mem` at scale, run by hand: a million hits of one model, also as tables by target (--as hmmscan), one target of 50
+million residues, and all of them in a control group of 64 MiB. Takes minutes of two cores and 2 GB in $TMPDIR.
+tests/scenario/memory_test.py is the small version.
 
     tests/scenario/memory_scale.py PROGRAM [--hits N] [--residues N]
 
-Prints a row for each search: exit status, largest resident memory, the bound that may be reached (--mem, a tenth and
-24 MiB), processor seconds, hits, and whether all its outputs are those of the search without a bound. Exit status 1
-where a bound does not hold, an output differs, or the control group's search ends otherwise than with 0 or 5.
+Prints a row for each search: exit status, largest resident memory, its bound (--mem, a tenth and 24 MiB), CPU seconds,
+hits, and whether all outputs equal those without a bound. Exit status 1 if a bound is exceeded, an output differs, or a
+search in the control group ends with a status other than 0 and 5.
 """
 import argparse
 import hashlib
@@ -24,7 +24,7 @@ MIB = 1 << 20
 RESIDUES = memory_test.RESIDUES
 OUTPUTS = ("-o", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "-A", "--a3m", "--gff", "--bed", "--fasta",
            "--domfasta")
-SCAN_OUTPUTS = ("-o", "--tblout", "--domtblout")  # those of --as hmmscan
+SCAN_OUTPUTS = ("-o", "--tblout", "--domtblout")  # with --as hmmscan
 
 
 def near_copy(generator, domain):
@@ -58,7 +58,7 @@ def make_inputs(folder, hits, residues):
 
 
 def digests(folder, options):
-    """Digests of the lines of each output that are the same in every run, and the number of rows of the target table."""
+    """Digests of the reproducible lines of each output, and the number of rows of --domtblout."""
     found, rows = {}, 0
     for option in options:
         digest = hashlib.sha256()

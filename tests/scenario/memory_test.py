@@ -1,7 +1,6 @@
-"""`--mem` holds: input bombs, long targets and many hits, by the largest resident size of the program.
+"""`--mem` bounds the largest resident size of the program: input bombs, long targets and many hits.
 
-The bound may be exceeded by a tenth and 24 MiB. Sizes are such that a program that holds everything
-exceeds it by far.
+The bound may be exceeded by a tenth and 24 MiB. A program that keeps everything in memory exceeds it by far.
 """
 import gzip
 import hashlib
@@ -25,7 +24,7 @@ MIB = 1 << 20
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
 
-# A process counts what its parent held when it was started among its own: a small one stands between.
+# The maximum resident size of a process includes that of its parent at the fork, so a small process starts it.
 STARTER = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -55,7 +54,7 @@ class MemoryTest(unittest.TestCase):
         cls.model = cls.path("one.hmm")
         subprocess.run(["hmmbuild", "--amino", cls.model, cls.path("one.sto")], check=True,
                        stdout=subprocess.DEVNULL)
-        # What the program and its threads take at all, sanitizers included.
+        # The memory of the program and its threads without targets, sanitizers included.
         cls.few = cls.path("few.fasta")
         scenario.write_fasta(cls.few, [["few", "", cls.domain]])
         status, errors, cls.least = measured(
@@ -141,7 +140,7 @@ class MemoryTest(unittest.TestCase):
         self.assertGreater(found, 35, starts)
 
     def test_a_page_of_many_targets(self):
-        """What `report` holds of a target: little more than what the page shows of it."""
+        """`report` needs little more memory for a target than its data on the page."""
         few, many, page = self.path("few.json"), self.path("many.json"), self.path("many.html")
         status, errors, _ = measured(["search", "--quiet", "-o", "/dev/null", "--json", few, self.model, self.few])
         self.assertEqual(status, 0, errors)
@@ -163,13 +162,13 @@ class MemoryTest(unittest.TestCase):
             status, errors, peak = measured(["report", many, "-o", page])
             self.assertEqual(status, 0, errors)
             peaks.append(peak)
-        self.assertGreater(os.path.getsize(page), 10 * count)  # the data are in the page, compressed
+        self.assertGreater(os.path.getsize(page), 10 * count)  # the page contains the data, compressed
         print(f"{count} targets: {(peaks[1] - peaks[0]) / count:.0f} bytes each, {os.path.getsize(many) / count:.0f} in "
               f"JSON, {os.path.getsize(page) / count:.0f} on the page")
         self.assertLess(peaks[1] - peaks[0], 1000 * count)
 
     def results(self, name, folder):
-        """Moves the lines of an output that depend on no run to `folder`; returns their number."""
+        """Moves the reproducible lines of an output to `folder`; returns their number."""
         count = 0
         with open(self.path(name), "rb") as file, open(os.path.join(folder, name), "wb") as kept:
             for line in file:
@@ -182,8 +181,8 @@ class MemoryTest(unittest.TestCase):
         return count
 
     def compare(self, command, inputs, outputs, more, lines=10_000, appear=()):
-        """The outputs of a run within a bound and of one without. `appear`: files whose names are not in options.
-        Returns the folder of the second ones."""
+        """Compares the outputs of a bounded and an unbounded run and returns the folder of the latter. `appear`:
+        outputs whose names are not in options."""
         folders = [self.path(name) for name in ("bounded", "unbounded")]
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
@@ -196,7 +195,7 @@ class MemoryTest(unittest.TestCase):
                 status, errors = self.search(60, arguments, command=command)
             else:
                 status, errors, peak = measured([command, "--cpu", "2", "--mem", "4G", "--quiet"] + arguments)
-                self.assertGreater(peak, 80 * MIB)  # otherwise this says little
+                self.assertGreater(peak, 80 * MIB)  # or the bound would not matter
             self.assertEqual(status, 0, errors)
             for name in [*outputs.values(), *appear]:
                 self.assertGreater(self.results(name, folder), 20 if name.endswith(".hmm") else lines, name)
@@ -217,12 +216,12 @@ class MemoryTest(unittest.TestCase):
                     "--gff", "--bed", "--fasta", "--domfasta")}
         folder = self.compare("search", [self.model, targets], outputs, ["--seq-limit", "50000"])
         with open(os.path.join(folder, "hitsa3m"), "rb") as file:
-            names = sum(line.startswith(b">t") for line in file)  # a domain each
+            names = sum(line.startswith(b">t") for line in file)  # one domain each
         self.assertEqual(names, 50_000)
 
     def test_outputs_by_target(self):
-        """What is kept of hits until all models are through, to be written target by target. The least memory that
-        a search takes is far below what is kept of so many."""
+        """Hits are stored until all models are finished, then written target by target. The bound is far below the size
+        of all hits."""
         targets = self.path("by_target.fasta")
         scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(70_000)))
         models = self.path("three.hmm")
@@ -254,7 +253,7 @@ class MemoryTest(unittest.TestCase):
                 self.assertEqual(*seen)
 
     def test_domains_that_are_sorted_on_disk(self):
-        """However little memory, few files are open and few buffers held."""
+        """Open files and buffers are few for any memory bound."""
         targets, tables = self.path("sorted.fasta"), []
         scenario.write_fasta(targets, [[f"t{number}", "", self.copy()] for number in range(50_000)])
         for memory in ("4G", "1M"):
@@ -272,7 +271,7 @@ class MemoryTest(unittest.TestCase):
         query, targets = self.path("query.fasta"), self.path("copies.fasta")
         other = "".join(self.random.choices(RESIDUES, k=50))
         scenario.write_fasta(query, [["first", "a domain", self.domain + other], ["second", "", other]])
-        # Names that are not the only ones are numbered in alignments; some targets have two domains.
+        # Repeated names are numbered in alignments; some targets have two domains.
         scenario.write_fasta(targets, [
             [f"t{number if number % 40 else 7}", "a copy" if number % 3 else "",
              self.copy(6) + other + (self.copy(2) + other if number % 11 == 0 else "")]
@@ -284,7 +283,7 @@ class MemoryTest(unittest.TestCase):
                              (["-N", "2"] + checkpoints, ["m-1.hmm", "m-2.hmm", "a-1.sto", "a-2.sto"])):
             with self.subTest(options=more):
                 self.compare("jackhmmer", [query, targets], outputs, more, appear=appear)
-        # Rounds whose alignment is the query alone.
+        # Rounds whose alignment is only the query.
         self.compare("jackhmmer", [query, targets], {"-o": "none", "--tsv": "none.tsv", "--json": "none.json"},
                      ["-N", "2", "--incE", "1e-200", "--incdomE", "1e-200"])
 
@@ -292,8 +291,8 @@ class MemoryTest(unittest.TestCase):
         sequences, models = self.path("scanned.fasta"), self.path("several.hmm")
         scenario.write_fasta(sequences, [[f"s{number}", "a copy", self.copy(number % 9)]
                                          for number in range(36_000)])
-        # A model that finds a little less, whose wide name counts where it is a candidate only because few models
-        # had been seen, and others are reported.
+        # A weaker model with a long name: it determines column widths if it is a candidate only because few models have
+        # been searched, and other models are reported.
         with open(self.path("less.sto"), "w") as file:
             file.write(f"# STOCKHOLM 1.0\nfamily {self.domain[:27]}\n//\n")
         less = self.path("less.hmm")
@@ -310,7 +309,7 @@ class MemoryTest(unittest.TestCase):
 
 
 class ControlGroup:
-    """A group within our own that a few MiB are all that its processes may have together."""
+    """A control group with a memory limit within our own group."""
 
     def __init__(self, limit):
         self.folder = None
@@ -337,7 +336,7 @@ class ControlGroup:
                         file.write(str(value))
                 self.run([shutil.which("true")])
                 return
-            except OSError:  # the controller is not handed on to groups within
+            except OSError:  # the controller is not enabled for subgroups
                 self.remove()
         raise unittest.SkipTest("no control group with a memory limit can be made here")
 
@@ -359,7 +358,7 @@ class ControlGroup:
 @unittest.skipIf(scenario.hmmsearch_missing() or shutil.which("hmmbuild") is None,
                  "HMMER is not installed")
 class ControlGroupTest(unittest.TestCase):
-    """The kernel ends a process that goes beyond its group's limit; it must never come to that."""
+    """The kernel kills a process that exceeds its group's limit; hmmjit must never let it."""
 
     @classmethod
     def setUpClass(cls):

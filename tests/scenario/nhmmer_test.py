@@ -105,7 +105,7 @@ class Nhmmer(ScratchFolder):
             return [word for output in outputs
                     for word in ("-" * (1 if len(output) == 1 else 2) + output, self.path(f"{label}.{output}"))]
 
-        # Threads change the pieces of nhmmer, --cpu 0 has its own.
+        # nhmmer cuts targets differently with threads and with --cpu 0.
         want = run([program] + files("want") + options + [query, targets])
         got = run([scenario.program, program, "--quiet"] + files("got") + options + [query, targets])
         if want.returncode < 0:

@@ -1,4 +1,4 @@
-"""Machine-readable outputs hold what hmmsearch's tables print; --as hmmscan gives hmmscan's tables."""
+"""Machine-readable outputs agree with hmmsearch's tables; --as hmmscan gives hmmscan's tables."""
 import base64
 import gzip
 import html.parser
@@ -28,7 +28,7 @@ def printf_g(value, width, digits):
 
 
 class Page(html.parser.HTMLParser):
-    """Checks that elements nest; collects tables, texts and references to other resources."""
+    """Checks the nesting of elements; collects tables, texts and references to other resources."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -75,7 +75,7 @@ def page_data(text):
 
 
 def page_targets(data):
-    """Targets with their hits and domains, put together from the columns."""
+    """Targets with their hits and domains, assembled from the columns."""
     def rows(name):
         columns = data[name]
         return (dict(zip(columns, values)) for values in zip(*columns.values()))
@@ -131,8 +131,8 @@ class ResultsFolder(ScratchFolder):
         return lines
 
     def nasty_run(self):
-        """A run whose targets carry what readers of tables and of JSON trip over; returns the paths and
-        the expected (name, description) of each row. Half of the targets come twice."""
+        """A run with target descriptions that confuse readers of tables and JSON; returns the paths, the expected
+        (name, description) of each row, and the records."""
         marks = ['"quoted" start', '"only one', 'mid "quote" here', "5'-3' exonuclease", "back\\slash \\t",
                  "# no comment", "a, b; c", "=1+1", "tab\there", 'end"', "NULL", "", "-", "1e5", '""']
         records = [[f"t{number}_{name}", marks[number % len(marks)], residues]
@@ -211,7 +211,7 @@ class Outputs(ResultsFolder):
                     covered = (domain["hmm_to"] - domain["hmm_from"] + 1) / int(row["model_length"])
                     self.assertEqual(float(row["model_coverage"]), covered)
                     self.assertEqual(domain["model_coverage"], covered)
-            # The table of targets has one row for each, also of those without a reported domain.
+            # The table of targets has a row for each, including those without a reported domain.
             lines = read(paths["target_tsv"]).decode("utf-8", "replace").rstrip("\n").split("\n")
             head = lines[0].split("\t")
             by_target = [dict(zip(head, line.split("\t"))) for line in lines[1:]]
@@ -438,7 +438,7 @@ class Outputs(ResultsFolder):
                 self.assertFalse(os.path.exists(self.path("page.html")))
 
     def test_report_of_many_domains_that_overlap(self):
-        """Their page is made in n log n steps. page_test.py tests it in a browser."""
+        """The page is made in O(n log n) steps. page_test.py tests it in a browser."""
         lines = [json.loads(line) for line in read(self.run_search([])["json"]).decode().splitlines()]
         target = next(line for line in lines if line["record"] == "target" and line["domains"])
         domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}

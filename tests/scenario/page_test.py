@@ -1,7 +1,7 @@
-"""The page of `hmmjit report` in a real Chromium: what it shows, filters, sorts, and how long that takes.
+"""The page of `hmmjit report` in Chromium: display, filters, sorting, and their times.
 
-Needs Debian's chromium, chromium-driver and python3-selenium (tools/install_packages.sh --browser); without
-them the test says that it was skipped. HMMJIT_SCREENSHOTS names a folder for pictures to look at.
+Needs Debian's chromium, chromium-driver and python3-selenium (tools/install_packages.sh --browser), else the test is
+skipped. HMMJIT_SCREENSHOTS names a folder for screenshots.
 """
 import base64
 import importlib.util
@@ -28,7 +28,7 @@ from scenario import ScratchFolder
 
 
 def localhost_is_known():
-    """Selenium finds chromedriver by this name; a bare root has no /etc/hosts."""
+    """Selenium finds chromedriver by this name; a bare chroot has no /etc/hosts."""
     try:
         return bool(socket.getaddrinfo("localhost", None))
     except OSError:
@@ -40,17 +40,17 @@ MISSING = [name for name, present in (
     ("selenium", importlib.util.find_spec("selenium")), ("localhost in /etc/hosts", localhost_is_known())) if not present]
 SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (390, 844)}
-# Promised of a page of 100,000 domains, on two cores: read in 2 s, sorted in 0.5 s. What the machine's other
-# work cannot change is asserted: processor time of the process that shows the page.
+# Promised for a page of 100,000 domains on two cores. Compared with the CPU time of the page's process, which does not
+# depend on the machine's load.
 LOAD_SECONDS, SORT_SECONDS = 2.0, 0.5
-# Seconds of wall time, for actions without a bound of their own; a page that draws every row takes minutes.
+# Wall time in seconds for other actions; a page that draws every row takes minutes.
 LONGEST_SECONDS = 30.0
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def made_result(path, domains, alignments, seed):
-    """A result file as --json writes it, with so many domains and nothing in it twice; returns its
-    targets in the order of the page: best E-value first."""
+    """Writes a result file like --json, with `domains` distinct domains; returns its models, and its targets in the
+    order of the page, best E-value first."""
     rng = random.Random(seed)
     models = [{"name": f"Model_{m + 100}", "accession": f"PF{m + 1:05d}.{m % 30}" if m % 5 else None,
                "description": rng.choice(["Kinase", "Globin", "Zinc finger"]) + f" family {m}",
@@ -155,7 +155,7 @@ class PageInChromium(ScratchFolder):
         return time.monotonic() - begun
 
     def processor_seconds(self, driver):
-        """Processor time of the process that shows the page."""
+        """CPU time of the page's process."""
         return next(metric["value"] for metric in driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
                     if metric["name"] == "ProcessTime")
 
@@ -175,7 +175,7 @@ class PageInChromium(ScratchFolder):
         driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
     def cells(self, driver, view="domains"):
-        """Text of the cells of the rows in the document, in the order of the table."""
+        """The text of all cells in the document, by rows of the table."""
         rows = driver.execute_script(
             "return [...document.querySelectorAll(`#${arguments[0]} .rows .row`)].map(row =>"
             " [Number(row.getAttribute('aria-rowindex')), [...row.children].map(cell => cell.textContent)])", view)
@@ -217,7 +217,7 @@ class PageInChromium(ScratchFolder):
                 if folder:
                     with open(os.path.join(folder, f"{size}{'-dark' if dark else ''}-{view}.png"), "wb") as file:
                         file.write(picture)
-            # The names of domains are readable, and a box tells what it is without a mouse.
+            # The names of domains are readable, and boxes have labels for screen readers.
             self.show(driver, "proteins")
             boxes = driver.execute_script(
                 "return [...document.querySelectorAll('.box')].map(box => [box.getAttribute('aria-label'),"
@@ -227,7 +227,7 @@ class PageInChromium(ScratchFolder):
                 self.assertRegex(label, r"^Model_\d+ \d+-\d+ \(model \d+-\d+ of \d+\), i-Evalue \S+, \S+ bits")
                 self.assertGreaterEqual(height, 14)
                 self.assertGreaterEqual(font, 10)
-            # A box without room for its name has it below.
+            # A box that is too small for its name has it below.
             bare = driver.execute_script(
                 "return [...document.querySelectorAll('.protein')].map(row => [[...row.querySelectorAll('.box')]"
                 ".filter(box => !box.textContent).map(box => box.getAttribute('aria-label').split(' ')[0]),"
@@ -261,7 +261,7 @@ class PageInChromium(ScratchFolder):
                 state = driver.execute_script(f"return document.querySelectorAll('#domains .head > *')[{column}]"
                                               ".getAttribute('aria-sort')")
                 self.assertEqual(state, "descending" if down else "ascending")
-        # Numbers as C prints them, halves to even; floats as floats.
+        # Numbers are formatted as in C: halves round to even.
         for value, digits, text in ((23.25, 1, "23.2"), (23.75, 1, "23.8"), (0.45, 1, "0.4"), (0.35, 1, "0.3"),
                                     (-0.05, 1, "-0.1"), (1e6, 1, "1000000.0")):
             self.assertEqual(driver.execute_script("return fixed(arguments[0], arguments[1])", value, digits), text)
@@ -310,7 +310,7 @@ class PageInChromium(ScratchFolder):
         driver.execute_script("document.getElementById('clear').click()")
         self.assertEqual(self.text(driver, "counts"),
                          f"1,000 domains, {len(self.targets)} proteins, {len(self.models)} models.")
-        # What is shown can be saved.
+        # The filtered domains can be saved.
         self.set(driver, filter="kinase", included=True)
         driver.execute_script("document.getElementById('save').click()")
         until = time.monotonic() + 20
@@ -343,7 +343,7 @@ class PageInChromium(ScratchFolder):
         self.open(driver, page)
 
         def best(targets):
-            """The included domains that remain after those are left out that share half with a better one."""
+            """The number of included domains that do not share half with a better one."""
             kept = 0
             for target in targets:
                 chosen = []
@@ -434,7 +434,7 @@ class PageInChromium(ScratchFolder):
         self.assertIn(self.flat()[2][0]["name"], self.text(driver, "detail-title"))
         dialog.send_keys(Keys.ESCAPE)
         self.assertFalse(dialog.is_displayed())
-        # All domains of one model below one another, on the positions of the model.
+        # All domains of a model, aligned at the positions of the model.
         self.show(driver, "stack")
         chosen = int(driver.execute_script("return document.getElementById('stack-model').value"))
         of_model = [(target, domain) for target, hit, domain in self.flat() if hit["model"] == chosen]
@@ -462,7 +462,7 @@ class PageInChromium(ScratchFolder):
         self.assertGreater(pages, 2)
 
     def overlapping(self, name, length, envelopes):
-        """A page of one protein with one model and these envelopes, the best first."""
+        """A page of one protein with these envelopes of one model, the best first."""
         result, page = self.path(name + ".json"), self.path(name + ".html")
         domains = [{"number": n + 1, "included": True, "c_evalue": 1e-9, "i_evalue": 1e-60 * (n + 1), "score": 30.5,
                     "bias": 0.1, "hmm_from": 1, "hmm_to": 9, "ali_from": start, "ali_to": end, "env_from": start,
@@ -491,7 +491,7 @@ class PageInChromium(ScratchFolder):
         self.open(driver, self.overlapping("some", 1000, envelopes))
         self.show(driver, "proteins")
         lanes = driver.execute_script("return [...laneOf]")
-        # Each on the first lane that is free, from left to right.
+        # From left to right, each on the first free lane.
         ends, wanted = [], [0] * len(envelopes)
         for d in sorted(range(len(envelopes)), key=lambda d: (envelopes[d][0], d)):
             start, end = envelopes[d]
@@ -503,7 +503,7 @@ class PageInChromium(ScratchFolder):
         self.assertGreater(len(ends), 10)
         self.assertEqual(lanes, wanted)
         self.assertEqual(len(driver.execute_script("return [...document.querySelectorAll('.box')]")), 300)
-        # More than can be drawn: the best, and a way to all.
+        # Too many to draw: the page draws the best and offers a list of all.
         number = 200000
         envelopes = [(1 + n % 7, 900 - n % 5) for n in range(number)]
         self.open(driver, self.overlapping("many", 1000, envelopes))
@@ -556,7 +556,7 @@ class PageInChromium(ScratchFolder):
         self.assertLess(max(sorts), SORT_SECONDS)
         self.assertLess(clock, LONGEST_SECONDS)
         self.assertLess(nodes, 6000)
-        # The last row is reached.
+        # Scroll to the last row.
         driver.execute_script("const list = document.querySelector('#domains .scroller');"
                               "document.getElementById('tab-domains').click(); list.scrollTop = list.scrollHeight")
         driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")

@@ -1,4 +1,4 @@
-"""A search divided into parts and merged again: the very bytes of the unsplit search."""
+"""Merged parts give the bytes of the undivided search."""
 import json
 import os
 import random
@@ -18,7 +18,7 @@ USAGE_ERROR, INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 2, 3, 5, 7
 EVERYTHING = ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m")
 WITHOUT_ALIGNMENTS = tuple(o for o in EVERYTHING if o not in ("-A", "--a3m"))
 AS_HMMSCAN = tuple(o for o in EVERYTHING if o != "--pfamtblout")
-# Lines that name the program, the time and the place.
+# Lines with program, time and folder.
 VOLATILE = (b"# hmmjit ", b"# CPU time:", b"# Mc/sec:", b"# Date:", b"# Current dir:",
             b"# Program:")
 
@@ -107,7 +107,7 @@ class Parts(PartsFolder):
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]
-        # A model without hits stands between the others.
+        # A model without hits between the others.
         none = self.path("none.hmm")
         with open(self.path("nothing.fa"), "w") as file:
             file.write(">a\nWWWWCWWWWHWWWWCWWWMWWWCWWWW\n")
@@ -122,12 +122,12 @@ class Parts(PartsFolder):
         models.remove(none)
         records = scenario.emitted_targets(models, SEED, per_model=25, decoys=150)
         rng = random.Random(SEED)
-        for _ in range(40):  # equal sequences of equal and of other names: ties
+        for _ in range(40):  # ties: equal sequences with equal or different names
             name, description, residues = rng.choice(records)
             records.insert(rng.randrange(len(records)),
                            [rng.choice([name, f"copy{rng.randrange(9)}"]), description, residues])
-        # A weak hit early in the input, of a long name: a candidate that is not reported with a
-        # strict threshold, but makes columns wide.
+        # An early weak hit with a long name: with a strict threshold it is only a candidate, but determines column
+        # widths.
         weak = next(record for record in records if record[0].startswith("emitted"))
         records.insert(0, ["early_and_with_a_very_long_name_indeed" * 2, "", weak[2][:90]])
         self.records = records
@@ -161,7 +161,7 @@ class Parts(PartsFolder):
                 self.check([3], options)
 
     def with_cutoffs(self):
-        """The models with a GA line each."""
+        """The models, each with a GA line."""
         path = self.path("cutoffs.hmm")
         with open(path, "w") as file:
             for line in read(self.library).decode().splitlines(keepends=True):
@@ -231,7 +231,7 @@ class Parts(PartsFolder):
             for part in ("1.hjpart", "2.hjpart"):
                 self.assertEqual(self.info(os.path.join(halves, part))["content"],
                                  self.info(os.path.join(again, part))["content"], more)
-        # Merged in a tree: the content of the search of the larger part.
+        # Merged as a tree: the same content as a search of the larger part.
         quarters = self.search_parts(4, name="quarters")
         quarter = [os.path.join(quarters, f"{i + 1}.hjpart") for i in range(4)]
         joined = [self.path("first.hjpart"), self.path("second.hjpart")]
@@ -310,7 +310,7 @@ class Parts(PartsFolder):
         arguments = [scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", "1",
                      "--max", "--part", "1/1", "--part-file", os.path.join(folder, "1.hjpart"),
                      self.library, self.database]
-        # A search that goes on for so long that it is met while it runs, however late this process comes to act.
+        # A search that is still running when this process kills it.
         many = self.path("many.hmm")
         with open(many, "wb") as sink:
             for copy in range(200):
@@ -330,7 +330,7 @@ class Parts(PartsFolder):
             self.assertFalse(os.path.exists(os.path.join(folder, "1.hjpart")))
             if number == signal.SIGTERM:
                 self.assertEqual(os.listdir(folder), [])
-        # What the kill left is not in the way.
+        # Its temporary file does not disturb the next run.
         self.call(arguments[1:])
         self.call(["part", "verify", folder])
         # Twice at the same time.

@@ -1,4 +1,4 @@
-"""hmmjit plan, cache and doctor: text and JSON say the same. cases/plan.txt has the rest."""
+"""hmmjit plan, cache and doctor: text and JSON agree. cases/plan.txt has the rest."""
 import json
 import os
 import re
@@ -24,12 +24,12 @@ class Plan(ScratchFolder):
         lines = short.stdout.decode().rstrip("\n").split("\n")
         kernels = json.loads(self.plan("--length", "150", "--device", "H200", "--json").stdout)["searches"][0]["kernels"]
         self.assertEqual(lines[0], "length 150: a search on H200 uses")
-        # Kernels that know no length of a model are the same for all.
+        # Some kernels do not depend on the model length.
         self.assertEqual([re.sub(r"(, of targets that \S+ leaves undecided)?, (not )?cached .*", "", line).split(None, 2)
                           for line in lines[1:-2]],
                          [[k["stage"], k["variant"], "for any model" if k["stage"] in ("bias", "gate") else
                            f"for {k['class_length']} positions"] for k in kernels])
-        # Where a stage has two kernels, the second says why.
+        # The second kernel of a stage says why it is there.
         stages = [k["stage"] for k in kernels]
         for index, (line, kernel) in enumerate(zip(lines[1:], kernels)):
             before = [k["variant"] for k in kernels[:index] if k["stage"] == kernel["stage"]]

@@ -1,4 +1,4 @@
-"""Progress on a terminal: it comes before the data, and a terminal that goes away does not end the search."""
+"""Progress on a terminal begins before the data, and the search survives its terminal."""
 import os
 import pty
 import subprocess
@@ -50,12 +50,12 @@ class Terminal(ScratchFolder):
 
     def test_progress_outlives_its_terminal(self):
         process, terminal = self.start(self.model, "-")
-        # The search reads 1 MiB at a time: two of them bring it past its start.
+        # The search reads 1 MiB at a time: with two of them it has started.
         process.stdin.write(read(self.targets) * 6000)
         process.stdin.flush()
         self.assertIn(b"hmmjit", os.read(terminal, 1000))
         os.close(terminal)
-        time.sleep(1.2)  # two lines of progress that nobody reads
+        time.sleep(1.2)  # two more lines of progress
         self.check_end(process)
 
 

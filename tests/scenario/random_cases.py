@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random cases against the installed programs of HMMER, byte for byte, until a time is up (or SIGTERM).
+"""Compares random cases with the installed programs of HMMER, byte for byte, for a given time (or until SIGTERM).
 
 usage: tests/scenario/random_cases.py PROGRAM [--seconds N] [--seed S] [--only S/NUMBER] [--kinds search,scan,...]
                        [--keep FOLDER]
@@ -44,7 +44,7 @@ def text(number):
     return f"{number:.6g}"
 
 
-# ---- what cases are made of ----------------------------------------------------------------------
+# ---- inputs and options --------------------------------------------------------------------------
 
 def random_residues(rng, length):
     return "".join(rng.choices(LETTERS, WEIGHTS, k=length))
@@ -69,7 +69,7 @@ def emitted(rng, model, count, aligned=False):
 
 
 def random_alignment(rng, material):
-    """(rows, columns of annotation): of one of the models, or of random residues, cut somewhere."""
+    """(rows, reference annotation): emitted by a model or random, cut to random columns."""
     rows = collections.OrderedDict()
     if rng.random() < 0.8:
         for line in emitted(rng, rng.choice(material.models), rng.randrange(1, 25), True).split("\n"):
@@ -122,7 +122,7 @@ BUILD_OPTIONS = (
     lambda r: ["--w_beta", text(r.uniform(0, 1))], lambda r: ["--w_length", str(r.randrange(-9, 99))],
     lambda r: ["--EvN", str(r.randrange(20, 100))],
     lambda r: ["--Eft", text(r.uniform(0.01, 0.3))])
-# Options of which hmmbuild takes one.
+# Mutually exclusive options.
 EXCLUSIVE = ({"--enone", "--eset", "--ere", "--esigma", "--eclust"},
              {"--wnone", "--wgiven", "--wgsc", "--wblosum"}, {"--pnone", "--plaplace"},
              {"--hand", "--symfrac"}, {"-E", "-T"}, {"--domE", "--domT"}, {"--incE", "--incT"},
@@ -160,7 +160,7 @@ def random_options(rng, table, most):
 
 
 def random_targets(rng, models):
-    """Records with what searches stumble over among them."""
+    """Records, some of them difficult."""
     records = []
     domains = [record[2].upper() for model in models
                for record in scenario.fasta_records(emitted(rng, model, rng.randrange(1, 20)))]
@@ -189,7 +189,7 @@ def random_targets(rng, models):
 # ---- cases ---------------------------------------------------------------------------------------
 
 class Case:
-    """One comparison. `pieces` are lists that can be made shorter; the rest is fixed."""
+    """One comparison. `pieces` are lists that can be reduced; the rest is fixed."""
 
     def __init__(self, seed, number, kinds, material, folder):
         self.label = f"{seed}/{number}"
@@ -235,7 +235,7 @@ class Case:
             sources[0] = path
         self.pieces["targets"] = random_targets(rng, sources)
         if self.kind in ("phmmer", "jackhmmer"):
-            # The consensus of a query that ends in a degenerate residue depends on HMMER's memory.
+            # HMMER's consensus of a query that ends in a degenerate residue depends on unrelated memory.
             clean = [[name, words, "".join(c for c in residues.upper() if c in scenario.BACKGROUND)]
                      for name, words, residues in self.pieces["targets"]]
             clean = [record for record in clean if record[2]]
@@ -246,7 +246,7 @@ class Case:
         return os.path.join(self.folder, name)
 
     def write(self):
-        """The files of the pieces as they are now."""
+        """Writes the current pieces to files."""
         with open(self.path("models.hmm"), "wb") as file:
             file.write(b"".join(self.pieces["models"]))
         write_fasta(self.path("queries.fasta"), self.pieces["queries"])
@@ -264,7 +264,7 @@ class Case:
                 self.got_targets = self.path("targets.hjdb")
 
     def commands(self):
-        """HMMER's and ours, without outputs, and the outputs both have."""
+        """HMMER's and our command without outputs, and the common outputs."""
         options = sum(self.pieces["options"], [])
         ours = [scenario.program, self.kind]
         models, queries = self.path("models.hmm"), self.path("queries.fasta")
@@ -306,7 +306,7 @@ class Case:
         return result_lines(content)
 
     def run(self):
-        """("same", "") or another class and what was seen."""
+        """("same", ""), or another outcome and details."""
         for name in os.listdir(self.folder):
             if name.startswith(("want.", "got.", "models.hmm", "targets.")):
                 os.remove(self.path(name))
@@ -326,11 +326,11 @@ class Case:
         if got.returncode < 0 or got.returncode == 1 or got.returncode > 7:
             return "crashes", f"status {got.returncode}: {got.stderr}"
         if want.returncode < 0 or b"Fatal exception" in want.stderr:
-            # A model without thresholds ends our search before its first result; HMMER did not come to it.
+            # hmmjit checks the thresholds of all models first; HMMER crashed before it reached the one without.
             unavailable = got.returncode == 3 and b"thresholds unavailable" in got.stderr
-            # Without a prior a model may refuse residues; a random sequence of those calibrates nothing.
+            # Without a prior, a model may not emit some residues and cannot be calibrated.
             unavailable |= got.returncode == 3 and b"no Forward score" in got.stderr
-            # Nor has every alignment without a prior the relative entropy that is asked for.
+            # Without a prior, the target of the relative entropy may be out of reach.
             unavailable |= got.returncode == 3 and b"no effective number of sequences" in got.stderr
             return ("HMMER crashes", "") if got.returncode == 0 or unavailable else \
                 ("refused", f"HMMER crashes, hmmjit: {got.returncode}, {got.stderr}")
@@ -354,7 +354,7 @@ GOOD = {"same", "both refuse", "HMMER crashes", "HMMER takes too long"}
 
 
 def reduce_case(case, kind, seconds=120):
-    """Drops pieces as long as the case still ends as it did."""
+    """Drops pieces while the outcome of the case stays the same."""
     end = time.monotonic() + seconds
     for name in ("models", "options", "targets", "queries", "targets", "models", "options"):
         step = max(1, len(case.pieces[name]) // 2)

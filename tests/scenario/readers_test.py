@@ -1,8 +1,8 @@
-"""The readers that users have take --tsv and --json right as they come, without options: a test of each, which says
-that it was skipped where the reader is not installed (tools/install_packages.sh --readers).
+"""Users' readers accept --tsv and --json without options: a test for each, skipped if the reader is not installed
+(tools/install_packages.sh --readers).
 
-ctest runs each test on its own, so that its list shows what was skipped. HMMJIT_TEST_READERS, which ctest sets, is a Python
-environment with those of PyPI.
+ctest runs each test separately, so that its list shows the skipped ones. HMMJIT_TEST_READERS, set by ctest, is a Python
+environment with the readers from PyPI.
 """
 import csv
 import importlib
@@ -40,7 +40,7 @@ class Readers(ResultsFolder):
             rows = list(csv.DictReader(file, delimiter="\t"))
         self.assertEqual([(row["target"], row["description"]) for row in rows], want)
         self.assertEqual({None in row or None in row.values() for row in rows}, {False})
-        # A line is a row, and fields without quotes stand as they are: cut and awk work.
+        # Each line is a row, and fields without quotes are unchanged: cut and awk work.
         self.assertEqual(read(paths["tsv"]).count(b"\n"), len(want) + 1)
         table = numpy.loadtxt(paths["tsv"], dtype=str, delimiter="\t", quotechar='"', comments=None, skiprows=1)
         self.assertEqual(table.shape, (len(want), len(rows[0])))
@@ -54,10 +54,10 @@ class Readers(ResultsFolder):
         self.assertEqual(str(table["evalue"].dtype), "float64")
         self.assertEqual(str(table["target_length"].dtype), "int64")
         rows = [(row.target, row.description if isinstance(row.description, str) else "") for row in table.itertuples()]
-        # pandas takes "NULL" for nothing, as it says.
+        # pandas documents that "NULL" is read as missing.
         self.assertEqual(rows, [(name, "" if text == "NULL" else text) for name, text in want])
         for got, wanted in zip(table["evalue"], self.evalues(paths), strict=True):
-            self.assertAlmostEqual(got, wanted, delta=1e-12 * abs(wanted))  # its quick reading of decimals
+            self.assertAlmostEqual(got, wanted, delta=1e-12 * abs(wanted))  # its decimal parser is approximate
         frame = pandas.read_json(paths["json"], lines=True)
         self.assertEqual(len(frame), len(lines))
         targets = frame[frame["record"] == "target"]
@@ -95,7 +95,7 @@ class Readers(ResultsFolder):
         rows = len(want)
         self.assertEqual(list(zip(lines[rows:2 * rows], lines[:rows])), want)
         for got, wanted in zip(lines[2 * rows:], self.evalues(paths), strict=True):
-            self.assertAlmostEqual(float(got), wanted, delta=1e-14 * abs(wanted))  # R's own reading of decimals
+            self.assertAlmostEqual(float(got), wanted, delta=1e-14 * abs(wanted))  # R's decimal parser is approximate
 
     def test_jq(self):
         self.command("jq")

@@ -1,9 +1,8 @@
-"""Replays recorded hmmsearch runs through the conformance set's own comparison scripts.
+"""Replays recorded hmmsearch runs with the comparison scripts of the recorded data.
 
 usage: replay_test.py PROGRAM quick|full
 
-Every line that carries results must be identical; every table is judged by compare_hits.py as well,
-and how many it finds SAME is printed.
+All result lines must be identical; compare_hits.py also compares all tables, and the number of SAME ones is printed.
 """
 import fnmatch
 import os
@@ -15,12 +14,12 @@ import tempfile
 
 import scenario
 
-# Every kind of option and model once, about a minute of CPU in all.
+# Every kind of option and model once; about a minute of CPU.
 QUICK = ["full_*", "opt_rrm1_*", "opt_ksibb_*", "opt_acc_notextw", "cut_ga_*", "dupont_ecoli*",
          "lee_*", "busco_nequitans", "motifs_ecoli", "hmmer_short", "lengths_ecoli",
          "pyhmmer_anaerococcus", "max_2405"]
 
-# Put between the replaying script and the program: keeps the tables, numbered by run.
+# Runs between the replay script and the program: keeps the tables, numbered by run.
 KEEPER = """#!/bin/sh
 number=$(cat "$KEPT/runs" 2>/dev/null || echo 0)
 echo $((number + 1)) >"$KEPT/runs"
@@ -37,7 +36,7 @@ exit $status
 
 
 def judge_tables(shared, kept, patterns):
-    """Numbers of tables that are SAME and of tables in all."""
+    """The numbers of SAME tables and of all tables."""
     expected = os.path.join(shared, "data", "expected")
     same = total = run = 0
     with open(os.path.join(expected, "commands.tsv")) as commands:

@@ -1,4 +1,4 @@
-"""The same bytes whatever the threads, the memory bound, the kind of input, and every time."""
+"""Results do not depend on threads, the memory bound, the kind of input or the run."""
 import gzip
 import os
 import random
@@ -47,7 +47,7 @@ class SameBytes(ScratchFolder):
         arguments = ["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2], "-A", paths[3]]
         if statistics:
             arguments += ["--stats", statistics]
-        data = read(self.plain) if kind == "stdin" else None  # through a pipe: no second look
+        data = read(self.plain) if kind == "stdin" else None  # a pipe can be read only once
         done = search(arguments + options + [self.library, self.inputs[kind]], data=data)
         self.assertEqual(done.returncode, 0, (options, kind, done.stderr))
         found = [result_lines(read(path)) for path in paths[:3]]
@@ -104,7 +104,7 @@ class SameBytes(ScratchFolder):
         self.assertEqual(result_lines(read(self.path("t"))), self.wanted[1])
 
     def test_named_pipes(self):
-        # As a shell's <(...): opened once, read once.
+        # Like a shell's <(...): opened and read once.
         models, targets = self.path("models.pipe"), self.path("targets.pipe")
         os.mkfifo(models)
         os.mkfifo(targets)

@@ -1,7 +1,7 @@
 """Common code of the scenario tests: the program under test, test data, comparison of outputs.
 
 Every script takes the program as its first argument. Recorded data is in $HMMJIT_SHARED, or in a folder "shared" next
-to or above the source tree; without it the tests that need it are skipped and say so.
+to or above the source tree; without it, tests that need it are skipped.
 """
 import gzip
 import os
@@ -34,8 +34,7 @@ def hmmsearch_missing():
 
 
 def run(arguments, stdin=None, data=None, timeout=600):
-    """Runs a command; returns the finished process with bytes in stdout and stderr. `data` goes
-    to its standard input through a pipe."""
+    """Runs a command; returns the finished process with bytes in stdout and stderr. `data`: standard input."""
     source = {"input": data} if data is not None else {"stdin": stdin}
     return subprocess.run(arguments, timeout=timeout, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **source)
@@ -50,11 +49,11 @@ def hmmsearch(arguments, **keywords):
 
 
 def result_lines(text):
-    """Lines that carry results: comments name programs, files and times."""
+    """The lines without comments, which name programs, files and times."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
     lines = [line for line in text.split("\n") if not line.startswith("#")]
-    if "Query:" in text:  # the blank line under the header block comes and goes with it
+    if "Query:" in text:  # the blank line after the header is part of it
         while lines and not lines[0]:
             lines.pop(0)
     return lines
@@ -73,7 +72,7 @@ def first_difference(want, got):
 
 
 def example_model(name, folder):
-    """Path of a model of the hmmer-examples package, unpacked into `folder` where needed."""
+    """Path of a model of the hmmer-examples package, unpacked into `folder` if needed."""
     for part in ("tutorial", "testsuite"):
         plain = os.path.join(EXAMPLES, part, name)
         if os.path.exists(plain):
@@ -111,7 +110,7 @@ def write_fasta(path, records, width=60):
 
 
 def write_embl(path, records):
-    """The same targets with accessions, which FASTA does not have."""
+    """Like write_fasta, but with accessions."""
     with open(path, "w") as file:
         for number, (name, description, residues) in enumerate(records):
             file.write(f"ID   {name}   Reviewed;   {len(residues)} AA.\n")
@@ -146,7 +145,7 @@ def emitted_targets(models, seed, per_model, decoys):
             parts += [noise(rng.randrange(0, 60)), rng.choice(domains[rng.randrange(len(models))])]
         parts.append(noise(rng.randrange(0, 120)))
         residues = list("".join(parts))
-        for _ in range(len(residues) // 50):  # wear
+        for _ in range(len(residues) // 50):  # mutations
             residues[rng.randrange(len(residues))] = rng.choice(letters + ["X", "B", "U"])
         description = " ".join(["emitted", "protein"] * rng.randrange(0, 9))
         records.append([f"emitted{number}_{'x' * rng.randrange(12)}", description,
@@ -159,8 +158,8 @@ def emitted_targets(models, seed, per_model, decoys):
 
 
 def snakemake():
-    """Snakemake's program: in the folder $HMMJIT_SNAKEMAKE, or in $HMMJIT_TEST_SNAKEMAKE, where
-    tools/install_packages.sh --snakemake puts it, or in PATH. None: it is not installed."""
+    """Snakemake's program: in the folder $HMMJIT_SNAKEMAKE, in $HMMJIT_TEST_SNAKEMAKE (by
+    tools/install_packages.sh --snakemake), or in PATH; None if it is not installed."""
     named, own = os.environ.get("HMMJIT_SNAKEMAKE"), os.environ.get("HMMJIT_TEST_SNAKEMAKE")
     if named:
         return shutil.which("snakemake", path=named)
@@ -189,7 +188,7 @@ def main():
 
 
 class ScratchFolder(unittest.TestCase):
-    """A test with an empty folder of its own."""
+    """A test with a temporary folder."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="hmmjit-scenario-")

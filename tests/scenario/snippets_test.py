@@ -1,22 +1,20 @@
-"""Runs the code blocks of a document, in order, in a scratch folder of its own.
+"""Runs the code blocks of a document in order, in a temporary folder.
 
 usage: snippets_test.py PROGRAM SOURCE_DIR LIBRARY_DIR PREFIX DOCUMENT
 
-LIBRARY_DIR holds libhmmjit.so as built. PREFIX is an installation, which the blocks of documents
-that need one find as $prefix; "-": there is none.
+LIBRARY_DIR contains libhmmjit.so as built. PREFIX is an installation for the blocks that use $prefix, or "-".
 
-The word after a fence says what a block is:
+The word after a fence is the kind of a block:
   sh      commands, run by bash; any failure fails the test
-  text    the output of the block before; a line `...` stands for any lines, `...` in a line for any text
-  python  a script; cpp, c: a program, or the body of its main function. Linked with the library, run
-  data    a drawing, a layout or a grammar: nothing to run
-Blocks that cannot be run are listed in not_run.txt, with reasons: DOCUMENT | beginning of the block | REASON. An entry
-that names no block is a failure, and so is a block of no kind.
+  text    the output of the block before; a line `...` matches any lines, `...` in a line any text
+  python  a script; cpp, c: a program, or the body of its main function. Linked with the library and run
+  data    a drawing, a layout or a grammar: not run
+not_run.txt lists blocks that cannot be run, with reasons: DOCUMENT | beginning of the block | REASON. An entry without a
+block fails, and so does a block without a kind.
 
-The files that documents speak of (globins4.hmm, Pfam.hmm, proteome.fasta, ...) are small ones made
-of Debian's hmmer-examples and mmseqs2-examples. A document of the source tree's root or of
-kernel_templates runs in a copy of the tree that has its files as links and its documents as copies;
-that of an example in a copy of the example.
+The files that documents name (globins4.hmm, Pfam.hmm, proteome.fasta, ...) are small ones made from Debian's
+hmmer-examples and mmseqs2-examples. Documents in the root or in kernel_templates run in a copy of the source tree, with
+links to its files and copies of its documents; those of an example in a copy of the example.
 """
 import gzip
 import os
@@ -50,10 +48,10 @@ class Block:
 
 
 def blocks(text):
-    """The blocks of a document, expected output with the block before it, and complaints."""
+    """The blocks of a document, each with its expected output, and complaints."""
     found, complaints, open_block = [], [], None
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        fence = re.match(r"^ *```(\S*)\s*$", line)  # indented: in a list
+        fence = re.match(r"^ *```(\S*)\s*$", line)  # indented in a list
         if open_block is None and fence:
             open_block = Block(number, fence.group(1))
             if open_block.kind not in KINDS:
@@ -94,7 +92,7 @@ def reverse_translated(protein):
 
 
 def write_stand_ins(folder):
-    """The files that documents name, small."""
+    """Small versions of the files that documents name."""
     def at(name):
         return os.path.join(folder, name)
 
@@ -103,7 +101,7 @@ def write_stand_ins(folder):
             return file.read()
 
     def write(name, text):
-        opener = gzip.open if name.endswith((".gz", ".zst")) else open  # known by its content
+        opener = gzip.open if name.endswith((".gz", ".zst")) else open  # hmmjit recognises the content
         with opener(at(name), "wt") as file:
             file.write(text)
 
@@ -124,7 +122,7 @@ def write_stand_ins(folder):
 
 
 def copy_tree(source, folder):
-    """The source tree with links for its files; documents can be written."""
+    """The source tree with links to its files and copies of its documents."""
     for name in os.listdir(source):
         if name in (".git", "build", "docs"):
             continue
@@ -160,7 +158,7 @@ def command_of(block, source, library, folder):
 
 
 def difference(expected, output):
-    """The first expected line that the output does not have, in its place; None where all fits."""
+    """The first expected line that the output lacks in its place, or None."""
     at, skipping = 0, False
     for wanted in expected:
         if wanted.strip() == "...":

@@ -1,15 +1,22 @@
-// A temporary folder that goes away with the test.
+// Temporary folders and files of tests.
 #pragma once
 
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
 namespace hmmjit::test_support {
 
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Removed with its contents by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -18,7 +18,7 @@ model() {
   done
 }
 
-# emitted SEED PER_MODEL DECOYS MODEL...: FASTA records with domains that hmmemit draws, and random ones.
+# emitted SEED PER_MODEL DECOYS MODEL...: FASTA records with domains from hmmemit, and random ones.
 emitted() {
   python3 - "$@" <<'PYTHON'
 import os
@@ -30,7 +30,7 @@ scenario.write_fasta("/dev/stdout", scenario.emitted_targets(sys.argv[4:], seed,
 PYTHON
 }
 
-# fasta [NAME SEQUENCE]...: records.
+# fasta [NAME SEQUENCE]...: FASTA records.
 fasta() {
   while (($#)); do
     printf '>%s\n%s\n' "$1" "$2"
@@ -38,10 +38,10 @@ fasta() {
   done
 }
 
-# results FILE...: the lines that are results; comments name programs, files and times.
+# results FILE...: the lines without comments, which name programs, files and times.
 results() { cat "$@" | grep -v '^#' | sed '/./,$!d'; }
 
-# same WANTED GOT: fails and shows the difference unless the results are the same and there are some.
+# same WANTED GOT: fails and shows the difference unless both have the same results, at least one.
 same() {
   [ -n "$(results "$1")" ] || { echo "$1 has no results"; return 1; }
   diff <(results "$1") <(results "$2") >.difference && return
@@ -49,8 +49,8 @@ same() {
   return 1
 }
 
-# both ARGUMENT...: hmmsearch and hmmjit search print the same results, which are left in the files `want` and `got`.
+# both ARGUMENT...: runs hmmsearch and hmmjit search, with output in `want` and `got`, and compares their results.
 both() { hmmsearch --cpu 0 "$@" >want && hmmjit search --quiet "$@" >got && same want got; }
 
-# as_other COMMAND...: as a user without rights.
+# as_other COMMAND...: runs a command as an unprivileged user.
 as_other() { setpriv --reuid=65534 --clear-groups "$@"; }

@@ -1,4 +1,4 @@
-// Models and rounds as a host program makes them: public headers only, compared with the program.
+// Models and rounds from a host program, with public headers only, compared with the program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using hmmjit::ErrorCode;
 using hmmjit::ReportKind;
 
-// Without comments, and of a model without what names the program and the time.
+// Omits comments and, for models, the lines that name program and time.
 std::string results_of(const std::string& text, const std::string& from = {}) {
   const std::size_t start = from.empty() ? 0 : text.find(from);
   std::istringstream lines(start == std::string::npos ? text : text.substr(start));
@@ -37,7 +37,7 @@ struct Data {
   hmmjit::SearchOptions options;
 
   Data() {
-    // The targets that models were made for come first.
+    // The targets of the models come first.
     const std::size_t end = inputs.targets.find('>', inputs.targets.find('>', 1) + 1);
     queries = folder.write("queries.fasta", inputs.targets.substr(0, end)).string();
     options.device = hmmjit::DeviceUse::kCpu;

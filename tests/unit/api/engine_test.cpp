@@ -1,4 +1,4 @@
-// The engine as a host uses it: own template, own catalogue entry.
+// The engine with a host's own template and catalogue entry.
 #include "hmmjit/engine.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// Internals are in scope here: names that both have are the interface's.
+// Internals are in scope; ambiguous names mean the public interface.
 using hmmjit::v0::Error;
 using hmmjit::v0::ErrorCode;
 
@@ -93,9 +93,11 @@ ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr
   return ErrorCode::kInternal;
 }
 
-// A static function whose name is that of a member is no value to copy.
+// A static function with the name of a member must not be copied.
 template <typename From>
-constexpr bool kIsCopied = requires(bool& to, const From& from) { hmmjit_members::put(to, from); };
+constexpr bool kIsCopied = requires(bool& to, const From& from) {
+  hmmjit_members::put(to, from);
+};
 static_assert(kIsCopied<int> && !kIsCopied<decltype(hmmjit::FilterOptions::max_sensitivity)>);
 
 TEST(Engine, PlansAHostsProblemWithoutGpu) {
@@ -218,7 +220,7 @@ TEST(Engine, PassesOverAnImageThatBreaksItsPromise) {
   std::string text;
   EXPECT_EQ(code_of([&] { other.compile(other.plan(problem(1), find_device("H200"))); }, &text),
             ErrorCode::kCompile);
-  // It speaks of the host's kernel: there is no model and no search.
+  // The text is about the host's kernel, without model and search.
   EXPECT_THAT(text, HasSubstr("scaling, size 1 on H200: no image keeps what its catalogue entry"));
   EXPECT_THAT(text, HasSubstr("scale_blocked kPerThread 4"));
   EXPECT_THAT(text, HasSubstr("promise what the kernel needs (Expected::registers"));
@@ -237,8 +239,8 @@ TEST(Engine, ACompileErrorNamesTheTemplatesLine) {
   EXPECT_THAT(text, HasSubstr("own/scale.cu:14"));
 }
 
-// For a device newer than the compiler there is PTX, of which the driver makes code: that keeps the
-// variant's promises, or the next configuration is taken.
+// For a device newer than the compiler, the driver compiles PTX; if its code breaks the variant's
+// promises, the next configuration is tried.
 TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
   COMPILER_OR_SKIP();
   auto traits = to_traits(find_device("H200"));
@@ -259,7 +261,7 @@ TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
   ASSERT_EQ(kernel.image().rejected().size(), 1u);
   EXPECT_THAT(kernel.image().rejected()[0].reason, HasSubstr("at most 32 promised"));
 
-  fake.registers = 100;  // neither keeps them
+  fake.registers = 100;  // breaks the promises of both
   std::string text;
   EXPECT_EQ(code_of([&] { engine.load(plan, gpu); }, &text), ErrorCode::kCompile);
   EXPECT_THAT(text, HasSubstr("at most 64 promised"));
@@ -283,7 +285,7 @@ TEST(Engine, ErrorsSpeakOfTheLibraryNotOfTheProgram) {
             ErrorCode::kInput);
   EXPECT_THAT(text, HasSubstr("missing_cutoffs"));
   EXPECT_THAT(text, Not(HasSubstr("--")));
-  // The name of a file stays as it is.
+  // File names are kept.
   EXPECT_EQ(code_of([] { Models::load("/nowhere/--mem"); }, &text), ErrorCode::kInput);
   EXPECT_THAT(text, HasSubstr("/nowhere/--mem"));
 }
@@ -323,7 +325,7 @@ TEST(Engine, LoadsAndLaunchesOnADevice) {
     EXPECT_TRUE(ended.finished());
     EXPECT_GE(Event::milliseconds(begun, ended), 0);
 
-    // On a stream of the host, which stays the host's.
+    // On a stream of the host, which the library does not destroy.
     hmmjit::driver::StreamHandle own = nullptr;
     ASSERT_EQ(fake.api().stream_create(&own, 0, 0), 0);
     {
@@ -390,7 +392,7 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
   const Models models = Models::from_memory(inputs.models);
   const Targets targets = Targets::from_memory(inputs.targets);
   // Two devices that do not fit each other, and no kernel for either: nothing may be compiled, and
-  // the CPU does it all.
+  // the CPU searches.
   hmmjit::tests::FakeDriver fake({to_traits(find_device("H200")), to_traits(find_device("T4"))});
   const auto open_driver = [&] { return hmmjit::driver::Driver::open(fake.api()); };
   SearchOptions options;
@@ -424,8 +426,8 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
   EXPECT_THROW(search_on(open_driver, models, targets, options, callbacks), std::runtime_error);
 }
 
-// As `hmmjit cache import` and `hmmjit cache clear`: the cap holds at once, not from the next
-// publication on, and abandoned temporary files go.
+// Like `hmmjit cache import` and `hmmjit cache clear`: the limit applies at once, and abandoned
+// temporary files are removed.
 TEST(Cache, ImportKeepsTheCapAndClearSweeps) {
   const hmmjit::test_support::TemporaryFolder folder;
   namespace cache = hmmjit::cache;

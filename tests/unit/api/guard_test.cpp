@@ -1,4 +1,4 @@
-// Only hmmjit::Error leaves the library, whatever allocation fails.
+// Only hmmjit::Error leaves the library when an allocation fails.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include "tests/support/generated_inputs.hpp"
 
 namespace {
-// Allocations of this thread until all further ones fail.
+// Number of allocations of this thread before all further ones fail.
 thread_local long allowed = std::numeric_limits<long>::max();
 
 void* allocate(std::size_t bytes) {
@@ -31,7 +31,7 @@ void* allocate_or_null(std::size_t bytes) noexcept {
 }
 }  // namespace
 
-// The library under test is linked statically: its allocations come here, too.
+// The library under test is linked statically and uses this operator, too.
 void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
@@ -49,8 +49,8 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 
 namespace {
 
-// Fails at the first, second, ... allocation of `call` until it succeeds. Anything but an Error of
-// want of memory ends the test.
+// Lets the first, second, ... allocation of `call` fail until it succeeds. Any exception other than
+// an out-of-memory Error fails the test.
 void starve(const char* what, const std::function<void()>& call) {
   SCOPED_TRACE(what);
   for (long n = 0; n < 100'000; n += n < 200 ? 1 : 97) {
@@ -84,7 +84,7 @@ TEST(Guard, OnlyErrorsLeaveTheLibrary) {
   options.Z = 2;
   const auto found = hmmjit::search(models, targets, options);
 
-  // Arguments are the host's: none allocates.
+  // Construct arguments outside: their allocations are the host's.
   starve("Models::from_file", [] { hmmjit::Models::from_file("x.hmm"); });
   starve("Targets::from_file", [] { hmmjit::Targets::from_file("x.fa", "fasta"); });
   starve("Models::from_memory", [&] { hmmjit::Models::from_memory(inputs.models); });

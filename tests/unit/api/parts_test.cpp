@@ -1,4 +1,4 @@
-// Parts of a search as a host program makes and merges them: public headers only.
+// Makes and merges parts of a search from a host program, with public headers only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ struct Data {
   }
 };
 
-// Without the two lines of times.
+// Omits the two lines of times.
 std::string text_of(ReportKind kind, const hmmjit::SearchResults& results) {
   std::istringstream lines(hmmjit::report_text(kind, results));
   std::string out, line;
@@ -81,7 +81,7 @@ TEST(Parts, SharesOfTheModelsAreMergedToo) {
   const Data data;
   const hmmjit::SearchResults whole =
       hmmjit::search(data.models, hmmjit::Targets::from_file(data.database), data.options);
-  // More shares than models: some hold none.
+  // More shares than models: some are empty.
   for (const std::uint32_t number : {2u, 3u, 9u}) {
     std::vector<std::string> files;
     for (std::uint32_t part = 1; part <= 2; ++part) {

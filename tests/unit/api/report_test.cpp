@@ -1,4 +1,4 @@
-// Reports as a host program makes them: what they refuse, and what the program's commands write.
+// Reports from a host program: refusals, and equality with the program's outputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST(Report, RefusesAlignmentsThatWereNotKept) {
       EXPECT_THAT(text, HasSubstr("keep_alignments"));
     }
   }
-  // Where alignments are a part only, it is left out, as --noali does.
+  // Optional alignments are omitted, as with --noali.
   const Found full = found();
   hmmjit::ReportOptions noali;
   noali.alignments = false;
@@ -82,7 +82,7 @@ TEST(Report, RefusesAlignmentsThatWereNotKept) {
   }
 }
 
-// Nobody has to say them again, and what is said is what was done.
+// Reports take options and statistics from the results.
 TEST(Report, SaysTheSettingsOfItsSearch) {
   const Found loose = found([](auto& o) {
     o.F1 = 0.5;
@@ -185,7 +185,7 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
   EXPECT_EQ(without_times(main.take_text()),
             without_times(header + output.substr(output.find("Query:"))));
 
-  // The page: what the program says of the run is in its JSON lines.
+  // The page takes facts about the run from the JSON lines.
   const std::string json = read_file(base + "json");
   const std::string last = json.substr(json.rfind('\n', json.size() - 2) + 1);
   const auto field = [&](const std::string& name) {

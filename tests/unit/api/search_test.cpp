@@ -1,4 +1,4 @@
-// Searches as a host program runs them: public headers only.
+// Searches from a host program, with public headers only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
@@ -48,7 +48,7 @@ std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Without the lines that depend on the run: times, dates, folders, who wrote it.
+// Omits lines that depend on the run: times, dates, folders, program.
 std::string stable(const std::string& text) {
   std::istringstream lines(text);
   std::string out, line;
@@ -114,7 +114,7 @@ TEST(Search, EqualsTheProgramsBytes) {
     EXPECT_EQ(stable(hmmjit::report_text(ReportKind::kScanDomainTable, scan, with)),
               stable(read_file(base + "scan_domtblout")));
   }
-  // The program's text has a header, and a line about the alignment file for each model.
+  // The program's text also has a header, and a line about the alignment file for each model.
   std::istringstream lines(stable(read_file(base + "o")));
   std::string expected, line;
   bool body = false;
@@ -125,7 +125,7 @@ TEST(Search, EqualsTheProgramsBytes) {
   }
   EXPECT_EQ(report(ReportKind::kMain), expected);
 
-  // The same from files, read as the search goes.
+  // The same from files that are read during the search.
   const auto from_files = hmmjit::search(hmmjit::Models::from_file(base + "m.hmm"),
                                          hmmjit::Targets::from_file(base + "t.fa"), options);
   EXPECT_EQ(stable(hmmjit::report_text(ReportKind::kDomainTable, from_files)),
@@ -138,7 +138,7 @@ TEST(Search, EqualsTheProgramsBytes) {
   EXPECT_EQ(stable(read_file(base + "api.tbl")), report(ReportKind::kTargetTable));
 }
 
-// A host's locale changes neither what is read nor what is written.
+// A host's locale must not affect reading and writing.
 TEST(Search, TheHostsLocaleDoesNotMatter) {
   const Inputs inputs = make_inputs(5, 3, 200);
   const auto outputs = [&] {
@@ -399,7 +399,7 @@ TEST(Search, RefusesTextThatWouldBreakTables) {
   EXPECT_EQ(
       code_of([&] { targets.add({.name = "a", .residues = "ACDE", .description = "x\n>b"}); }),
       hmmjit::ErrorCode::kUsage);
-  targets.add({.name = "\xc3\xa9", .residues = "ACDE"});  // UTF-8 is no control character
+  targets.add({.name = "\xc3\xa9", .residues = "ACDE"});  // UTF-8 is not a control character
   EXPECT_EQ(targets.size(), 2u);
 }
 
@@ -438,7 +438,7 @@ TEST(Search, DatabasesAreMadeDescribedCheckedAndSearched) {
   const std::string expected = table(in_memory), bytes = read_file(path);
   EXPECT_EQ(table(hmmjit::Targets::from_file(path)), expected);
   const auto loaded = hmmjit::Targets::load(path);
-  std::filesystem::resize_file(path, 0);  // a loaded one needs its file no more
+  std::filesystem::resize_file(path, 0);  // loaded models do not need their file
   EXPECT_EQ(loaded.size(), 150u);
   EXPECT_EQ(table(loaded), expected);
   EXPECT_EQ(table(hmmjit::Targets::from_memory(bytes)), expected);
@@ -477,7 +477,7 @@ TEST(Search, RestrictsTargets) {
   EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, options); }), hmmjit::ErrorCode::kInput);
 }
 
-// What a host function sees of the floating-point unit: its control bits, without the sticky flags.
+// The control bits of the floating-point unit in a host function, without the sticky flags.
 unsigned float_mode() { return _mm_getcsr() & ~0x3fu; }
 
 TEST(Search, CallbacksRunInTheHostsFloatingPointMode) {
@@ -497,7 +497,8 @@ TEST(Search, CallbacksRunInTheHostsFloatingPointMode) {
       volatile double smallest = std::numeric_limits<double>::min();
       volatile double half = smallest / 2;
       strange += half == 0;
-      _mm_setcsr(_mm_getcsr() ^ kRounding);  // a careless host: the search must not notice
+      _mm_setcsr(_mm_getcsr() ^
+                 kRounding);  // a host that changes the mode must not affect the search
     };
     hmmjit::SearchResults found;
     hmmjit::SearchCallbacks callbacks;
@@ -528,7 +529,7 @@ TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
   const Inputs inputs = make_inputs(12, 4, 60);
   const auto models = hmmjit::Models::from_memory(inputs.models);
   const auto targets = hmmjit::Targets::from_memory(inputs.targets);
-  // Types that the library would translate if they were its own.
+  // Exception types that the library translates if it throws them itself.
   hmmjit::SearchCallbacks callbacks;
   callbacks.result = [](const hmmjit::ModelResult&) { throw std::bad_alloc(); };
   EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), callbacks), std::bad_alloc);
@@ -561,8 +562,8 @@ TEST(Search, StatisticsSayWhatWasDone) {
   EXPECT_THAT(s.json, HasSubstr("\"targets\": 200"));
 }
 
-// Options are named one at a time, without a warning about the others: this file is compiled with
-// -Wextra, of which -Wmissing-field-initializers is a part, and -Werror.
+// Designated initialisers must compile without warnings under -Wextra
+// (-Wmissing-field-initializers) and -Werror.
 TEST(Search, OptionsAreNamedOneAtATime) {
   const hmmjit::SearchCallbacks callbacks{.interval = std::chrono::milliseconds(5)};
   EXPECT_FALSE(callbacks.result);

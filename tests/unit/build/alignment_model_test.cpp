@@ -15,6 +15,7 @@
 #include "dump.hpp"
 #include "io/alignment_file.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/shared_data.hpp"
 
 namespace hmmjit {
@@ -53,7 +54,7 @@ void expect_golden(const std::filesystem::path& alignment_path,
 }
 
 // Weights of `hmmbuild --wpb -O` of HMMER 3.4, with more digits. A row that spans less than half of
-// the columns is a fragment: gaps outside its span do not count.
+// the columns is a fragment, whose outer gaps do not count.
 TEST(RowWeights, AFragmentSpansLessThanHalf) {
   MultipleAlignment alignment;
   alignment.alphabet = &amino_alphabet();
@@ -107,24 +108,20 @@ TEST(AlignmentModel, EqualsGoldenDumps) {
   }
 }
 
-// More rows than are sampled for the consensus columns; a script next to the dumps makes them.
+// Enough rows that consensus columns are found in a sample; a script next to the dumps makes them.
 TEST(AlignmentModel, DeepAlignmentsEqualGoldenDumps) {
   HMMJIT_SHARED_OR_SKIP(shared);
   const auto folder = shared / "spec/builder/golden";
   if (!std::filesystem::exists(folder / "gen_deep.py")) GTEST_SKIP() << "no gen_deep.py";
-  const auto work =
-      std::filesystem::temp_directory_path() /
-      ("hmmjit_deep_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "_" +
-       std::to_string(::getpid()));
-  std::filesystem::create_directories(work);
+  const test_support::TemporaryFolder temporary;
+  const std::filesystem::path work = temporary.path();
   ASSERT_TRUE(test_support::output_of("cd '" + work.string() + "' && python3 '" +
                                       (folder / "gen_deep.py").string() + "'"));
   expect_golden(work / "deep1200.sto", folder / "deep1200.dump.gz", {});
   expect_golden(work / "deep50001.sto", folder / "deep50001.dump.gz", {});
-  std::filesystem::remove_all(work);
 }
 
-// Right-aligned, as printf does it. Models that cannot emit their calibration targets have them.
+// Right-aligned, as by printf, for models that cannot emit their calibration targets.
 TEST(HmmText, InfiniteStatisticsAreWrittenAsHmmbuildDoes) {
   const std::vector<Residue> residues = {0, 1, 2, 3};
   const auto system = build::make_score_system(build::find_matrix("BLOSUM62").value(), 0.02, 0.4);
@@ -182,11 +179,8 @@ TEST(AlignedRows, EqualTextOfHmmbuild) {
       "#=GC MM ...m...................\n//\n";
   const std::string head = "# STOCKHOLM 1.0\n#=GF ID fam\n#=GF AC PF1\n#=GF DE some words\n\n";
   const auto text_of = [&](const AlignmentOptions& options) {
-    const auto path = std::filesystem::temp_directory_path() /
-                      ("hmmjit_rows_" + std::to_string(::getpid()) + ".sto");
-    std::ofstream(path) << given;
-    auto reader = AlignmentReader::open(path.string(), {.alphabet = &amino_alphabet()});
-    std::filesystem::remove(path);
+    auto reader = AlignmentReader::open(*open_memory_source("rows.sto", given),
+                                        {.alphabet = &amino_alphabet()});
     const MultipleAlignment alignment = *reader->next().value();
     build::AlignedRows rows;
     EXPECT_TRUE(build::build_from_alignment(alignment, options, &rows));

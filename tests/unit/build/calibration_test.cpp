@@ -117,7 +117,8 @@ TEST(Calibrate, IsDeterministic) {
   expect_same(build::calibrate(hmm).value(), first);
 }
 
-// Every position gains 20-fold for any residue: the scores of random targets fit no distribution.
+// Every residue gains a factor of 20 at every node: no distribution fits the scores of random
+// targets.
 TEST(Calibrate, OverflowingScoresCountAsTheLargest) {
   Hmm hmm = test_support::random_hmm(3, 80);
   std::ranges::fill(hmm.match, 1.0f);

@@ -1,4 +1,4 @@
-// A model as text with exact numbers, in the form of the golden dumps.
+// A model as text with exact numbers, in the format of the golden dumps.
 #pragma once
 
 #include <map>

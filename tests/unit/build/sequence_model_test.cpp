@@ -128,7 +128,7 @@ TEST(SubstitutionMatrix, LabelsAndErrors) {
   std::string short_row = small_matrix(kAll, false, 5, -2);
   short_row.erase(short_row.rfind("-2"), 2);
   EXPECT_NE(message(short_row).find("21 scores where 22"), std::string::npos) << message(short_row);
-  // No scale turns scores that are all positive or all negative into log-odds.
+  // Scores that are all positive or all negative have no scale.
   for (const int off : {5, 1}) {
     const auto matrix = build::parse_matrix(small_matrix(kAll, true, 5, off), "m");
     EXPECT_FALSE(build::make_score_system(*matrix));

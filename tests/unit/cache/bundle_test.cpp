@@ -88,7 +88,7 @@ TEST_F(BundleTest, EveryFlippedByteAndEveryTruncationIsDetected) {
   EXPECT_FALSE(read_bundle(bytes + "x", ignore));
 }
 
-// Acceptance test P for bundles: sealed mutations; nothing is taken unless all is well.
+// Acceptance test P for bundles: sealed mutations; all or nothing is imported.
 TEST_F(BundleTest, SealedMutationsTakeAllOrNothing) {
   const std::string bytes = read_file(make_bundle());
   std::mt19937_64 random(7);

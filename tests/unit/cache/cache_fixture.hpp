@@ -1,4 +1,4 @@
-// A folder of its own for each test, and keys and entries to put in it.
+// A temporary folder for each test, and keys and entries.
 #pragma once
 
 #include <fcntl.h>
@@ -6,36 +6,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "cache/cache_key.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/entry_store.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit::cache {
 
 class CacheFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hmmjit-cache-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    base_ = pattern;
-    root_ = base_ + "/kernels";
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(base_, ignored);
-  }
-
-  std::string base_, root_;
+  test_support::TemporaryFolder folder_;
+  std::string base_ = folder_.path(), root_ = base_ + "/kernels";
 };
 
-/// A key as the compiler layer builds it; every argument is one component.
+/// A key like the compiler's; each argument is a component.
 inline CacheKey make_key(const std::string& source = "__global__ void kernel() {}\n",
                          const std::string& target = "sm_90",
                          const std::string& options = "-lineinfo -std=c++17") {
@@ -50,7 +39,7 @@ inline CacheKey make_key(const std::string& source = "__global__ void kernel() {
   return key;
 }
 
-/// `size` bytes that do not compress and depend on `seed`.
+/// `size` incompressible bytes that depend on `seed`.
 inline std::string noise(std::size_t size, std::uint64_t seed) {
   std::string bytes(size, '\0');
   for (char& byte : bytes) {
@@ -69,10 +58,7 @@ inline Entry make_entry(std::size_t payload = 3000, std::uint64_t seed = 1) {
   return entry;
 }
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+using test_support::read_file;
 
 inline void set_age(const std::string& path, std::int64_t seconds) {
   timespec times[2];
@@ -84,7 +70,7 @@ inline void set_age(const std::string& path, std::int64_t seconds) {
 inline void write_file(const std::string& path, const std::string& bytes) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-  // Whatever the umask of the test run: entries writable by the group are refused.
+  // Independent of the umask: entries writable by the group are refused.
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Acceptance test G: each component alone changes the key, and explain names it and only it.
+// Acceptance test G: each component alone changes the key, and explain names exactly it.
 TEST(CacheKey, EveryComponentAloneChangesTheKeyAndIsNamed) {
   const CacheKey base = make_key();
   ASSERT_GE(base.components().size(), 8u);
@@ -86,7 +86,7 @@ TEST(CacheKey, RecordRoundTripsAndRejectsDamage) {
   EXPECT_EQ(parsed->digest(), key.digest());
   for (std::size_t length = 0; length < key.record().size(); ++length) {
     const auto cut = CacheKey::from_record(std::string_view(key.record()).substr(0, length));
-    // A cut between two components leaves a record, of another key.
+    // A cut between two components leaves a valid record of another key.
     if (cut) {
       EXPECT_NE(cut->digest(), key.digest());
     }

@@ -50,7 +50,7 @@ TEST(EntryFormat, AFailedCompileCannotBeStored) {
   EXPECT_EQ(bytes.error().code, ErrorCode::kInternal);
 }
 
-// Acceptance test C, at the level of bytes: no flip and no truncation is ever accepted.
+// Acceptance test C for bytes: no flip and no truncation is accepted.
 TEST(EntryFormat, EveryFlippedByteIsDetected) {
   const CacheKey key = make_key();
   const std::string bytes = *encode_entry(key, make_entry(300));
@@ -74,7 +74,7 @@ TEST(EntryFormat, EveryTruncationAndExtensionIsDetected) {
   EXPECT_FALSE(decode_entry_for(bytes + bytes, key, Attachments::kLoad));
 }
 
-// Acceptance test D, at the level of bytes.
+// Acceptance test D for bytes.
 TEST(EntryFormat, AnotherKeyIsNeverAccepted) {
   const CacheKey key = make_key();
   const CacheKey other = make_key("other source");
@@ -82,7 +82,7 @@ TEST(EntryFormat, AnotherKeyIsNeverAccepted) {
   const auto plain = decode_entry_for(bytes, key, Attachments::kSkip);
   ASSERT_FALSE(plain);
   EXPECT_NE(plain.error().where, kKeyCollides);
-  // A forger who writes the wanted digest into the header and seals the file again.
+  // A forger writes the expected digest into the header and seals the file again.
   std::string forged = bytes;
   forged.replace(24, 16, key.digest().bytes());
   forged = reseal(forged);
@@ -101,8 +101,8 @@ TEST(EntryFormat, OtherVersionsAreTold) {
   EXPECT_THAT(decoded.error().message, HasSubstr("format version 2"));
 }
 
-// Acceptance test P: deterministic mutations, with the checksum made right again so that the
-// reader behind it is reached. Whatever is accepted must be a well-formed entry of its own.
+// Acceptance test P: deterministic mutations with valid checksums, which reach the reader behind
+// the check. Accepted entries must be well-formed.
 TEST(EntryFormat, SealedMutationsNeverBreakTheReader) {
   std::mt19937_64 random(20240601);
   const CacheKey key = make_key();
@@ -124,7 +124,7 @@ TEST(EntryFormat, SealedMutationsNeverBreakTheReader) {
         case 2:
           mutant.insert(at, noise(random() % 40, random()));
           break;
-        case 3:  // interesting 64-bit values in the place of a length
+        case 3:  // extreme 64-bit values for a length
           for (std::size_t j = 0; j < 8 && at + j < mutant.size(); ++j) {
             mutant[at + j] = static_cast<char>(j == 7 ? 0x7f : 0xff);
           }
@@ -151,7 +151,7 @@ TEST(EntryFormat, SealedMutationsNeverBreakTheReader) {
     }
   }
   EXPECT_GT(rejected, 10000);
-  EXPECT_GT(accepted, 100);  // mutated payloads, which only the checksum protects
+  EXPECT_GT(accepted, 100);  // mutated payloads, protected by the checksum only
 }
 
 TEST(EntryFormat, NoiseIsRejected) {
@@ -160,7 +160,7 @@ TEST(EntryFormat, NoiseIsRejected) {
   }
 }
 
-// A header may promise any size: it must not make the reader take memory for it.
+// A header may claim any size; the reader must not allocate it.
 TEST(EntryFormat, ForgedSizesAreRefused) {
   const std::string bytes = *encode_entry(make_key(std::string(5000, 's')), make_entry(100));
   // First section: kind, encoding, name length (u16), reserved (u32), stored (u64), raw (u64).

@@ -124,7 +124,7 @@ TEST_F(EntryStoreTest, ForeignFilesAreNotTrusted) {
   EXPECT_NE(store.find(key).state, State::kHit) << "must not hang on a pipe";
 }
 
-// Acceptance test C on disk, in regions; every single byte is covered by the format test.
+// Acceptance test C on disk, by regions; the format test covers every byte.
 TEST_F(EntryStoreTest, DamagedEntriesAreBadAndRemovable) {
   const EntryStore store = open_store(root_);
   const CacheKey key = make_key();
@@ -153,7 +153,7 @@ TEST_F(EntryStoreTest, RemovalSparesAReplacement) {
   write_file(store.entry_path(key.digest()), "damaged");
   const FindResult bad = store.find(key);
   ASSERT_EQ(bad.state, State::kBad);
-  ASSERT_TRUE(store.publish(key, make_entry()));  // another process repaired it meanwhile
+  ASSERT_TRUE(store.publish(key, make_entry()));  // another process has repaired it
   EXPECT_FALSE(store.remove(key.digest(), bad.identity));
   EXPECT_EQ(store.find(key).state, State::kHit);
 }
@@ -168,8 +168,8 @@ TEST_F(EntryStoreTest, ForgedNamesAreNotServed) {
   EXPECT_EQ(store.find(other).state, State::kMiss);
 }
 
-// Acceptance test B without processes: a fault at each step leaves no temporary, no damaged
-// entry, and the next publication works.
+// Acceptance test B without processes: after a fault at each step, there is no temporary file and
+// no damaged entry, and the next publication works.
 TEST_F(EntryStoreTest, FaultAtEveryStepIsReportedAndLeavesNothingBroken) {
   const CacheKey key = make_key();
   for (int step = 0; step <= static_cast<int>(PublishStep::kDone); ++step) {
@@ -256,18 +256,18 @@ TEST_F(EntryStoreTest, TrimKeepsTheCapAsDuCountsAndTheMostRecent) {
     set_age(store.entry_path(keys.back().digest()), 2000 - i);
   }
   EXPECT_EQ(store.scan().allocated_total, du(root_));
-  // A use makes an old entry recent.
+  // Using an old entry makes it recent.
   set_age(store.entry_path(keys[0].digest()), 100);
   const std::uint64_t cap = std::uint64_t{1} << 20;
   ASSERT_GT(du(root_), cap);
   const auto report = trim(store, cap);
   ASSERT_TRUE(report);
-  EXPECT_LE(du(root_), cap * 8 / 10 + 8192);  // the statistics file came after the count
+  EXPECT_LE(du(root_), cap * 8 / 10 + 8192);  // the statistics file is not counted
   EXPECT_LE(du(root_), cap);
   EXPECT_EQ(store.scan().allocated_total, du(root_));
   EXPECT_GT(report->entries_removed, 50u);
   EXPECT_GT(du(root_), cap / 2) << "one pass removes no more than needed";
-  // Exactly the most recently used part remains.
+  // Exactly the most recently used entries remain.
   bool still_there = false;
   for (int i = 1; i < 200; ++i) {
     const bool hit = store.find(keys[i]).state == State::kHit;
@@ -314,7 +314,7 @@ TEST_F(EntryStoreTest, StatisticsTextRoundTripsAndDamageGivesZeros) {
   }
 }
 
-// Target: below 5 ms, wanted below 0.2 ms, for a kernel of ordinary size with its source.
+// Target: below 5 ms (goal: 0.2 ms) for a kernel of ordinary size with its source.
 TEST_F(EntryStoreTest, HitTime) {
   const EntryStore store = open_store(root_);
   std::string source;

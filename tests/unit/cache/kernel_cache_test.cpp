@@ -26,7 +26,7 @@ class KernelCacheTest : public CacheFolderTest {
     result.lock_wait = std::chrono::milliseconds(2000);
     return result;
   }
-  /// Makes `key` through a cache of its own, as an earlier process would have.
+  /// Makes `key` with another cache, like an earlier process.
   void store(const CacheKey& key, const Entry& entry = make_entry()) {
     ASSERT_TRUE(KernelCache::open(settings())->publish(key, entry));
   }
@@ -67,8 +67,7 @@ TEST_F(KernelCacheTest, SecondProcessFindsWhatTheFirstMade) {
   EXPECT_EQ(stored.counters.get(Counter::kPublished), 1u);
 }
 
-// However far the store is below its cap: what killed processes left goes with the first
-// publication of the next one.
+// Files of killed processes are removed at the next publication, even far below the limit.
 TEST_F(KernelCacheTest, FirstPublicationOfAProcessSweepsStaleTemporaries) {
   const CacheKey key = make_key();
   store(key);
@@ -97,7 +96,7 @@ TEST_F(KernelCacheTest, LookUpsThatOnlyShowCountNothing) {
   EXPECT_EQ(cache->counters().hits(), 1u);
 }
 
-// Acceptance test C at the level of the cache: rebuilt once, counted, reported.
+// Acceptance test C for the cache: rebuilt once, counted, reported.
 TEST_F(KernelCacheTest, DamagedEntryIsRebuiltOnce) {
   const CacheKey key = make_key();
   store(key);
@@ -138,8 +137,8 @@ TEST_F(KernelCacheTest, RefusedEntryIsDeletedAndNotServedAgain) {
   EXPECT_EQ(compiles_, 1);
 }
 
-// An entry made by this very process leaves memory and disk at one refusal, whichever of its
-// look-ups the consumer kept.
+// One refusal removes an entry made by this process from memory and disk, for any look-up that the
+// consumer kept.
 TEST_F(KernelCacheTest, RefusedEntryJustMadeLeavesMemoryAndDisk) {
   const CacheKey key = make_key();
   const auto cache = KernelCache::open(settings());
@@ -330,7 +329,7 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   EXPECT_EQ(compiles_, 1);
   EXPECT_EQ(cache->counters().get(Counter::kLockTimeouts), 1u);
   EXPECT_EQ(cache->counters().get(Counter::kPublished), 1u);
-  // A holder that does not move is waited for once: many kernels must not add up.
+  // A holder that does not finish is waited for once: waits for many kernels must not add up.
   const CacheKey second = make_key("second");
   const auto also_held =
       FileLock::acquire(root_ + "/lock", EntryStore::lock_offset(second.digest()),
@@ -342,10 +341,10 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_FALSE(other->lock(key).exclusive());
   const auto waited = std::chrono::steady_clock::now() - begun;
-  EXPECT_GE(waited, std::chrono::milliseconds(299));  // what is left is counted in whole ones
+  EXPECT_GE(waited, std::chrono::milliseconds(299));  // the remaining time is in whole ms
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(other->lock(second).exclusive());
   EXPECT_LT(std::chrono::steady_clock::now() - begun, waited + std::chrono::seconds(10));
-  // Another key is not held up.
+  // Another key does not wait.
   EXPECT_TRUE(cache->lock(make_key("unrelated")).exclusive());
 }
 
@@ -359,7 +358,7 @@ TEST_F(KernelCacheTest, LockUnavailableCompilesAnyway) {
   EXPECT_EQ(open_store(root_).find(make_key()).state, FindResult::State::kHit);
 }
 
-// Acceptance test E: whatever keeps the store from working is a warning and a counter.
+// Acceptance test E: any failure of the store is a warning and a counter.
 TEST_F(KernelCacheTest, StoreFailuresAreWarningsNeverErrors) {
   struct Case {
     const char* name;

@@ -67,7 +67,7 @@ TEST(Cubin, ParameterBytesOfOneKernel) {
   EXPECT_FALSE(read_parameter_bytes(".version 9.0\n.target sm_90\n", "kernel"));
 }
 
-// Run under the address sanitizer, this finds any read outside the image.
+// With the address sanitizer, this finds any read outside the image.
 TEST(Cubin, DamagedFilesAreNeverReadOutside) {
   const std::string whole = TinyCubin().build();
   for (std::size_t length = 0; length < whole.size(); ++length) {

@@ -1,4 +1,4 @@
-// Acceptance test N, compiler part: absent and incomplete compilers have messages of their own.
+// Acceptance test N, compiler: separate messages for absent and incomplete compilers.
 #include "compile/nvrtc_library.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(NvrtcLibrary, CompilerWithoutBuiltins) {
 
 TEST(NvrtcLibrary, NoneNewerThanDemanded) {
   NvrtcSearch search;
-  search.folders = {FAKE_NVRTC_FOLDER};  // a 13
+  search.folders = {FAKE_NVRTC_FOLDER};  // version 13
   search.system_loader = false;
   search.highest_major = 12;
   EXPECT_FALSE(NvrtcLibrary::locate(search));

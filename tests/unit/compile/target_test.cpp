@@ -49,7 +49,7 @@ TEST(Target, SameMajorVersionRunsALowerCubin) {
   EXPECT_EQ(target->kind, ImageKind::kCubin);
   EXPECT_EQ(target->architecture, "sm_103");
   EXPECT_FALSE(target->explanation.empty());
-  // Not across major versions: 9.5 has 9.0, 11.5 has 11.0, but 13.x has nothing.
+  // Not across major versions: 9.5 can use 9.0 and 11.5 11.0, but 13.x nothing.
   EXPECT_EQ(choose_target(device_of(95), kNvrtc13, "n")->architecture, "sm_90");
 }
 

@@ -1,11 +1,12 @@
-// Limits of nested control groups, on trees made for the test.
+// Limits of nested control groups, in generated trees.
 #include "core/cgroup.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
@@ -15,20 +16,17 @@ namespace fs = std::filesystem;
 class CgroupTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() /
-            ("hmmjit_cgroup_" + std::to_string(::getpid()) + "_" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name());
     files_ = {root_ / "self", root_ / "mount"};
     fs::create_directories(files_.mount);
   }
-  void TearDown() override { fs::remove_all(root_); }
   void member_of(const std::string& lines) { std::ofstream(files_.membership) << lines; }
   void put(const std::string& path, const std::string& text) {
     const fs::path file = files_.mount + "/" + path;
     fs::create_directories(file.parent_path());
     std::ofstream(file) << text << '\n';
   }
-  fs::path root_;
+  test_support::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
   CgroupFiles files_;
 };
 
@@ -54,7 +52,7 @@ TEST_F(CgroupTest, TightestLevelOfVersion2) {
   EXPECT_EQ(cgroup_memory_left(files_), 200u);
   put("slice/job/memory.current", "800");  // above its limit: nothing left
   EXPECT_EQ(cgroup_memory_left(files_), 0u);
-  put("slice/job/memory.stat", "anon 50\ninactive_file 650\nactive_file 9");  // can be dropped
+  put("slice/job/memory.stat", "anon 50\ninactive_file 650\nactive_file 9");  // reclaimable
   EXPECT_EQ(cgroup_memory_left(files_), 150u);
 
   put("slice/job/cpu.max", "max 100000");
@@ -82,7 +80,7 @@ TEST_F(CgroupTest, TightestLevelOfVersion1) {
   EXPECT_EQ(cgroup_cores(files_), 3);
 }
 
-// A container often shows the host's path, but mounts its own group as the root.
+// A container often sees the host's path, but mounts its own group as the root.
 TEST_F(CgroupTest, OwnGroupMountedAsTheRoot) {
   member_of("0::/kubepods/pod7/c9\n");
   put("memory.max", "2000");

@@ -11,7 +11,7 @@
 namespace hmmjit {
 namespace {
 
-// Puts another descriptor in the place of standard error while it lives; -1: none.
+// Replaces standard error by another descriptor during its lifetime; -1: none.
 class StandardError {
  public:
   explicit StandardError(int replacement) : saved_(::dup(STDERR_FILENO)) {

@@ -2,7 +2,6 @@
 #include "core/folder.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "core/read_only_file.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(Folder, NamesAreSorted) {
-  const fs::path folder =
-      fs::temp_directory_path() / ("hmmjit-folder-" + std::to_string(::getpid()));
+  const test_support::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   fs::create_directories(folder / "b" / "within");
   std::ofstream(folder / "c.txt") << "c";
   std::ofstream(folder / ".a") << "a";
@@ -38,7 +38,7 @@ TEST(Folder, NamesAreSorted) {
   EXPECT_EQ(missing.error().where, folder.string());
 }
 
-// Such files say that they have no bytes.
+// The size of such files is 0.
 TEST(ReadOnlyFile, FilesOfTheKernelAreReadToTheirEnd) {
   ASSERT_EQ(fs::file_size("/proc/self/status"), 0u);
   const std::string status = read_kernel_file("/proc/self/status");
@@ -48,10 +48,9 @@ TEST(ReadOnlyFile, FilesOfTheKernelAreReadToTheirEnd) {
 }
 
 TEST(ReadOnlyFile, Beginning) {
-  const fs::path path = fs::temp_directory_path() / ("hmmjit-head-" + std::to_string(::getpid()));
-  std::ofstream(path) << "0123456789";
+  const test_support::TemporaryFolder folder;
+  const std::string path = folder.write("file", "0123456789");
   const auto some = read_beginning(path, 4), all = read_beginning(path, 40);
-  fs::remove(path);
   ASSERT_TRUE(some && all);
   EXPECT_EQ(*some, "0123");
   EXPECT_EQ(*all, "0123456789");

@@ -1,12 +1,13 @@
-// The memory that may still be allocated, from files made for the test: the one figure by which a
-// search sizes its buffers and the compiler pool its threads.
+// Memory that may still be allocated, from generated files. Searches size their buffers by it, and
+// the compiler pool its threads.
 #include "core/memory.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
@@ -17,19 +18,16 @@ constexpr std::uint64_t kMiB = 1 << 20;
 class AvailableMemory : public testing::Test {
  protected:
   void SetUp() override {
-    root_ =
-        fs::temp_directory_path() / ("hmmjit_memory_" + std::to_string(::getpid()) + "_" +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
     write("meminfo", "MemTotal: 8192 kB\nMemFree: 1 kB\nMemAvailable:    4096 kB\nHugepages: 7\n");
     files_ = {root_ / "meminfo", {root_ / "membership", root_ / "mount"}};
   }
-  void TearDown() override { fs::remove_all(root_); }
   void write(const std::string& name, const std::string& text) const {
     fs::create_directories((root_ / name).parent_path());
     std::ofstream(root_ / name) << text << '\n';
   }
   std::uint64_t available() const { return available_memory(files_); }
-  fs::path root_;
+  test_support::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
   MemoryFiles files_;
 };
 
@@ -47,7 +45,7 @@ TEST_F(AvailableMemory, EveryLevelOfUnifiedGroupsAndBothLimits) {
   write("mount/outer/memory.max", "4194304");
   write("mount/outer/memory.current", "1048576");
   EXPECT_EQ(available(), 3 * kMiB);
-  write("mount/outer/memory.high", "3145728");  // above it the kernel makes the process wait
+  write("mount/outer/memory.high", "3145728");  // above it, the kernel throttles the process
   EXPECT_EQ(available(), 2 * kMiB);
   write("mount/outer/memory.stat", "anon 1\ninactive_file 1048576");
   EXPECT_EQ(available(), 3 * kMiB);
@@ -68,7 +66,7 @@ TEST_F(AvailableMemory, OldGroupsAloneOrMountedTogether) {
 
 class GrantedMemory : public AvailableMemory {
  protected:
-  // A group that has `left` MiB of its limit left, on a machine with 8 GiB.
+  // A group with `left` MiB below its limit, on a machine with 8 GiB.
   void leave(std::uint64_t left) const {
     write("meminfo", "MemAvailable: 8388608 kB");
     write("membership", "4:memory:/job\n0::/job");

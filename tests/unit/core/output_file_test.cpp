@@ -8,33 +8,24 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <vector>
+
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
 
 namespace fs = std::filesystem;
+using test_support::read_file;
 
 class OutputFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("hmmjit_output_" + std::to_string(::getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string read(const fs::path& path) {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
   std::size_t entries() {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
   }
-  fs::path folder_;
+  test_support::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(OutputFileTest, AppearsOnlyWhenCommitted) {
@@ -44,7 +35,7 @@ TEST_F(OutputFileTest, AppearsOnlyWhenCommitted) {
   file->write("rows\n");
   EXPECT_FALSE(fs::exists(path));
   ASSERT_TRUE(file->commit());
-  EXPECT_EQ(read(path), "rows\n");
+  EXPECT_EQ(read_file(path), "rows\n");
   EXPECT_EQ(entries(), 1u);
 }
 
@@ -55,10 +46,10 @@ TEST_F(OutputFileTest, SymbolicLinkStaysALink) {
   auto file = OutputFile::create(link);
   ASSERT_TRUE(file);
   file->write("new");
-  EXPECT_EQ(read(file_path), "old");
+  EXPECT_EQ(read_file(file_path), "old");
   ASSERT_TRUE(file->commit());
   EXPECT_TRUE(fs::is_symlink(link));
-  EXPECT_EQ(read(file_path), "new");
+  EXPECT_EQ(read_file(file_path), "new");
   EXPECT_EQ(entries(), 2u);
 }
 
@@ -72,7 +63,7 @@ TEST_F(OutputFileTest, NamedDescriptorIsWrittenWhereItStands) {
   file->write("second");
   ASSERT_TRUE(file->commit());
   ::close(descriptor);
-  EXPECT_EQ(read(path), "first second");
+  EXPECT_EQ(read_file(path), "first second");
   EXPECT_EQ(entries(), 1u);
 }
 
@@ -84,7 +75,7 @@ TEST_F(OutputFileTest, AbandonedFileLeavesTheOldOne) {
     ASSERT_TRUE(file);
     file->write("new");
   }
-  EXPECT_EQ(read(path), "old");
+  EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(entries(), 1u);
 }
 
@@ -117,13 +108,13 @@ TEST_F(OutputFileTest, TwoOfOneNameKeepTheirTemporariesApart) {
   auto first = OutputFile::create(path), second = OutputFile::create(path);
   ASSERT_TRUE(first);
   ASSERT_TRUE(second);
-  EXPECT_EQ(entries(), 2u);  // the first is in use, hence not removed as abandoned
+  EXPECT_EQ(entries(), 2u);  // the first is in use and not removed as abandoned
   first->write("first");
   second->write("second");
   ASSERT_TRUE(first->commit());
-  EXPECT_EQ(read(path), "first");
+  EXPECT_EQ(read_file(path), "first");
   ASSERT_TRUE(second->commit());
-  EXPECT_EQ(read(path), "second");
+  EXPECT_EQ(read_file(path), "second");
   EXPECT_EQ(entries(), 1u);
 }
 
@@ -145,12 +136,12 @@ TEST_F(OutputFileTest, LinkOfAnotherUserInASharedFolderIsNotFollowed) {
   fs::create_directory(shared);
   fs::create_symlink(target, link);
   ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
-  EXPECT_TRUE(OutputFile::create(link));  // nobody else may write into the folder
+  EXPECT_TRUE(OutputFile::create(link));  // others may not write into the folder
   ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
   const auto file = OutputFile::create(link);
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code, ErrorCode::kOutput);
-  EXPECT_EQ(read(target), "precious");
+  EXPECT_EQ(read_file(target), "precious");
 }
 
 TEST_F(OutputFileTest, DanglingLinkMakesItsTarget) {
@@ -163,7 +154,7 @@ TEST_F(OutputFileTest, DanglingLinkMakesItsTarget) {
   ASSERT_TRUE(file->commit());
   EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(next));
   EXPECT_FALSE(fs::is_symlink(real));
-  EXPECT_EQ(read(real), "new");
+  EXPECT_EQ(read_file(real), "new");
   EXPECT_EQ(entries(), 3u);
 }
 
@@ -173,13 +164,13 @@ TEST_F(OutputFileTest, LongestNames) {
   ASSERT_TRUE(file) << file.error().to_string();
   file->write("rows");
   ASSERT_TRUE(file->commit());
-  EXPECT_EQ(read(path), "rows");
+  EXPECT_EQ(read_file(path), "rows");
   EXPECT_EQ(entries(), 1u);
   EXPECT_FALSE(OutputFile::create(folder_ / std::string(256, 'n')));
   EXPECT_EQ(entries(), 1u);
 }
 
-// Root may write into any folder: a process without that power tells by its status.
+// Root may write into any folder, so an unprivileged process tests it and reports by its status.
 TEST_F(OutputFileTest, WritableFileInAFolderThatTakesNone) {
   const fs::path path = folder_ / "hits.tbl";
   std::ofstream(path) << "what was there before";
@@ -193,11 +184,11 @@ TEST_F(OutputFileTest, WritableFileInAFolderThatTakesNone) {
     auto file = OutputFile::create(path);
     if (!file) ::_exit(1);
     file->write("xyz");
-    if (!file->write_at(0, "a") || read(path) != "what was there before") ::_exit(2);
+    if (!file->write_at(0, "a") || read_file(path) != "what was there before") ::_exit(2);
     if (!file->commit()) ::_exit(3);
     auto dropped = OutputFile::create(path);
     dropped->write("never seen");
-    ::_exit(read(path) == "ayz" ? 0 : 4);
+    ::_exit(read_file(path) == "ayz" ? 0 : 4);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -205,13 +196,13 @@ TEST_F(OutputFileTest, WritableFileInAFolderThatTakesNone) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "cannot become another user";
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(read(path), "ayz");
+  EXPECT_EQ(read_file(path), "ayz");
   EXPECT_EQ(entries(), 1u);
 }
 
 class CheckOutputs : public OutputFileTest {
  protected:
-  // The message, empty when all is well.
+  // The message, empty on success.
   static std::string refusal(std::vector<NamedFile> outputs, std::vector<NamedFile> inputs = {}) {
     const Status status = check_outputs(outputs, inputs);
     if (status) return {};

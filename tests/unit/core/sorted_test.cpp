@@ -1,4 +1,4 @@
-// Values sorted through a temporary file, against a sort in memory.
+// Values sorted through a temporary file, compared with a sort in memory.
 #include "core/sorted.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace hmmjit {
 namespace {
 
-// Few keys, so that many values are equal; the text tells them apart.
+// Few keys, so that many values are equal; the text distinguishes them.
 struct Record {
   std::uint64_t key = 0;
   std::string text;
@@ -36,18 +36,19 @@ std::vector<Record> make_records() {
   std::mt19937 random(4711);
   std::vector<Record> records;
   for (int i = 0; i < 20'000; ++i) {
-    // Few keys with many records, many with few; in order and not.
+    // Few keys with many records, and many with few; sorted and unsorted.
     const std::uint64_t key =
         i % 3 == 0 ? random() % 5
                    : (std::uint64_t{1} << 40) + (i < 10'000 ? static_cast<unsigned>(i) : random());
     records.push_back({key, std::to_string(i) + std::string(random() % 40, 'x')});
-    if (i % 1000 == 0) records.back().text.assign(20'000, static_cast<char>(i));  // over a buffer
+    if (i % 1000 == 0)
+      records.back().text.assign(20'000, static_cast<char>(i));  // larger than a buffer
     if (i % 1000 == 1) records.back().text.clear();
   }
   return records;
 }
 
-// In memory; in a few runs; in so many that they are merged several times.
+// In memory, in a few runs, and in enough runs for several merges.
 TEST(Sorted, EqualValuesKeepTheirOrderWhateverTheMemory) {
   const std::vector<Record> records = make_records();
   std::vector<Record> expected = records;

@@ -1,5 +1,5 @@
-// Every vector filter of every instruction set of this CPU against the scalar reference: equal
-// bits for random and adversarial profiles and targets.
+// Compares every vector filter of every instruction set of this CPU with the scalar reference, bit
+// for bit, on random and adversarial profiles and targets.
 #include "cpu/filters.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ using test_support::TargetKind;
 
 std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-// A new seed every run finds more than one fixed list; HMMJIT_SEED repeats a failure.
+// A new seed in every run finds more than a fixed one; HMMJIT_SEED repeats a failure.
 std::uint64_t base_seed() {
   static const std::uint64_t seed = [] {
     const char* given = std::getenv("HMMJIT_SEED");
@@ -70,7 +70,7 @@ struct Counts {
   }
 };
 
-// The kernels of one instruction set, those for the vectors of another maker's processors included.
+// The kernels of one instruction set, including those for vectors of other processors.
 struct Tested {
   std::string target;
   cpu::VectorPorts ports;
@@ -81,7 +81,7 @@ class CpuFilters : public ::testing::TestWithParam<Tested> {
   static cpu::FilterTables tables_of(const SearchModel& model) {
     return cpu::FilterTables(model, GetParam().target, GetParam().ports);
   }
-  // True when all filters agree; `what` names the case.
+  // True if all filters agree; `what` names the case.
   bool check(const cpu::FilterTables& tables, std::span<const Residue> target,
              const Outcome& expected, const std::string& what) {
     const reference::SsvResult ssv = tables.ssv(target, scratch_);
@@ -139,7 +139,7 @@ TEST_P(CpuFilters, EqualReferenceForEveryKindOfModelAndTarget) {
       }
     }
   }
-  // The cases must reach every branch, or the comparison means nothing.
+  // The cases must reach every branch.
   EXPECT_GT(counts.no_result, 10);
   EXPECT_GT(counts.ssv_score, 10);
   EXPECT_GT(counts.msv_overflow, 5);
@@ -173,7 +173,7 @@ TEST_P(CpuFilters, EqualReferenceForArbitraryQuantisedProfiles) {
   EXPECT_GT(counts.viterbi_score, 5);
 }
 
-// Gains on gap transitions and free paths: where the shortcuts around delete states do not hold.
+// Gains on gap transitions and free paths, where shortcuts around delete states do not apply.
 TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
   const std::uint64_t seed = base_seed() + 3;
   Random random(seed);
@@ -195,7 +195,7 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
     for (auto& word : words.entry) {
       if (random.chance(impossible)) word = -32768;
     }
-    // Transitions into the first node and out of the last, which no profile has.
+    // Transitions into the first node and out of the last, which no real profile has.
     words.mm_in[0] = words.im_in[0] = words.dm_in[0] = -32768;
     words.md_out[M - 1] = words.mi_out[M - 1] = words.ii_out[M - 1] = words.dd_out[M - 1] = -32768;
     const cpu::FilterTables tables = tables_of(model);
@@ -207,7 +207,7 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
   }
 }
 
-// The best cell and the bias fill a byte: from 255 on it is an overflow, whatever the seed.
+// The best cell and the bias fill a byte: 255 and above overflow, for any seed.
 TEST_P(CpuFilters, MsvOverflowsFrom255On) {
   constexpr int kBias = 20, kRows = 4;
   SearchModel model = *test_support::random_model(1, 8);
@@ -232,7 +232,7 @@ TEST_P(CpuFilters, MsvOverflowsFrom255On) {
   }
 }
 
-// A path may begin at the floor, where no bound on what it gains holds, and overflow from there.
+// A path may begin at the floor, where no bound on its gain applies, and overflow from there.
 TEST_P(CpuFilters, DeletesThatGainFromTheFloor) {
   constexpr int M = 150;
   SearchModel model = *test_support::random_model(1, M);
@@ -257,7 +257,7 @@ TEST_P(CpuFilters, EqualReferenceForLongModels) {
     const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
     const auto model = test_support::random_model(seed + M, M, kind);
     const cpu::FilterTables tables = tables_of(*model);
-    // Long enough for segments that run through several tiles.
+    // Long enough for segments that span several tiles.
     for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kTandem}) {
       const auto target = test_support::random_target(seed + 1, random.integer(M / 2, M + 500),
                                                       target_kind, model->hmm);
@@ -267,8 +267,8 @@ TEST_P(CpuFilters, EqualReferenceForLongModels) {
   }
 }
 
-// One short segment, everywhere in a model too long for the registers: its score must survive
-// the change from one tile to the next, and nothing else in the target outweighs it.
+// One short segment at every position of a model too long for the registers: its score must survive
+// the transition between tiles, and it is the best of the target.
 TEST_P(CpuFilters, EqualReferenceForSegmentsAcrossTiles) {
   const std::uint64_t seed = base_seed() + 7;
   Random random(seed);
@@ -312,9 +312,8 @@ TEST_P(CpuFilters, EqualReferenceForLongTargets) {
   }
 }
 
-// Any size of model and target, on a logarithmic scale, so that short and long are as likely.
-// HMMJIT_FILTER_CASES asks for that many cases of up to 3000 x 50,000 cells; by default few cases
-// are tried, none of them large.
+// Models and targets of any size, on a logarithmic scale. HMMJIT_FILTER_CASES sets the number of
+// cases of up to 3000 x 50,000 cells; the default is a few small cases.
 TEST_P(CpuFilters, EqualReferenceForAnySize) {
   const std::uint64_t seed = base_seed() + 10;
   const char* given = std::getenv("HMMJIT_FILTER_CASES");
@@ -345,9 +344,9 @@ TEST_P(CpuFilters, EqualReferenceForAnySize) {
   }
 }
 
-// The corner of the range: 150 million cells for each filter. The scalar reference takes seconds
-// for one, so all instruction sets are held against the same outcomes, and how many cases there are
-// depends on the machine: at least one.
+// The largest sizes: 150 million cells for each filter. The scalar reference takes seconds for one,
+// so all instruction sets are compared with the same outcomes, and the number of cases depends on
+// the machine (at least one).
 TEST_P(CpuFilters, EqualReferenceAtTheLargestSizes) {
   struct Case {
     std::uint64_t seed;
@@ -392,8 +391,8 @@ TEST_P(CpuFilters, EqualReferenceForNucleotideAlphabet) {
   }
 }
 
-// Diagonals and records of long targets: thresholds that few, many and all rows reach, and some
-// that the bytes of SSV's filter cannot express.
+// Scans of long targets, with thresholds that few, many and all rows reach, and some beyond the
+// bytes of the SSV filter.
 TEST_P(CpuFilters, ScansEqualReference) {
   const std::uint64_t seed = base_seed() + 9;
   Random random(seed);
@@ -435,7 +434,7 @@ TEST_P(CpuFilters, ScansEqualReference) {
   EXPECT_GT(records, 1000u);
 }
 
-// Real models on real proteins: the values that decide real searches.
+// Real models on real proteins.
 TEST_P(CpuFilters, EqualReferenceOnRealData) {
   HMMJIT_SHARED_OR_SKIP(shared);
   const auto hmms = test_support::read_models(shared / "data/hmm/hmmer/globins4.hmm");
@@ -453,9 +452,9 @@ TEST_P(CpuFilters, EqualReferenceOnRealData) {
   }
 }
 
-// Batches of every size and mixture of lengths, targets without residues among them, for models of
-// every number of vectors that has kernels for several targets, and of some that have not. What
-// surrounds a target in memory is residues of others.
+// Batches of all sizes and mixtures of lengths, including empty targets, for models with every
+// number of vectors that has kernels for several targets and some that have none. Targets are
+// surrounded by residues of others.
 TEST_P(CpuFilters, SsvBatchEqualsReference) {
   const std::uint64_t seed = base_seed() + 12;
   Random random(seed);
@@ -502,7 +501,7 @@ TEST_P(CpuFilters, SsvBatchEqualsReference) {
   EXPECT_GT(scores, 100);
 }
 
-// Batches of every size and mixture of lengths, with and without flush-to-zero.
+// Batches of all sizes and mixtures of lengths, with and without flush-to-zero.
 TEST_P(CpuFilters, BiasBatchEqualsReference) {
   const std::uint64_t seed = base_seed() + 8;
   Random random(seed);
@@ -511,7 +510,7 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
     const int M = random.integer(1, 300);
     const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
     SearchModel model = *test_support::random_model(model_seed, M, kind);
-    // States that vanish, overflow or are no numbers, which no model file gives.
+    // States that vanish, overflow or are NaN, which no model file gives.
     const bool hostile = repeat % 4 == 3;
     if (hostile) {
       constexpr float kValues[] = {0.0f,   -1.0f,
@@ -554,7 +553,7 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
   }
 }
 
-// The logarithm of the bias kernels against the C library's. HMMJIT_LOG_STRIDE=1 tries every
+// The logarithm of the bias kernels against the C library's. HMMJIT_LOG_STRIDE=1 tests every
 // positive float (a minute per instruction set).
 TEST_P(CpuFilters, RoundedLogsEqualLibrary) {
   const cpu::BiasKernels* kernels = nullptr;
@@ -593,21 +592,21 @@ TEST_P(CpuFilters, RoundedLogsEqualLibrary) {
   for (std::uint32_t pattern = first; pattern < 0x7f800000U && !HasFailure(); pattern += stride) {
     add(pattern);
   }
-  // The library's logarithm of these is within one unit of a double of the middle between two
-  // floats (found by trying all): here only the library itself tells which way to round.
+  // For these, the library's logarithm lies within one unit of a double of the midpoint between two
+  // floats (found by trying all): only the library's result decides the rounding.
   for (const std::uint32_t pattern : {0x38dcbe38U, 0x3bf86ef0U, 0x3c413d3aU, 0x41178febU}) {
     for (int repeat = 0; repeat < 17; ++repeat) add(pattern);
     compare();
     add(pattern);
     compare();
   }
-  // Around 1, where the bias filter lives; around zero and infinity; no numbers; negative values.
+  // Around 1, the range of the bias filter; around zero and infinity; NaN; negative values.
   for (const std::uint32_t centre : {0x3f800000U, 0x3f3504f3U, 0x3fb504f3U, 0x40000000U,
                                      0x00800000U, 0x00010000U, 0x7f800000U, 0x80010000U}) {
     for (std::uint32_t i = 0; i < 0x20000U && !HasFailure(); ++i) add(centre - 0x10000U + i);
   }
-  // Floats whose logarithm is next to the middle between two floats: for logarithms of large
-  // magnitude the middles lie far denser than the floats, so search around each candidate.
+  // Floats whose logarithm is close to the midpoint between two floats: for logarithms of large
+  // magnitude, midpoints are far denser than the arguments, so search around each candidate.
   for (int i = 0; i < 100000 && !HasFailure(); ++i) {
     const auto y = static_cast<float>(174.0 * random.real() * random.real() - 87.0);
     const double middle =

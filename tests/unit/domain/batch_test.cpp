@@ -1,4 +1,4 @@
-// Batches give the bits of single calls, calls leave nothing behind, odd input is survived.
+// Batches give the bits of single calls, calls have no side effects, odd input is handled.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -27,7 +27,7 @@ struct Set {
   std::vector<float> nats;
 };
 
-// Targets of all kinds, tandem copies most, without those whose Forward score fails.
+// Targets of all kinds, mostly tandem copies, without those whose Forward score fails.
 Set make_set(const ForwardTables& tables, std::uint64_t seed, int count, Workspace& workspace) {
   Random random(seed);
   Set s;
@@ -74,7 +74,7 @@ TEST(Batch, EqualsSingleCallsAndRepeats) {
       EXPECT_EQ(scores, s.nats);
     }
   }
-  // Otherwise the test would say little.
+  // Or the test would be weak.
   EXPECT_GT(clustered, 20u);
   EXPECT_GT(domains, 100u);
 }
@@ -93,7 +93,7 @@ TEST(Batch, ForwardAndDomainsInOneCall) {
       EXPECT_EQ(score, s.nats[n]);
       return n % 3 != 0;
     };
-    // Only the better half is wanted.
+    // Require only the better half.
     const auto wanted = [](std::size_t, const TargetScore& score) { return score.bits > 20.0f; };
     score_targets_batch(tables, s.views, passes, {}, workspace, nats, results, wanted);
     EXPECT_EQ(nats, s.nats);
@@ -111,8 +111,7 @@ TEST(Batch, ForwardAndDomainsInOneCall) {
   }
 }
 
-// A target parsed in parts, of one row or of more than it has, gives the bits of one parsed at
-// once.
+// A target parsed in parts, of one row or more than it has, gives the bits of one parsed at once.
 TEST(Batch, TargetsInPartsAreTheSame) {
   const FlushToZeroScope flush;
   Random random(17);
@@ -130,7 +129,7 @@ TEST(Batch, TargetsInPartsAreTheSame) {
       score_targets_batch(tables, s.views, passes, {}, workspace, whole_nats, whole);
       for (const int rows : {1, 7, 64, 1000}) {
         DomainOptions options;
-        options.longest_in_one = 50;  // some of a batch are in parts, others are not
+        options.longest_in_one = 50;  // some of a batch are parsed in parts
         options.rows_of_part = rows;
         score_targets_batch(tables, s.views, passes, options, workspace, parts_nats, parts);
         EXPECT_EQ(parts_nats, whole_nats) << rows;
@@ -160,7 +159,7 @@ TEST(Batch, MatrixLimit) {
   std::vector<std::optional<TargetScore>> results(s.views.size());
   EXPECT_THROW(define_domains_batch(tables, s.views, s.nats, options, workspace, results),
                MatrixTooLarge);
-  // The workspace stays usable.
+  // The workspace remains usable.
   define_domains_batch(tables, s.views, s.nats, {}, workspace, results);
   Workspace fresh;
   EXPECT_EQ(results[0], define_domains(tables, s.views[0], s.nats[0], {}, fresh));
@@ -168,8 +167,8 @@ TEST(Batch, MatrixLimit) {
 
 TEST(Batch, SeedsDecideTheSamples) {
   const FlushToZeroScope flush;
-  // Only regions of several domains are sampled, and models with cheap deletions and insertions
-  // have most of them.
+  // Only regions of several domains are sampled; models with cheap insertions and deletions have
+  // most of them.
   std::vector<std::shared_ptr<const SearchModel>> models;
   std::vector<std::unique_ptr<const ForwardTables>> tables;
   std::vector<Set> sets;
@@ -194,19 +193,19 @@ TEST(Batch, SeedsDecideTheSamples) {
     }
     return all;
   };
-  // Calls stand in statements of their own: the order in which the arguments of one call are
-  // evaluated differs between compilers and processors, and a running generator shows it.
+  // Separate statements: the evaluation order of arguments differs between compilers and
+  // processors, and the generator's state depends on it.
   DomainOptions other;
   other.seed = 7;
   const std::vector<float> seeded = corrections({}, shared);
-  // So many samples cannot agree by chance.
+  // Enough samples that they cannot agree by chance.
   EXPECT_GT(clustered, 10);
   const std::vector<float> with_other = corrections(other, shared);
   const std::vector<float> seeded_again = corrections({}, shared);
   EXPECT_EQ(seeded, seeded_again);
   EXPECT_NE(seeded, with_other);
 
-  // A generator that runs on begins with its seed in each workspace.
+  // A generator that is not reset begins with its seed in each workspace.
   DomainOptions running;
   running.reseed = false;
   Workspace one, another;

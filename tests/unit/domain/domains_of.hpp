@@ -12,7 +12,7 @@
 
 namespace hmmjit::domain {
 
-/// `forward_nats`: the scores that forward_filter gave, which the call must find again.
+/// `forward_nats`: the scores of forward_filter, which the call must reproduce.
 inline void define_domains_batch(const ForwardTables& model, std::span<const TargetView> targets,
                                  const std::vector<float>& forward_nats,
                                  const DomainOptions& options, Workspace& workspace,

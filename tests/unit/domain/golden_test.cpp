@@ -1,4 +1,4 @@
-// Values established with the reference program, as hexadecimal floats.
+// Values of the reference program, as hexadecimal floats.
 #include <gtest/gtest.h>
 
 #include <map>

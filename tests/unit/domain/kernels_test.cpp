@@ -1,5 +1,5 @@
-// Every instruction set and width against the narrowest one, row by row and cell by cell, and that
-// one against the plain definition of what follows Forward and Backward.
+// Compares every instruction set and width with the narrowest one, cell by cell, and that one with
+// the plain definition of the steps after Forward and Backward.
 #include "domain/kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -57,13 +57,13 @@ Case make_case(const SearchModel& model, std::uint64_t seed, int count, int max_
   return c;
 }
 
-// What the passes leave of a job, whatever lanes it had.
+// The results of the passes for a job, independent of its lanes.
 using Trail = std::vector<std::uint32_t>;
 
 void put(Trail& trail, float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
-  // Strong models may overflow, and then must do so alike; which NaN it is does not matter.
+  // Strong models may overflow, but must do so equally; all NaNs are equal.
   trail.push_back(std::isnan(value) ? 0x7fc00000 : bits);
 }
 void put_rows(Trail& trail, const SpecialRows& rows, int L) {
@@ -79,7 +79,7 @@ void put_decoded(Trail& trail, const AccuracyChoices& view, int K) {
   put(trail, d.accuracy);
   for (const int value : {d.exit_row, d.exit_node, d.first_node})
     trail.push_back(static_cast<std::uint32_t>(value));
-  // The last row's deletions lead nowhere.
+  // The last row's deletions have no successor.
   for (int i = 1; i <= view.job.L; ++i) {
     for (int k = 1; k <= view.tables.M; ++k) {
       std::uint32_t bits = 0;
@@ -98,11 +98,11 @@ void put_decoded(Trail& trail, const AccuracyChoices& view, int K) {
   }
 }
 
-// Forward and Backward of the model by `kernel`, and for the unihit model what follows.
+// Forward and Backward of the model by `kernel`, and for the unihit model the steps after them.
 std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c, bool multihit) {
   const ForwardTables::Tables& t = model.tables();
   const MatrixLayout layout = MatrixLayout::of(t.Q, kernel.groups);
-  // Every other job with a table of its own, which is a copy.
+  // Every other job has its own copy of the table.
   EmissionRows emission;
   emission.zero(2 * std::size_t{kCodeRows}, t.Q);
   const auto floats = static_cast<std::ptrdiff_t>(kCodeRows * t.Q * kLanes);
@@ -175,7 +175,7 @@ TEST_P(EverySet, GivesTheSameBits) {
   }
 }
 
-// The narrow kernels against the plain reference, which knows no early end of a deletion chain.
+// The narrow kernels against the plain reference, which never ends a deletion chain early.
 TEST_P(EverySet, ScoresLikeTheReference) {
   const FlushToZeroScope flush;
   Random random(90 + static_cast<std::uint64_t>(GetParam()));
@@ -197,7 +197,7 @@ TEST_P(EverySet, ScoresLikeTheReference) {
   }
 }
 
-// An envelope with whole matrices, from the definition of posterior decoding, optimal accuracy and
+// An envelope with whole matrices, from the definitions of posterior decoding, optimal accuracy and
 // null2 (Eddy 2011), by node and in the order of its sums.
 class PlainEnvelope {
  public:
@@ -209,7 +209,7 @@ class PlainEnvelope {
                     std::vector<float>(static_cast<std::size_t>(4 * t.Q + 1), 0.0f));
   }
 
-  // `change` may set special states of Forward before they are used.
+  // `change` may set special states of Forward before their use.
   ScoredEnvelope score(const std::function<void(float* row, int i)>& change) {
     const std::size_t row = MatrixLayout::of(t.Q, 1).row;
     AlignedArray<float> forward(static_cast<std::size_t>(lanes_.rows) * row), backward(2 * row);
@@ -392,8 +392,8 @@ class PlainEnvelope {
   char state_ = 'M';
 };
 
-// Every envelope by every kernel against the plain definition: score, null2 and alignment. Returns
-// how many paths went through J.
+// Compares every envelope by every kernel with the plain definition: score, null2 and alignment.
+// Returns the number of paths through J.
 int expect_plain(const SearchModel& model, const Case& all,
                  const std::function<void(float* row, int i)>& change) {
   const ForwardTables tables(model);
@@ -465,7 +465,7 @@ TEST_P(EverySet, DecodesLikeThePlainDefinition) {
     for (const SearchModel* m : {&*model, static_cast<const SearchModel*>(&*sparse)}) {
       const Case c = make_case(*m, random.next(), 5, 90, false);
       expect_plain(*m, c, unchanged);
-      // Nothing comes from N, as if its probabilities had underflowed: J before the domain.
+      // Nothing comes from N, as after an underflow: J before the domain.
       from_J += expect_plain(*m, c, [](float* row, int i) { row[1] = i < 40 ? 0.0f : row[1]; });
     }
   }

@@ -1,10 +1,8 @@
 // Scores, domains and alignments against the installed hmmsearch, on real and generated models.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -14,43 +12,24 @@
 #include "domains_of.hpp"
 #include "model/score_statistics.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/random_profiles.hpp"
 #include "tests/support/shared_data.hpp"
 
 namespace hmmjit::domain {
 namespace {
 
-namespace fs = std::filesystem;
 using test_support::ModelKind;
 using test_support::Random;
+using test_support::read_file;
 using test_support::Sequence;
 using test_support::TargetKind;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "hmmjit_domain_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string text_of(double value, const char* format) {
   return fmt::format(fmt::runtime(format), value);
 }
 
-// What the tables of hmmsearch hold of one model, as text, one entry per target or domain.
+// The rows of hmmsearch's tables for one model, one entry per target or domain.
 struct Rows {
   std::multiset<std::string> targets, domains;
 };
@@ -77,7 +56,7 @@ Rows rows_of_tables(const std::string& tbl, const std::string& domtbl) {
   return rows;
 }
 
-// Every target is scored (--max) and every domain reported, whatever its E-value; Z is 1.
+// All targets are scored (--max) and all domains reported; Z is 1.
 void compare(const Hmm& hmm, const std::vector<Sequence>& candidates, const DomainOptions& options,
              std::size_t& domain_count) {
   const FlushToZeroScope flush;
@@ -119,23 +98,25 @@ void compare(const Hmm& hmm, const std::vector<Sequence>& candidates, const Doma
   }
   domain_count += mine.domains.size();
 
-  const Folder folder;
-  std::ofstream(folder / "m.hmm") << test_support::model_text(hmm);
+  const test_support::TemporaryFolder folder;
+  std::ofstream(folder.path() / "m.hmm") << test_support::model_text(hmm);
   {
-    std::ofstream out(folder / "t.fa");
+    std::ofstream out(folder.path() / "t.fa");
     for (const Sequence& t : targets) out << test_support::fasta_text(t);
   }
   const auto report = test_support::output_of(fmt::format(
       "hmmsearch --cpu 0 --max -E 1e9 --domE 1e9 -Z 1 --domZ 1 --notextw {} --seed {} --tblout "
       "'{}' --domtblout '{}' '{}' '{}'",
-      options.null2 ? "" : "--nonull2", options.seed, (folder / "t").string(),
-      (folder / "d").string(), (folder / "m.hmm").string(), (folder / "t.fa").string()));
+      options.null2 ? "" : "--nonull2", options.seed, (folder.path() / "t").string(),
+      (folder.path() / "d").string(), (folder.path() / "m.hmm").string(),
+      (folder.path() / "t.fa").string()));
   ASSERT_TRUE(report.has_value());
-  const Rows theirs = rows_of_tables(read_file(folder / "t"), read_file(folder / "d"));
+  const Rows theirs =
+      rows_of_tables(read_file(folder.path() / "t"), read_file(folder.path() / "d"));
   EXPECT_EQ(mine.targets, theirs.targets);
   EXPECT_EQ(mine.domains, theirs.domains);
   for (const std::string& line : lines) {
-    // Numbers are padded to a common width in the report: look for the text after them.
+    // Numbers are padded to a common width in the report: search for the text after them.
     const auto text = line.substr(line.find_first_of("0123456789") == 1 ? line.find(' ', 1) : 0);
     EXPECT_NE(report->find(text), std::string::npos) << line;
   }
@@ -151,11 +132,11 @@ TEST(Live, GeneratedModels) {
                                ModelKind::kDeleteRich, ModelKind::kInsertRich}) {
     for (const int M : {1, 7, 60, 120}) {
       SCOPED_TRACE(to_string(kind) + " " + std::to_string(M));
-      // What the text format rounds away must not make a difference.
-      const Folder folder;
-      std::ofstream(folder / "m.hmm")
+      // Compare only the digits that the text has.
+      const test_support::TemporaryFolder folder;
+      std::ofstream(folder.path() / "m.hmm")
           << test_support::model_text(test_support::random_hmm(random.next(), M, kind));
-      const Hmm hmm = test_support::read_models(folder / "m.hmm").at(0);
+      const Hmm hmm = test_support::read_models(folder.path() / "m.hmm").at(0);
       std::vector<Sequence> targets;
       for (int n = 0; n < 10; ++n) {
         static constexpr TargetKind kKinds[] = {TargetKind::kTandem, TargetKind::kHomologous,
@@ -175,7 +156,7 @@ TEST(Live, GeneratedModels) {
   EXPECT_GT(domains, 100u);
 }
 
-// A model of positions that are all alike, most of them `residue`.
+// A model of identical nodes, which mostly emit `residue`.
 Hmm alike_hmm(int M, Residue residue) {
   Hmm alike = test_support::random_hmm(5, M);
   const auto K = static_cast<std::size_t>(alike.alphabet->K);
@@ -186,13 +167,13 @@ Hmm alike_hmm(int M, Residue residue) {
     t[kMM] = 0.99f, t[kMI] = 0.01f, t[kMD] = 0.0f;
     if (k < M) t[kDM] = 0.5f, t[kDD] = 0.5f;
   }
-  const Folder folder;
-  std::ofstream(folder / "m.hmm") << test_support::model_text(alike);
-  return test_support::read_models(folder / "m.hmm").at(0);
+  const test_support::TemporaryFolder folder;
+  std::ofstream(folder.path() / "m.hmm") << test_support::model_text(alike);
+  return test_support::read_models(folder.path() / "m.hmm").at(0);
 }
 
-// Of ends that are equally good the alignment takes the last, as hmmsearch does: positions of a
-// model that are all alike, and targets that leave open which of them they are.
+// Of equally good ends, the alignment takes the last, like hmmsearch: a model of identical nodes,
+// and targets that may align to any of them.
 TEST(Live, EquallyGoodAlignments) {
   if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
   std::size_t domains = 0;
@@ -207,8 +188,8 @@ TEST(Live, EquallyGoodAlignments) {
   EXPECT_GE(domains, 8u);
 }
 
-// Domains are sampled in a region whose only degenerate residue is its last: the null2 odds of it
-// are those of the residues that it stands for.
+// Sampled domains in a region whose only degenerate residue is its last: its null2 odds are the
+// mean over the residues that it stands for.
 TEST(Live, RegionsThatEndWithADegenerateResidue) {
   if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
   std::size_t domains = 0;
@@ -216,7 +197,7 @@ TEST(Live, RegionsThatEndWithADegenerateResidue) {
     SCOPED_TRACE(M);
     std::vector<Sequence> targets;
     for (std::size_t n = 4; n < 60; n += 5) {
-      // As many domains as one likes, up to the last residue, which scores nearly as well.
+      // Any number of domains, up to the last residue, scores nearly as well.
       for (const char last : {'B', 'X'})
         targets.push_back(
             {fmt::format("{}{}", last, n), test_support::digitise(std::string(n, 'D') + last)});
@@ -230,7 +211,7 @@ TEST(Live, RealModels) {
   if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
   HMMJIT_SHARED_OR_SKIP(shared);
   std::size_t domains = 0;
-  const fs::path small = shared / "data/seq/small";
+  const std::filesystem::path small = shared / "data/seq/small";
   for (const char* name : {"fn3", "Pkinase", "globins4", "20aa", "M1", "XYPPX", "LuxC"}) {
     SCOPED_TRACE(name);
     const Hmm hmm =

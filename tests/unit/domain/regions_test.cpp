@@ -1,4 +1,4 @@
-// Regions and clusters of made-up decodings and segments, small enough to reckon by hand.
+// Regions and clusters of small made-up decodings and segments.
 #include "domain/regions.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace hmmjit::domain {
 namespace {
 
 TEST(Regions, MayBeginWithTheFirstResidue) {
-  // The probability to be inside a domain is high at once, and no domain begins in row 1.
+  // The probability to be inside a domain is high from row 1, but no domain begins there.
   const Occupancy rows[] = {
       {0, 0, 0}, {0, 0, 0.9f}, {0.8f, 0, 0.9f}, {0.8f, 0.9f, 0.9f}, {0.8f, 0.9f, 0.05f}};
   std::vector<Region> regions;
@@ -41,7 +41,7 @@ std::vector<Segment> in_every_trace(const std::vector<Segment>& segments, int tr
 }
 
 TEST(Clusters, OfEquallyProbableOnesThatOverlapTheLaterStays) {
-  // The same stretch of the target against two stretches of the model: no links.
+  // The same segment of the target against two segments of the model: no links.
   const std::vector<Segment> segments =
       in_every_trace({{10, 50, 10, 50, 0}, {12, 52, 60, 100, 0}}, 4);
   Clustering clustering;

@@ -72,7 +72,7 @@ TEST(Driver, RetainsOnePrimaryContextPerDevice) {
   EXPECT_EQ(fake.calls("context_retain"), 2);
 }
 
-/// Everything a search does with a device, in order; stops at the first error.
+/// All device operations of a search, in order; stops at the first error.
 Status exercise(FakeDriver& fake, const std::shared_ptr<Driver>& driver) {
   HMMJIT_ASSIGN(const DevicePtr device, driver->device(0));
   HMMJIT_ASSIGN(const auto memory, device->memory());
@@ -160,7 +160,7 @@ TEST(Driver, WholeSequenceWorksAndReleasesEverything) {
   expect_nothing_alive(fake, "success");
 }
 
-// Every call the sequence makes, made to fail: always an error that names the call, never a leak.
+// Lets each call of the sequence fail: always an error that names the call, never a leak.
 TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
   std::vector<std::string> members;
   {
@@ -210,7 +210,7 @@ TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
         EXPECT_TRUE(status) << member;
         continue;
       }
-      // A failing cuCtxSetCurrent inside a destructor has nobody to report to.
+      // A destructor cannot report a failing cuCtxSetCurrent.
       if (member != "context_set_current") {
         ASSERT_FALSE(status) << member << " " << nth;
         EXPECT_THAT(status.error().message, HasSubstr("FAKE_ERROR_719")) << member;
@@ -281,7 +281,7 @@ TEST(Driver, CopiesStayInsideTheBuffer) {
   EXPECT_EQ(empty->address(), 0u);
 }
 
-// Acceptance point 10: what the driver refuses to load is told apart from other failures.
+// Acceptance point 10: code that the driver refuses to load has its own error.
 TEST(Driver, RefusedImagesAreCompileErrors) {
   for (const int refusal : {code::kInvalidImage, code::kNoBinaryForGpu, code::kInvalidPtx,
                             code::kUnsupportedPtxVersion}) {
@@ -348,7 +348,7 @@ TEST(Driver, KernelThatFitsNoSmIsRefused) {
   EXPECT_EQ(resources.error().code, ErrorCode::kResources);
 }
 
-// No driver call at exit: a static of the host program outlives the driver's own shutdown.
+// No driver calls at exit, even if a static of the host program outlives the driver.
 FakeDriver* g_fake_at_exit = nullptr;
 struct HoldsDeviceObjects {
   DeviceBuffer buffer;
@@ -369,7 +369,7 @@ TEST(DriverDeathTest, NoCallsWhileTheProcessExits) {
   EXPECT_EXIT(
       {
         static HoldsDeviceObjects holder;  // constructed before the driver's exit handler
-        // Never destroyed, so that calls after their time could be seen.
+        // Never destroyed, to observe late calls.
         g_fake_at_exit = new FakeDriver({table("H200")});
         const auto& driver = *new std::shared_ptr<Driver>(Driver::open(g_fake_at_exit->api()));
         const auto device = *driver->device(0);

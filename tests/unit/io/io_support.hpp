@@ -2,42 +2,22 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit::io_test {
 
-/// A temporary folder, removed by the destructor.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hmmjit_io_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::string file = path_ / name;
-    std::ofstream(file, std::ios::binary) << bytes;
-    return file;
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using test_support::read_file;
+using test_support::TemporaryFolder;
 
 /// One gzip member.
 inline std::string gzip(const std::string& bytes, int level = 6) {
@@ -149,11 +129,6 @@ inline ModelsResult read_models_text(const std::string& text, std::size_t chunk 
   auto source = open_memory_source("text", text, chunk);
   if (!source) return read_models(std::unexpected(source.error()));
   return read_models(HmmReader::open(std::move(*source)));
-}
-
-inline std::string file_bytes(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// Bitwise equality of all members that a search uses (floats are compared as bits).

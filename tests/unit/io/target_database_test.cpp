@@ -16,7 +16,7 @@ namespace hmmjit {
 namespace {
 
 using database_format::Header;
-using io_test::file_bytes;
+using io_test::read_file;
 using io_test::Target;
 using io_test::TemporaryFolder;
 
@@ -117,7 +117,7 @@ TEST_P(DatabaseAccesses, ReturnsWhatWasWritten) {
   // The file does not depend on the division into blocks.
   const std::string other = folder.path() / "other.hjdb";
   ASSERT_TRUE(write(other, targets, amino_alphabet(), 100));
-  EXPECT_EQ(file_bytes(path), file_bytes(other));
+  EXPECT_EQ(read_file(path), read_file(other));
 }
 
 TEST_P(DatabaseAccesses, BlocksOutliveReaderAndHandle) {
@@ -177,7 +177,7 @@ TEST(TargetDatabase, LengthOrderIsStable) {
   const DatabaseSection& section = (*database)->summary().sections[database_format::kOrder];
   ASSERT_EQ(section.bytes, 5 * sizeof(std::uint32_t));
   std::vector<std::uint32_t> order(5);
-  std::memcpy(order.data(), file_bytes(path).data() + section.offset, section.bytes);
+  std::memcpy(order.data(), read_file(path).data() + section.offset, section.bytes);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{1, 4, 0, 2, 3}));
   EXPECT_EQ((*database)->length_at_rank(2).value(), 2u);
   EXPECT_EQ((*database)->length_at_rank(4).value(), 0u);
@@ -265,7 +265,7 @@ TEST(TargetDatabase, BlocksThatWereReadStayAsTheyWereChecked) {
   DatabaseReader reader(*database);
   TargetBlock block;
   ASSERT_TRUE(*reader.read_block(block, 1 << 20));
-  const std::string noise(file_bytes(path).size(), '\xff');
+  const std::string noise(read_file(path).size(), '\xff');
   const int file = ::open(path.c_str(), O_WRONLY);
   ASSERT_EQ(::pwrite(file, noise.data(), noise.size(), 0), static_cast<ssize_t>(noise.size()));
   ::close(file);
@@ -295,7 +295,7 @@ TEST(TargetDatabase, EveryFlippedByteIsReported) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "flip.hjdb";
   ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = file_bytes(path);
+  const std::string bytes = read_file(path);
   ASSERT_FALSE(complains(bytes));
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     for (const int mask : {1, 0x20, 0x80}) {
@@ -310,7 +310,7 @@ TEST(TargetDatabase, EveryTruncationIsReported) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "cut.hjdb";
   ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = file_bytes(path);
+  const std::string bytes = read_file(path);
   for (std::size_t size = 0; size < bytes.size(); ++size)
     ASSERT_TRUE(complains(bytes.substr(0, size))) << size;
   EXPECT_TRUE(complains(bytes + '\0'));
@@ -321,7 +321,7 @@ TEST(TargetDatabase, EveryFlippedByteOfAFileIsReported) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "flip.hjdb";
   ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = file_bytes(path);
+  const std::string bytes = read_file(path);
   const auto complains_now = [&] {
     return complains(TargetDatabase::open(path, DatabaseAccess::kRead), bytes);
   };
@@ -353,7 +353,7 @@ TEST(TargetDatabase, SealedNonsenseNeverCrashes) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "sealed.hjdb";
   ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = file_bytes(path);
+  const std::string bytes = read_file(path);
   std::mt19937_64 random(7);
   const std::uint64_t values[] = {0,          1,          ~0ull,          ~0ull - 63,   1ull << 63,
                                   0x7fffffff, 0xffffffff, 0x100000000ull, bytes.size(), 64};
@@ -376,7 +376,7 @@ TEST(TargetDatabase, MessagesSayWhatAndWhatToDo) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "m.hjdb";
   ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = file_bytes(path);
+  const std::string bytes = read_file(path);
   const auto message = [](std::string changed, bool sealed) {
     if (sealed) seal(changed);
     const auto database = TargetDatabase::from_bytes("x.hjdb", changed);
@@ -404,7 +404,7 @@ TEST(TargetDatabase, ReaderRefusesBytesThatAreNoResidues) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "codes.hjdb";
   ASSERT_TRUE(write(path, {{"a", "", "", "MKV"}}));
-  const std::string bytes = file_bytes(path);
+  const std::string bytes = read_file(path);
   const std::size_t first = sizeof(Header) + kDatabaseAlignment;
   for (const std::size_t at : {first - 1, first + 1, first + 3}) {
     std::string changed = bytes;
@@ -425,7 +425,7 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
                             {"b", "", "", "M"},
                             {"c", "", "", "M"},
                             {"last", "A1", "far away", "MKVLAT"}}));
-  std::string bytes = file_bytes(small);
+  std::string bytes = read_file(small);
   Header header;
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto old = header;

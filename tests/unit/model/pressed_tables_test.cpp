@@ -1,5 +1,5 @@
-// Compares every quantised table with those that hmmpress stores, byte for byte. In its two files
-// the striped tables follow text of varying length, so they are read from the end.
+// Compares all quantised tables with those of hmmpress, byte for byte. In its two files the striped
+// tables follow text of varying length, so they are read from the end.
 #include <gtest/gtest.h>
 
 #include <cstring>

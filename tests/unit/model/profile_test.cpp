@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The exponential used for odds profiles: that of the only entry score of a model.
+// The exponential of odds profiles, seen through the only entry score of a model.
 float vector_exp(float x) {
   Profile profile;
   profile.M = 1;
@@ -130,7 +130,7 @@ TEST(Profile, ByHand) {
   EXPECT_EQ(words.dd_out, (std::vector<std::int16_t>{-500, -32768}));
   EXPECT_EQ(words.ec, -500);
   EXPECT_EQ(words.ej, -500);
-  EXPECT_EQ(words.ddbound, -32768);  // too short to have one
+  EXPECT_EQ(words.ddbound, -32768);  // the model is too short for a bound
 
   const OddsProfile odds = make_odds_profile(p);
   EXPECT_EQ(odds.match[0], vector_exp(ln(2)));
@@ -160,7 +160,7 @@ TEST(BiasModel, ByHand) {
   for (const int x : {4, 16, 17}) EXPECT_EQ(model.odds[1][x], 1.0f);
 }
 
-// Large probabilities make large gains; nothing wraps around.
+// Large probabilities give large gains; nothing wraps around.
 TEST(Profile, ImpossibleProbabilitiesStayInRange) {
   Hmm hmm = test_support::random_hmm(5, 6);
   hmm.match[20 + 3] = kInfinity;
@@ -182,7 +182,7 @@ TEST(Profile, TablesOfEveryKindAreConsistent) {
       ASSERT_EQ(model->words.match.size(), cells);
       ASSERT_EQ(model->odds.match.size(), cells);
       for (std::size_t i = 0; i < cells; ++i) {
-        // The same score in three forms, where none is at its limit.
+        // The same score in three units, away from their limits.
         const int cost = model->bytes.cost[i], word = model->words.match[i];
         const double odds = static_cast<double>(model->odds.match[i]);
         ASSERT_FALSE(std::isnan(odds));

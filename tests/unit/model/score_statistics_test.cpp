@@ -16,7 +16,7 @@ TEST(ScoreStatistics, GumbelSurvival) {
   EXPECT_EQ(gumbel_survival(-kInfinity, -8.0, 0.7), 1.0);
   // Small tails keep all digits: P = e^-y.
   EXPECT_EQ(gumbel_survival(100.0, 0.0, 0.5), std::exp(-50.0));
-  // Both forms agree where one replaces the other.
+  // Both formulas agree at the switch.
   const double switch_at = -std::log(5e-9);
   EXPECT_NEAR(gumbel_survival(switch_at - 1e-6, 0, 1) / gumbel_survival(switch_at + 1e-6, 0, 1), 1,
               1e-5);
@@ -46,7 +46,7 @@ TEST(ScoreStatistics, BitsAreRoundedOnce) {
   EXPECT_EQ(nats_to_bits(std::numeric_limits<float>::infinity()), kInfinity);
 }
 
-// Below a band P is above the limit, above it P is below the limit.
+// Below the band P is above the limit, above the band it is below.
 TEST(ScoreStatistics, BandsLieAroundTheDecidingScore) {
   for (const double limit : {0.02, 1e-3, 1e-5}) {
     const ScoreBand gumbel = gumbel_band(-8.0, 0.7, limit);

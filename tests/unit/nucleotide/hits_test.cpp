@@ -12,7 +12,7 @@ struct Place {
   double log_p;
 };
 
-// The alignments' first residues of what is left, in the order of the report.
+// The first residues of the remaining alignments, in the order of the report.
 std::vector<int> left(const std::vector<Place>& places, double e_value = 10) {
   Query query;
   query.report.e_value = e_value;
@@ -35,12 +35,12 @@ std::vector<int> left(const std::vector<Place>& places, double e_value = 10) {
 }
 
 TEST(NucleotideHits, TheMoreLikelyOfTwoDuplicatesStays) {
-  // Starts or ends within three residues; or an overlap of 95 % of one.
+  // Starts or ends within three residues, or an overlap of 95 % of one hit.
   EXPECT_THAT(left({{100, 200, 1, 100, -20}, {103, 300, 1, 100, -30}}), ElementsAre(103));
   EXPECT_THAT(left({{100, 200, 1, 100, -30}, {110, 300, 1, 100, -20}}), ElementsAre(100, 110));
   EXPECT_THAT(left({{100, 300, 1, 100, -30}, {150, 297, 1, 100, -20}}), ElementsAre(100));
   EXPECT_THAT(left({{100, 399, 1, 100, -20}, {120, 219, 1, 100, -30}}), ElementsAre(120));
-  // Of two alike the first one stays.
+  // Of two equal hits the first remains.
   EXPECT_THAT(left({{100, 200, 1, 100, -20}, {101, 300, 1, 100, -20}}), ElementsAre(100));
 }
 

@@ -1,5 +1,5 @@
-// What must not depend on threads, blocks of input, or the strand that a copy of the model lies on.
-// Results themselves are compared with nhmmer's by the tests of the program.
+// Results do not depend on threads, blocks of input, or the strand of a match. The program's tests
+// compare them with nhmmer's.
 #include "nucleotide/search.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using test_support::ModelKind;
 using test_support::Random;
 using test_support::TargetKind;
 
-// With masked nodes, which score nothing from the first envelope on.
+// With masked nodes, which have no score after the first envelope.
 Query query_of(std::uint64_t seed, int M) {
   Hmm hmm = test_support::random_hmm(seed, M, ModelKind::kTypical, dna_alphabet());
   hmm.mm = std::string(static_cast<std::size_t>(M), '.');
@@ -31,7 +31,7 @@ Query query_of(std::uint64_t seed, int M) {
 
 std::vector<Query> queries() { return {query_of(11, 70), query_of(12, 150), query_of(13, 25)}; }
 
-// Copies of the models between random residues.
+// Copies of the models separated by random residues.
 std::vector<std::vector<Residue>> targets() {
   Random random(5);
   std::vector<std::vector<Residue>> targets;
@@ -91,7 +91,7 @@ TEST(NucleotideSearch, ThreadsAndBlocksDoNotMatter) {
   options.threads = 4;
   for (const std::size_t targets_of_block : {100, 1, 3})
     expect_equal(search(queries(), options, targets_of_block), expected);
-  // One model: all threads begin at once, with what is known of the emissions at the start.
+  // One model: all threads begin at once, with the initial emissions.
   expect_equal(search({queries()[1]}, options, 100), {expected[1]});
 }
 

@@ -120,10 +120,7 @@ WrittenPart write_part(const std::string& path, const std::vector<std::size_t>& 
   return written;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+using test_support::read_file;
 void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
@@ -152,7 +149,7 @@ TEST(PartFileTest, WhatWasWrittenIsRead) {
   PartCursor cursor(*part);
   ModelHead head;
   Hit hit;
-  // Twice the hits of each model, as a merge in lots does, and once more from the third model on.
+  // Read the hits of each model twice, like a merge in lots, and again from the third model on.
   for (std::size_t model : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 2u, 3u}) {
     if (model == 2) {
       ASSERT_TRUE(cursor.seek(model));
@@ -214,7 +211,7 @@ TEST(PartFileTest, EveryByteIsChecked) {
   EXPECT_FALSE(verify(damaged));
 }
 
-// Column widths of a merged search are those of all parts, in whatever order they come.
+// Column widths of a merged search are those of all parts, in any order.
 TEST(PartFileTest, HeadsOfPartsAddUp) {
   ModelHead small = make_head(3, 4), large = make_head(3, 10);
   small.seconds = 2, large.seconds = 1;

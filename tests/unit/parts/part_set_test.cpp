@@ -42,7 +42,7 @@ TEST(PartSetTest, EveryTargetBelongsToOnePart) {
         ASSERT_TRUE(place_targets(*database, place));
         EXPECT_EQ(place.first_target, next);
         next = place.last_target;
-        // The source delivers them, with their indices in the whole.
+        // The source delivers these targets, with their indices in the whole database.
         if (parts > 64) continue;
         const auto source = open_range(database, place);
         for (int pass = 0; pass < 2; ++pass) {
@@ -98,7 +98,7 @@ TEST(PartSetTest, EveryModelBelongsToOnePart) {
   }
 }
 
-// A part without hits: share `i` of `of` of ten targets each, and one of one or two models.
+// A part without hits: share `i` of `of`, ten targets each, and one of one or two models.
 std::string write_part(const std::string& path, std::uint32_t i, std::uint32_t of,
                        std::uint64_t first_target, std::uint64_t counted = 10, Share models = {},
                        std::uint64_t first_model = 0) {
@@ -142,7 +142,7 @@ TEST(PartSetTest, PartsThatNoFileHoldsAreMissing) {
   EXPECT_EQ(missing_of({one, four}), "parts 2-3 of 4");
   EXPECT_EQ(missing_of({two, four}), "parts 1, 3 of 4");
   EXPECT_EQ(missing_of({one, two, three}), "part 4 of 4");
-  // Of two shares of the models.
+  // From two shares of the models.
   const std::string first = write_part(folder.path("a"), 1, 2, 0, 10, {1, 1, 2}),
                     second = write_part(folder.path("b"), 2, 2, 10, 10, {1, 1, 2}),
                     third = write_part(folder.path("c"), 1, 2, 0, 10, {2, 2, 2}, 1),
@@ -180,7 +180,7 @@ TEST(PartSetTest, PartsOfAnotherDatabaseAreRefused) {
     ASSERT_FALSE(refused) << first;
     EXPECT_NE(refused.error().message.find("another database"), std::string::npos)
         << refused.error().message;
-    // Nothing is known of what lies between parts that are not adjacent.
+    // Nothing is known about the targets between parts that are not adjacent.
     EXPECT_EQ(missing_of({one, write_part(folder.path("3"), 3, 3, first + 10)}), "part 2 of 3");
   }
 }

@@ -73,7 +73,7 @@ TEST(DeviceTable, OnlyKeplerHasNoCompiler) {
   EXPECT_NE(compiler_gap(*find_device("K40"))->find("NVRTC 11"), std::string::npos);
 }
 
-// Values of the vendor's occupancy calculator.
+// From the vendor's occupancy calculator.
 TEST(Occupancy, AgreesWithTheVendorsCalculator) {
   const DeviceTraits h200 = *find_device("H200"), t4 = *find_device("T4"),
                      ada = *find_device("RTX 4090");
@@ -117,7 +117,7 @@ TEST(SizeClasses, CoverTightlyAndAreFewAndStable) {
     ASSERT_LT(c - length, std::max(4, length / 11 + 1));
     previous = c;
     classes.insert(c);
-    // Few where most models are.
+    // Fine steps where most models are.
     if (length == 768) {
       EXPECT_LE(classes.size(), 72u);
     }

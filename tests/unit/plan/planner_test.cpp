@@ -46,7 +46,7 @@ TEST(Planner, ModelLengthHasBounds) {
   EXPECT_TRUE(make_plan(Stage::kSsv, kMostPositions, 29, device));
 }
 
-// For every variant on every device: what it offers covers the model and is consistent.
+// The offers of every variant on every device cover the model and are consistent.
 TEST(Catalogue, CandidatesKeepTheirContract) {
   for (const DeviceTraits& device : served_devices()) {
     for (int i = 0; i < kStages; ++i) {
@@ -203,7 +203,7 @@ TEST(Planner, CudampfppPolicy) {
   EXPECT_FALSE(find_policy("fastest"));
 }
 
-// What a search asks of its Viterbi kernels: a fast one, and an exact one for what that leaves.
+// A search uses two Viterbi kernels: a fast one, and an exact one for undecided targets.
 TEST(Planner, KernelsThatLeaveTargetsToOthersCanBeLeftOut) {
   for (const DeviceTraits& device : served_devices()) {
     for (const int length : {1, 60, 400, 1024, 1280, 2000, 3072, 3591, 12000}) {
@@ -216,7 +216,7 @@ TEST(Planner, KernelsThatLeaveTargetsToOthersCanBeLeftOut) {
       ASSERT_TRUE(exact && any) << device.name << ' ' << length;
       const auto decides = [](const Candidate& c) { return !c.variant->speculates; };
       EXPECT_TRUE(decides(exact->chosen) && std::ranges::all_of(exact->fallbacks, decides));
-      // The designs of earlier papers come after those made for searches, for either.
+      // For both, the papers' designs rank below those made for searches.
       for (const Plan* made : {&*exact, &*any}) {
         const KernelVariant& chosen = *made->chosen.variant;
         EXPECT_TRUE(chosen.competes || chosen.completes) << device.name << ' ' << length;
@@ -229,8 +229,8 @@ TEST(Planner, KernelsThatLeaveTargetsToOthersCanBeLeftOut) {
   }
 }
 
-// What whoever launches provides is what kernels use: a boundary where the model comes in tiles,
-// rows where they are not in shared memory.
+// Kernels use the memory that the caller provides: a boundary if the model is tiled, rows if they
+// are not in shared memory.
 TEST(Catalogue, ScratchIsDeclared) {
   const auto device = *find_device("H200");
   int tiled = 0, rows = 0;
@@ -242,7 +242,7 @@ TEST(Catalogue, ScratchIsDeclared) {
         if (!v.accepts(shape, device).accepted) continue;
         for (const Constants& c : v.constants(shape, device)) {
           const Expected e = v.expected(shape, c, device);
-          // What the parameters of a stage have no pointer for cannot be provided.
+          // A stage without a pointer for it in its parameters cannot provide it.
           const bool bytes = stage == Stage::kSsv || stage == Stage::kMsv;
           const bool words = stage == Stage::kViterbi, floats = stage == Stage::kForward;
           EXPECT_TRUE(bytes || words || e.scratch_per_residue == 0) << v.name;

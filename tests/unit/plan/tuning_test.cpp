@@ -60,7 +60,7 @@ TEST(TuningFile, OtherCataloguesAndForeignLinesAreSkipped) {
   EXPECT_EQ(skipped, 4u);
 }
 
-// Acceptance test P for this reader: whatever bytes, no crash, and what is accepted is sane.
+// Acceptance test P for this reader: no bytes crash it, and accepted tunings are valid.
 TEST(TuningFile, MutationsNeverBreakTheReader) {
   const std::string text = some_table().text();
   std::mt19937_64 random(3);
@@ -111,7 +111,7 @@ TEST(Planner, PrefersWhatWasMeasured) {
   EXPECT_EQ(tuned.fallbacks.front().constants, plain.chosen.constants);
   EXPECT_THAT(plan_text(tuned), HasSubstr("tuned      measured 20000 GCUPS"));
   EXPECT_THAT(plan_json(tuned), HasSubstr("\"tuned\":\"measured"));
-  // Every model of the class, no other class, stage or device.
+  // Applies to all models of the class, and to no other class, stage or device.
   EXPECT_NE(make_plan(Stage::kSsv, plain.class_length, 29, device, options)->tuned, "");
   EXPECT_EQ(make_plan(Stage::kSsv, plain.class_length + 1, 29, device, options)->tuned, "");
   EXPECT_EQ(make_plan(Stage::kMsv, 400, 29, device, options)->tuned, "");
@@ -135,7 +135,7 @@ TEST(Planner, MeasurementsThatNoLongerFitAreMisses) {
   other.constants = {{"kS", 3}};
   table.add(other);
   EXPECT_EQ(plan_json(*make_plan(Stage::kSsv, 400, 29, device, options)), plan_json(plain));
-  // A named policy is a policy: it is not overruled.
+  // Tunings do not override a named policy.
   table.add(choice_for(plain, plain.fallbacks.front()));
   options.policy = Policy::kCudampfpp;
   EXPECT_EQ(make_plan(Stage::kSsv, 400, 29, device, options)->tuned, "");

@@ -1,5 +1,5 @@
-// The reference filters against independent formulations: enumeration, unlimited integers,
-// double-precision logs; and their behaviour at the limits of their number types.
+// The reference filters against independent formulations (enumeration, unlimited integers,
+// double-precision logs), and at the limits of their number types.
 #include "reference/filters.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ void for_all(std::initializer_list<int> model_lengths, std::initializer_list<int
   }
 }
 
-// Largest sum of signed scores over any diagonal stretch, floor 0: SSV without its limits.
+// Largest sum of signed scores over any part of a diagonal, at least 0: SSV without its limits.
 int best_segment(const ByteProfile& bytes, std::span<const Residue> residues) {
   const int L = static_cast<int>(residues.size());
   int best = 0;
@@ -69,7 +69,8 @@ void check_ssv(const ByteProfile& bytes, std::span<const Residue> residues) {
     } else if (ssv.status == SsvStatus::kScore && ssv.nats > floor) {
       EXPECT_EQ(ssv.nats, msv);
     } else if (ssv.status == SsvStatus::kScore) {
-      EXPECT_GE(ssv.nats, msv);  // no segment gains: the begin score, which is no path of MSV
+      EXPECT_GE(ssv.nats,
+                msv);  // no segment gains: the score is that of a begin, which is no path in MSV
     }
   }
   EXPECT_EQ(reference::msv_filter(bytes, residues),
@@ -95,7 +96,7 @@ TEST(Ssv, ArbitraryBytes) {
     check_ssv(bytes, residues);
     ++seen[static_cast<int>(reference::ssv_filter(bytes, residues).status)];
   }
-  for (const int count : seen) EXPECT_GT(count, 5);  // every outcome took part
+  for (const int count : seen) EXPECT_GT(count, 5);  // every outcome occurred
 }
 
 TEST(Ssv, DecisionAtItsLimits) {
@@ -105,7 +106,7 @@ TEST(Ssv, DecisionAtItsLimits) {
   const int overflow = 255 - bytes.bias;
   const int begin = bytes.base - bytes.tjb(L) - bytes.tbm;
   ASSERT_GE(begin, 128);
-  // The J state pays from here on, then the bytes overflow.
+  // From here on J pays, then the bytes overflow.
   const int first_unknown = bytes.base + bytes.tec - begin + 128 + 1;
   EXPECT_EQ(reference::ssv_decide(bytes, first_unknown - 1, L).status, SsvStatus::kScore);
   EXPECT_EQ(reference::ssv_decide(bytes, first_unknown, L).status, SsvStatus::kNoResult);
@@ -116,7 +117,7 @@ TEST(Ssv, DecisionAtItsLimits) {
   // A begin score below 128 makes the largest values ambiguous.
   bytes.tbm = static_cast<std::uint8_t>(bytes.tbm + begin - 127);
   EXPECT_EQ(reference::ssv_decide(bytes, overflow, L).status, SsvStatus::kNoResult);
-  // The sum of the constants must leave room in a signed byte.
+  // The sum of the constants must fit a signed byte.
   bytes.tbm = static_cast<std::uint8_t>(126 - bytes.tjb(L) - bytes.tec - bytes.bias);
   EXPECT_TRUE(reference::ssv_usable(bytes, L));
   ++bytes.tbm;
@@ -140,7 +141,7 @@ TEST(Msv, ByHand) {
   EXPECT_EQ(reference::msv_recurrence(bytes, nothing), (float(-tjb) - 190.0f) / bytes.scale - 3.0f);
 }
 
-// The same recurrence in unlimited integers: minus infinity is a large negative number.
+// The same recurrence in unlimited integers, with a large negative number as minus infinity.
 double viterbi_unlimited(const WordProfile& w, std::span<const Residue> residues) {
   constexpr long kNever = -1000000000;
   const auto term = [](long a, std::int16_t t) { return t == -32768 ? kNever : a + t; };
@@ -214,7 +215,7 @@ TEST(Viterbi, MinusInfinityIsANumber) {
   // B + (-32768) is far above -32768: an impossible match still leaves a (hopeless) score.
   EXPECT_EQ(reference::viterbi_filter(words, target),
             (float(12000 + move - 32768 - 500 + move) - 12000.0f) / words.scale - 3.0f);
-  // Impossible entry and match together do reach it: no path.
+  // Impossible entry and match together reach it: no path.
   WordProfile closed = words;
   closed.entry[0] = -32768;
   EXPECT_EQ(reference::viterbi_filter(closed, target), -kInfinity);
@@ -289,7 +290,7 @@ TEST(Forward, CloseToDoublePrecisionLogs) {
 }
 
 TEST(Forward, DeletePathsAroundTheLanesAreExtended) {
-  // A path M1 D2..D(M-1) MM: three times around the four lanes is all the way.
+  // The path M1 D2..D(M-1) MM goes three times around the four lanes.
   const FlushToZeroScope flush;
   for (const int M : {8, 99, 100, 101, 160}) {
     Hmm hmm = test_support::random_hmm(9, M, ModelKind::kFlat);
@@ -313,8 +314,8 @@ TEST(Forward, NoPathIsMinusInfinity) {
 }
 
 TEST(Backward, GoesOnWithOwnFactorsWhereForwardHasNone) {
-  // A unihit profile on tandem copies: each copy alone explains the target, Forward sees the
-  // later ones as flanks while Backward's begin sums keep growing.
+  // A unihit profile on tandem copies: each copy alone explains the target. Forward sees the later
+  // ones as flanks, while Backward's begin sums keep growing.
   const FlushToZeroScope flush;
   const auto model = test_support::random_model(21, 120, ModelKind::kStrong);
   const auto residues = test_support::random_target(2, 1200, TargetKind::kTandem, model->hmm);
@@ -323,7 +324,7 @@ TEST(Backward, GoesOnWithOwnFactorsWhereForwardHasNone) {
   const auto backward = reference::backward(model->odds, residues, length, forward.scale);
   EXPECT_TRUE(backward.own_scale);
   EXPECT_TRUE(std::isfinite(backward.nats));
-  // Forward's factors from the end down to where Backward outgrew them, its own from there.
+  // From the end: Forward's factors until Backward outgrows them, then its own.
   std::size_t row = residues.size();
   while (row > 0 && backward.scale[row] == forward.scale[row]) --row;
   EXPECT_GT(row, 1u);
@@ -361,7 +362,7 @@ TEST(BiasFilter, CloseToDoublePrecision) {
 }
 
 TEST(BiasFilter, WithoutComposition) {
-  // The second state dies at the first step and takes its share with it.
+  // The second state vanishes at the first step, with its share.
   Hmm hmm = test_support::random_hmm(3, 40);
   hmm.compo = {};
   const auto residues = test_support::random_target(8, 300, TargetKind::kBackground, hmm);

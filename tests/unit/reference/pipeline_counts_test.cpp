@@ -1,4 +1,4 @@
-// The decisions of the filter cascade against hmmsearch itself: its four "Passed" counters.
+// The decisions of the filters against hmmsearch's four "Passed" counters.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

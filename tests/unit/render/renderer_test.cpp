@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "support/comma_locale.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit::render {
 namespace {
@@ -77,7 +78,7 @@ TEST(Renderer, DropsPartsForHostCompilers) {
   EXPECT_THAT(source->text, Not(HasSubstr("int h;")));
   EXPECT_THAT(source->text, HasSubstr("device_only"));
   EXPECT_THAT(source->text, HasSubstr("int d;\n#if 1\nint e;\n#endif\n"));
-  // Line numbers stay those of the template: 14 lines, the include, the next line.
+  // Line numbers are those of the template: 14 lines, the include, the next line.
   EXPECT_THAT(source->text, HasSubstr("#line 16 \"/kernel_templates/ssv/k.cu\""));
 }
 
@@ -171,7 +172,7 @@ TEST(Renderer, LargeAndNegativeConstants) {
   EXPECT_THAT(source->text, HasSubstr("enum : int { kLow = -20000 };"));
 }
 
-// Acceptance test L: no locale changes a rendered byte.
+// Acceptance test L: locales do not change rendered bytes.
 TEST(Renderer, LocaleDoesNotMatter) {
   const auto library = TemplateLibrary::embedded();
   const auto plan = plan::make_plan(plan::Stage::kSsv, 3591, 29, *plan::find_device("H200"));
@@ -196,9 +197,9 @@ TEST(TemplateLibrary, EmbeddedEqualsTheSourceTree) {
 }
 
 TEST(TemplateLibrary, FolderFromTheEnvironment) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / "hmmjit_template_test";
-  fs::create_directories(folder / "ssv");
+  const test_support::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
+  std::filesystem::create_directory(folder / "ssv");
   std::ofstream(folder / "ssv/k.cu") << "int x;\n";
   setenv("HMMJIT_TEMPLATE_DIR", folder.c_str(), 1);
   const auto library = TemplateLibrary::from_environment();
@@ -211,7 +212,6 @@ TEST(TemplateLibrary, FolderFromTheEnvironment) {
   EXPECT_EQ(missing.error().code, ErrorCode::kInput);
   unsetenv("HMMJIT_TEMPLATE_DIR");
   EXPECT_EQ(TemplateLibrary::from_environment()->origin(), "embedded");
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Features of targets on results made by hand: coordinates, and which of overlapping domains stay.
+// Features of targets on made-up results: coordinates, and overlapping domains.
 #include "report/features.hpp"
 
 #include <gtest/gtest.h>
@@ -47,13 +47,13 @@ std::string bed_of(const std::vector<ModelResult>& results, OverlapRule rule) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// BED counts from zero, and its ends are those of half-open ranges.
+// BED ranges are zero-based and half-open.
 TEST(Features, BedCountsFromZero) {
   EXPECT_EQ(bed_of({make_result("model", 1, 20, 50.0f)}, {}),
             "t\t0\t20\tmodel\t50\t.\t1.93e-22\t50.0\n");
 }
 
-// docs/outputs.md: two models compete where half of the shorter envelope is shared.
+// docs/outputs.md: two models compete if they share half of the shorter envelope.
 TEST(Features, HalfOfTheShorterEnvelopeIsAnOverlap) {
   const ModelResult good = make_result("good", 1, 40, 50.0f);
   const auto rows = [&](int from, int to) {

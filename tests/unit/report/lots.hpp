@@ -1,4 +1,4 @@
-// Hits in memory that come in lots.
+// Hits in memory, delivered in lots.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace hmmjit::test_support {
 class Lots final : public HitSource {
  public:
   Lots(std::vector<Hit> hits, std::size_t lot) : hits_(std::move(hits)), lot_(lot) {}
-  /// Little: text waits in temporary files.
+  /// Small, so that text is kept in temporary files.
   std::uint64_t output_memory() const override { return 1 << 14; }
 
  private:

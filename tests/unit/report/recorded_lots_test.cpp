@@ -1,4 +1,4 @@
-// The results of recorded searches, written with their hits in lots: the same bytes as from memory.
+// Recorded searches, written with their hits in lots, give the same bytes as from memory.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Model file and target file of recorded searches that take a moment.
+// Model and target files of short recorded searches.
 std::set<std::pair<fs::path, fs::path>> recorded_searches(const fs::path& data) {
   constexpr std::uintmax_t kLargestModels = 200'000, kLargestTargets = 1'800'000;
   std::set<std::pair<fs::path, fs::path>> found;

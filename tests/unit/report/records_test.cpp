@@ -1,4 +1,4 @@
-// Machine-readable outputs on results made by hand: escaping, exact numbers, empty lists.
+// Machine-readable outputs on made-up results: escaping, exact numbers, empty lists.
 #include "report/records.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(ExactText, NumbersReadBackAsTheSameValue) {
   }
   std::string out;
   text::exact(out, 0.1f);
-  EXPECT_EQ(out, "0.1");  // not the double next to it
+  EXPECT_EQ(out, "0.1");  // not the neighbouring double
   out.clear();
   text::json_number(out, std::numeric_limits<double>::infinity());
   text::json_number(out, std::nanf(""));
@@ -56,7 +56,7 @@ TEST(ExactText, JsonStringsAreAlwaysJson) {
   }
   for (const char* good : {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\xa7\xac", "plain"})
     EXPECT_EQ(Json::parse(json_of(good)).get<std::string>(), good);
-  // Overlong, surrogate, beyond U+10FFFF, cut short.
+  // Overlong, surrogate, beyond U+10FFFF, truncated.
   for (const char* bad :
        {"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x9f"}) {
     const std::string back = Json::parse(json_of(bad)).get<std::string>();
@@ -245,7 +245,7 @@ TEST(HtmlPage, EscapesWhateverComesFromFiles) {
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
   EXPECT_THAT(html, HasSubstr("a &amp; b &quot;c&quot;"));
   EXPECT_THAT(html, HasSubstr("The best 1 of 3 reported proteins"));
-  // What else comes from files is packed: no text that a browser could take for something else.
+  // All other text from files is compressed, so browsers cannot interpret it.
   for (const char* id : {"data", "alignments"}) {
     const std::size_t tag = html.find(std::string("id=\"") + id + "\">");
     ASSERT_NE(tag, html.npos);

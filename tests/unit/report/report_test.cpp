@@ -1,4 +1,4 @@
-// Layout of the reports on results made by hand: widths, cuts, headers, empty lists.
+// Layout of the reports on made-up results: widths, truncation, headers, empty lists.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,7 +99,7 @@ TEST(MainReport, WidthsComeFromAllCandidates) {
   result.model = {"model", std::nullopt, std::nullopt, 8};
   result.hits = finish_hits({rules, false}, {make_hit("t", 0, 50.0f), unreported}, counters);
   EXPECT_EQ(result.hits.longest_name, 28u);
-  EXPECT_EQ(result.hits.longest_shown, 3u);  // the accession stands in for the long name
+  EXPECT_EQ(result.hits.longest_shown, 3u);  // the accession replaces the long name
   const std::string out = text_of(OutputKind::kTargets, result);
   EXPECT_EQ(out.substr(0, 40), "t                            -          ");
 }
@@ -129,7 +129,7 @@ TEST(MainReport, AlignmentBlocks) {
   domain.hmm_from = 2, domain.hmm_to = 5, domain.iali = 8, domain.jali = 56;
   ModelResult result = make_result({hit});
   result.model.accession.reset();
-  // Floor of 40 columns.
+  // At least 40 columns.
   const std::string out = text_of(OutputKind::kMain, result, {.text_width = 40});
   EXPECT_THAT(out, HasSubstr("   model  2 ac...................................... 3 \n"));
   EXPECT_THAT(out, HasSubstr("  target  8 ACxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx 47\n"));
@@ -149,13 +149,13 @@ TEST(MainReport, NothingFound) {
                              "(0.02)\n"));
 }
 
-// Files of a search for one model. Hits in memory are formatted in parts by as many threads.
+// Files of a search for one model. As many threads format parts of hits in memory.
 std::map<std::string, std::string> written(ModelResult result, std::size_t& parts) {
   const test_support::TemporaryFolder folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
-  const ReportPaths paths{path("main"), path("alignment"), path("targets"), path("domains"),
-                          path("pfam"), path("tsv"),       path("json"),    path("a3m"),
-                          path("target_tsv")};
+  const ReportPaths paths{path("main"),    path("alignment"), path("targets"),
+                          path("domains"), path("pfam"),      path("tsv"),
+                          path("json"),    path("a3m"),       path("target_tsv")};
   auto writer = ReportWriter::create(paths, {}, {}, "author", "# header\n");
   EXPECT_TRUE(writer);
   if (result.stored == nullptr) {
@@ -203,7 +203,8 @@ TEST(ReportWriter, PartsAndLotsMakeTheTextMadeAtOnce) {
                                      {"alignment", OutputKind::kAlignment}})
       EXPECT_THAT(files.at(name), HasSubstr(text_of(kind, result))) << count;
     for (const std::size_t lot : {std::size_t{1}, std::size_t{7}, hits.size() + 1})
-      EXPECT_EQ(written(test_support::in_lots(result, lot), parts), files) << count << " in lots of " << lot;
+      EXPECT_EQ(written(test_support::in_lots(result, lot), parts), files)
+          << count << " in lots of " << lot;
   }
 }
 
@@ -223,7 +224,7 @@ TEST(Stockholm, InsertsAreSplitAndMeansTaken) {
   const std::string out = text_of(OutputKind::kAlignment, result, {.text_width = 0});
   EXPECT_THAT(out, HasSubstr("#=GF ID model\n#=GF AC PF1\n#=GF AU author\n\n"));
   EXPECT_THAT(out, HasSubstr("#=GS one/5-11 DE [subseq from] one\n"));
-  // One letter of an odd insert goes right; three letters split one to two.
+  // The odd letter of an insertion goes right: three are split into one and two.
   EXPECT_THAT(out, HasSubstr("\none/5-11         -AC..t-YFG-\n"));
   EXPECT_THAT(out, HasSubstr("\ntwo/5-11         -ACtuv-YFG-\n"));
   EXPECT_THAT(out, HasSubstr("#=GR one/5-11 PP .98..*.765.\n"));
@@ -238,7 +239,7 @@ TEST(Stockholm, RepeatedNamesAreNumbered) {
   EXPECT_THAT(out, HasSubstr("\n1|one/5-11 "));
 }
 
-// Numbers are as wide as the number of rows, which none of them reaches, as in hmmsearch's -A.
+// Numbers are as wide as the number of rows, as in hmmsearch's -A.
 TEST(Stockholm, NumbersOfTenRowsHaveTwoDigits) {
   std::vector<Hit> hits;
   for (std::uint64_t i = 0; i < 10; ++i)
@@ -249,7 +250,7 @@ TEST(Stockholm, NumbersOfTenRowsHaveTwoDigits) {
   EXPECT_THAT(out, HasSubstr("\n09|one/5-11 "));
 }
 
-// The code 0 stands for 0.01 in means, as Easel decodes it: hmmsearch prints 4 for 0 and 7.
+// In means, the code 0 stands for 0.01, as in Easel: hmmsearch prints 4 for 0 and 7.
 TEST(Stockholm, TheLeastPosteriorIsNotZero) {
   Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
   first.score.domains[0].alignment.pp = "08*.765";
@@ -259,16 +260,15 @@ TEST(Stockholm, TheLeastPosteriorIsNotZero) {
   EXPECT_THAT(out, HasSubstr("#=GC PP_cons     .48..465."));
 }
 
-// Next to a query, residues of inserts are upper case and gaps '-'; the query has no posteriors.
+// With a query, inserted residues are upper case and gaps '-'; the query has no posteriors.
 TEST(Stockholm, AQueryIsTheFirstRow) {
   Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
   second.score.domains[0].alignment = {"", "", "ac...dEfG", "", "ACtuv-YFG", "98765.543"};
   const ModelResult result = make_result({first, second});
   for (const std::size_t targets : {std::size_t{1}, kAllTargets}) {
-    AlignmentColumns columns(result.model, {.targets = targets,
-                                            .upper_case = true,
-                                            .query_name = "query",
-                                            .query = "MACDEFGH"});
+    AlignmentColumns columns(
+        result.model,
+        {.targets = targets, .upper_case = true, .query_name = "query", .query = "MACDEFGH"});
     ASSERT_TRUE(columns.measure(result.hits.hits));
     EXPECT_EQ(*columns.finish(), targets == 1 ? 2u : 3u);
     StockholmRecord record(columns, "query-i1", 0, "author");
@@ -279,12 +279,14 @@ TEST(Stockholm, AQueryIsTheFirstRow) {
       return {};
     }));
     EXPECT_THAT(out, HasSubstr("#=GF ID query-i1\n"));
-    EXPECT_THAT(out, HasSubstr(targets == 1 ? "\nquery            MAC-DEFGH\none/5-11         -ACT-YFG-\n"
-                                            : "\nquery            MAC---DEFGH\none/5-11         -AC--T-YFG-\n"));
+    EXPECT_THAT(
+        out,
+        HasSubstr(targets == 1 ? "\nquery            MAC-DEFGH\none/5-11         -ACT-YFG-\n"
+                               : "\nquery            MAC---DEFGH\none/5-11         -AC--T-YFG-\n"));
   }
 }
 
-// Domains are listed by their own score; of equal ones the name decides, not the order of targets.
+// Domains are listed by their own score, equal ones by name, not in the order of targets.
 TEST(PfamTable, DomainsOfEqualScoreAreInOrderOfNames) {
   Hit first = make_hit("zebra", 0, 60.0f), second = make_hit("apple", 1, 50.0f);
   for (Hit* hit : {&first, &second}) {

@@ -18,7 +18,7 @@ std::string printf_text(const char* format, int width, int precision, double val
   return {buffer.data(), static_cast<std::size_t>(length)};
 }
 
-// The C library is the authority on what "%9.2g" prints.
+// Compares with the C library's "%9.2g".
 void expect_as_printf(double value) {
   for (const auto& [width, precision] : {std::pair{9, 2}, {0, 6}, {0, 2}}) {
     std::string text;
@@ -78,7 +78,7 @@ TEST(Text, RandomNumbersAsPrintf) {
   for (int i = 0; i < 20000; ++i) {
     expect_as_printf(std::pow(10.0, exponent(random)));
     expect_as_printf(static_cast<float>(score(random)));
-    expect_as_printf(std::round(score(random) * 20) / 20);  // many exact halves of the last digit
+    expect_as_printf(std::round(score(random) * 20) / 20);  // many exact ties in the last digit
     const auto any = std::bit_cast<double>(random());
     if (!std::isnan(any)) expect_as_printf(any);
   }

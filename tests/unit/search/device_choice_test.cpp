@@ -62,13 +62,13 @@ TEST(VisibleDevices, OnlyThoseUpToTheLastOneUsed) {
   EXPECT_EQ(visible_devices_up_to(2, nullptr), "0,1,2");
   EXPECT_EQ(visible_devices_up_to(0, "3,1"), "3");
   EXPECT_EQ(visible_devices_up_to(1, "GPU-5a,2,0"), "GPU-5a,2");
-  // Nothing to leave out.
+  // Nothing to omit.
   EXPECT_EQ(visible_devices_up_to(1, "3,1"), std::nullopt);
   EXPECT_EQ(visible_devices_up_to(0, ""), std::nullopt);
   EXPECT_EQ(visible_devices_up_to(3, "0"), std::nullopt);
 }
 
-// A thousand models pay for the start of further queues.
+// With a thousand models, starting more queues pays.
 TEST(DeviceChoice, ManyModelsHaveAQueueOfTheDriverForEachStream) {
   EXPECT_EQ(driver_queues(std::nullopt), std::nullopt);
   EXPECT_EQ(driver_queues(199'999), std::nullopt);

@@ -1,4 +1,4 @@
-// The P-value gate answers as the exact formula for every score.
+// The P-value gate agrees with the exact formula for every score.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -49,7 +49,7 @@ TEST(Candidates, AreJudgedWithTheirOwnPosition) {
   const ModelThresholds thresholds;
   domain::TargetScore score;
   score.log_p = std::log(0.5);
-  // 0.5 * 20 targets = 10 = E: the last that may stay.
+  // 0.5 * 20 targets = 10 = E: the last that is reported.
   EXPECT_TRUE(is_candidate(thresholds, score, 0));
   EXPECT_TRUE(is_candidate(thresholds, score, 18));
   EXPECT_FALSE(is_candidate(thresholds, score, 21));
@@ -64,7 +64,7 @@ TEST(Candidates, AreJudgedWithTheirOwnPosition) {
   EXPECT_TRUE(is_candidate(by_score, score, 1000000));
 }
 
-// Exactly at a threshold is within it, by E-value and by score.
+// A value equal to the threshold passes, by E-value and by score.
 TEST(Thresholds, TheThresholdItselfPasses) {
   const ModelThresholds thresholds;
   domain::TargetScore score;
@@ -79,7 +79,7 @@ TEST(Thresholds, TheThresholdItselfPasses) {
             1u);
 }
 
-// domZ counts targets that are reported, not those that might have been.
+// domZ counts reported targets, not candidates.
 TEST(Thresholds, DomainsAreJudgedAmongReportedTargets) {
   const HitList list =
       finish({}, {make_hit("a", 0, 60, std::log(1e-12)), make_hit("b", 1, 10, std::log(0.5))}, 100);
@@ -180,7 +180,7 @@ TEST(Thresholds, ModelCutoffsReplaceAllFour) {
 }
 
 TEST(Order, KeyThenNameThenFirstDomainThenInput) {
-  // Delivered in disorder, as tasks do.
+  // Delivered out of order, as by tasks.
   const HitList list = finish({},
                               {
                                   make_hit("same", 9, 20, -20, {{20, -20, 7, 9}}),
@@ -215,11 +215,11 @@ TEST(Duplicates, WeakerCopyOfAnAlignmentIsDropped) {
   const auto& flags = list.hits[0].domain_flags;
   EXPECT_FALSE(flags[0].reported);  // weaker than the second
   EXPECT_TRUE(flags[1].reported);
-  EXPECT_FALSE(flags[2].reported);  // a tie goes to the first
+  EXPECT_FALSE(flags[2].reported);  // of equal ones the first remains
   EXPECT_TRUE(flags[3].reported);   // another alignment
   EXPECT_EQ(list.hits[0].reported_domains, 2);
   EXPECT_EQ(list.hits[0].included_domains, 2);
-  hit.score.overlaps = 0;  // without overlapping envelopes nothing is looked at
+  hit.score.overlaps = 0;  // without overlapping envelopes there is nothing to compare
   EXPECT_EQ(finish({}, {hit}, 1).hits[0].reported_domains, 4);
 }
 

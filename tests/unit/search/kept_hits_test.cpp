@@ -1,4 +1,4 @@
-// A model's hits once it has ended, in memory or stored: no target is reported twice.
+// The hits of a finished model, in memory or stored: no target is reported twice.
 #include "search/kept_hits.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class KeptHitsTest : public testing::Test {
     const MutexLock lock(job_.mutex);
     job_.counters.targets = 100;
   }
-  // Everything that an output reads of them. `stored`: there is no room for them in memory.
+  // Everything that outputs read. `stored`: the hits do not fit in memory.
   Result<std::vector<std::uint64_t>> read(std::vector<Hit> hits, bool stored) {
     const std::uint64_t budget = stored ? 0 : 1 << 20;
     Agenda agenda({.window = {.model_bytes = 0, .target_bytes = 0, .threads = 1, .device = false},
@@ -42,7 +42,7 @@ class KeptHitsTest : public testing::Test {
                    .task_cells = 1},
                   progress_);
     KeptHits kept(options_, true, budget, 1);
-    // Large enough to be worth a file.
+    // Large enough for a file.
     if (stored) hits.front().description.assign(1 << 20, 'x');
     HMMJIT_ASSIGN(const KeptHits::Judged judged, kept.judge(job_, hits, agenda));
     EXPECT_EQ(judged.stored != nullptr, stored);

@@ -44,7 +44,7 @@ TEST(Options, AbbreviationsAreHmmsearchsOwn) {
   EXPECT_EQ(parse({"--domt=x"})->text("--domtblout"), "x");
   EXPECT_NE(failure({"--dom", "3"}).find("ambiguous"), std::string::npos);
   EXPECT_TRUE(parse({"--ac"})->is_set("--acc"));
-  // --m was --max before --mem existed; --se was --seed; --me is ours alone.
+  // --m was --max before --mem existed, and --se was --seed; --me is new.
   EXPECT_TRUE(parse({"--m"})->is_set("--max"));
   EXPECT_EQ(parse({"--me", "1G"})->text("--mem"), "1G");
   EXPECT_NE(failure({"--inc", "3"}).find("ambiguous"), std::string::npos);
@@ -93,8 +93,9 @@ TEST(Options, HyphensAndUnderscoresAreTheSame) {
 }
 
 TEST(Options, SomeNeedOthers) {
-  EXPECT_NE(failure({"--seq-limit", "3"}).find("nothing without -A or --a3m or --part"), std::string::npos);
-  EXPECT_TRUE(parse({"-h", "--seq_limit", "1"}));  // how AlphaFold 3 asks for the option
+  EXPECT_NE(failure({"--seq-limit", "3"}).find("nothing without -A or --a3m or --part"),
+            std::string::npos);
+  EXPECT_TRUE(parse({"-h", "--seq_limit", "1"}));  // AlphaFold 3 tests for the option like this
 }
 
 TEST(Options, SwappedLettersAreOneError) {
@@ -118,7 +119,7 @@ TEST(Options, Sizes) {
   }
 }
 
-// Gigabytes are meant, bytes would be taken.
+// Users mean gigabytes, but would get bytes.
 TEST(Options, MemoryWithoutAUnit) {
   for (const char* size : {"1", "64", "65535", "2K"}) {
     const auto options = make_search_options(*parse({"--mem", size}));
@@ -129,7 +130,7 @@ TEST(Options, MemoryWithoutAUnit) {
   EXPECT_EQ(make_search_options(*parse({"--mem", "64K"}))->memory, std::uint64_t{64} << 10);
 }
 
-// What strtod takes; too large a number is infinite.
+// Numbers of strtod; too large ones are infinite.
 TEST(Options, RealNumbersAsHmmsearchTakesThem) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(parse({"-E", "0x10"})->real("-E"), 16);

@@ -1,5 +1,5 @@
-// Whole searches in one process: the same rows whatever the threads and the memory bound, one
-// clear error when memory is short. Under the thread sanitizer these find the pipeline's races.
+// Whole searches in one process: the same rows for any threads and memory bound, one clear error if
+// memory is short. The thread sanitizer finds races of the pipeline here.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ constexpr int kModels = 20, kTargets = 60;
 
 Hmm model_number(int n) { return random_hmm(static_cast<std::uint64_t>(40 + n), 60 + 2 * n); }
 
-// Tandem copies of the models' consensus: regions that need clustering, and alignments.
+// Tandem copies of the models' consensus, for regions that need clustering, and alignments.
 class Tandems final : public TargetSource {
  public:
   explicit Tandems(int failing_block = -1, bool slow_pipe = false)
@@ -72,7 +72,7 @@ class Sized final : public TargetSource {
   std::uint64_t bytes_;
 };
 
-// One line per domain, with all that the reports would print of it.
+// One line per domain, with everything that reports print.
 class Rows final : public ResultSink {
  public:
   Status receive(const ModelResult& result) override {
@@ -93,7 +93,7 @@ struct Outcome {
   std::vector<std::string> lines;
 };
 
-// `out_of_memory`: when the second model is read.
+// `out_of_memory`: while the second model is read.
 Outcome run(const SearchOptions& options, Tandems targets = Tandems(), bool out_of_memory = false) {
   Rows rows;
   int at = 0;
@@ -121,7 +121,7 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
   EXPECT_EQ(wanted.statistics->passes, 1u);
   EXPECT_GT(wanted.lines.size(), 200u);
   for (const int threads : {1, 2, 7}) {
-    // Even a bound of one byte, which leaves no share of anything, only makes it slow.
+    // A bound of one byte only makes it slow.
     for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{30'000}, std::uint64_t{1}}) {
       options.threads = threads;
       options.memory = memory;
@@ -134,7 +134,7 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
   }
 }
 
-// A large input has some hundreds of blocks, a small one blocks of a million residues.
+// Large inputs have hundreds of blocks, small ones blocks of a million residues.
 TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
   const auto asked = [&](std::uint64_t bytes, std::size_t block_residues) {
     SearchOptions options;
@@ -176,14 +176,14 @@ TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
   EXPECT_EQ(progress.filter_seconds_left(2), 0);
 }
 
-// A pipe whose first bytes come late leaves time to set up every model there is.
+// While a pipe delivers its first bytes, all models can be set up.
 TEST(Pipeline, SlowPipeDoesNotGatherModelsPastTheBound) {
   SearchOptions options;
   const Outcome wanted = run(options);
   ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
   for (const int threads : {1, 7}) {
     options.threads = threads;
-    options.memory = 30'000;  // less than one model takes: a pass for each
+    options.memory = 30'000;  // less than one model: a pass for each
     const Outcome got = run(options, Tandems(-1, true));
     ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
     EXPECT_EQ(got.lines, wanted.lines);
@@ -198,7 +198,7 @@ TEST(Resources, ExhaustedMemoryIsOneErrorWhereverItHappens) {
     for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{30'000}}) {
       SearchOptions options;
       options.threads = threads;
-      options.memory = memory;  // kept and streamed
+      options.memory = memory;  // targets in memory and streamed
       expect_out_of_memory(run(options, Tandems(), true));
       expect_out_of_memory(run(options, Tandems(0)));
       expect_out_of_memory(run(options, Tandems(7)));
@@ -213,7 +213,8 @@ TEST(Resources, LargeMatricesAreScoredAloneWithTheSameResult) {
   ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
   EXPECT_EQ(wanted.statistics->scored_alone, 0u);
   EXPECT_GT(wanted.lines.size(), 200u);
-  // Each of four threads has an eighth: some bound is too small for that and large enough alone.
+  // Each of four threads gets an eighth: some bound is too small for that, but large enough for
+  // one.
   std::uint64_t scored_alone = 0;
   for (std::size_t bytes = 8'000'000; scored_alone == 0; bytes /= 2) {
     options.domain.max_matrix_bytes = bytes;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Runs `work` with standard error going to `descriptor`.
+// Runs `work` with `descriptor` as standard error.
 template <typename Work>
 void with_standard_error(int descriptor, Work work) {
   const int saved = ::dup(STDERR_FILENO);
@@ -43,7 +43,7 @@ TEST(ShareDone, UnknownUntilBothInputsAreMeasured) {
   EXPECT_FALSE(share_done(p, 10, 10));  // targets from a pipe
   p.targets_complete = true;
   EXPECT_DOUBLE_EQ(*share_done(p, 10, 10), 0.5);
-  EXPECT_DOUBLE_EQ(*share_done(p, 5, 10), 0.25);  // as many models to come
+  EXPECT_DOUBLE_EQ(*share_done(p, 5, 10), 0.25);  // as many models remain
   p.targets_complete = false;
   p.target_bytes_read = 10;
   p.target_bytes_total = 50;
@@ -53,13 +53,13 @@ TEST(ShareDone, UnknownUntilBothInputsAreMeasured) {
 TEST(ShareDone, CountsScoringByItsTime) {
   SearchProgress p;
   half_filtered(p);
-  // Half of the targets are filtered; what they passed on took as long to find as it takes to score
-  // a third of it: of 2 + 2 x 3 seconds in all, 1 + 1 are done.
+  // Half of the targets are filtered, and a third of their survivors is scored. Filtering took 1 s
+  // and scoring 1 s: 2 of 2 + 2 x 3 seconds are done.
   p.scoring_cells_found = 3'000'000;
   p.scoring_cells = 1'000'000;
   p.scoring_microseconds = 1'000'000;
   EXPECT_NEAR(*share_done(p, 10, 10), 0.25, 1e-9);
-  // All is filtered, yet most of the time is still to come.
+  // All targets are filtered, but most of the time remains.
   p.cells = 100'000'000;
   p.filter_microseconds = 2'000'000;
   p.scoring_cells_found = 6'000'000;
@@ -128,7 +128,7 @@ TEST(ProgressDisplay, OneLineWithinATerminalsWidth) {
     std::size_t lines = 0;
     for (std::size_t at = 0; at < text.size(); ++lines) {
       const std::size_t end = std::min(text.find('\r', at + 1), text.size());
-      // The last line may have been read in part.
+      // The last line may be incomplete.
       ASSERT_EQ(text.substr(at, erase.size()), erase.substr(0, text.size() - at));
       EXPECT_LT(end - std::min(at + erase.size(), end), columns);
       at = end;

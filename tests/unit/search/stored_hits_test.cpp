@@ -1,4 +1,4 @@
-// Hits that waited on disk come back as finish_hits gives them: order, flags, sums, every text.
+// Hits stored on disk return as finish_hits gives them: order, flags, sums, text.
 #include "search/stored_hits.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::string letters(std::mt19937_64& random, std::size_t length) {
   return text;
 }
 
-// Few values of scores and names, so that many hits are equal but for their place.
+// Few values of scores and names, so that many hits are equal except for their place.
 std::vector<Hit> make_hits(std::mt19937_64& random, std::size_t count) {
   std::vector<Hit> hits(count);
   for (std::size_t n = 0; n < count; ++n) {
@@ -50,7 +50,7 @@ std::vector<Hit> make_hits(std::mt19937_64& random, std::size_t count) {
   return hits;
 }
 
-// Everything of a hit that an output may show.
+// All parts of a hit that outputs may show.
 std::string text_of(const Hit& hit) {
   std::string text;
   Hit all = hit;
@@ -143,7 +143,7 @@ TEST(StoredHits, NothingReported) {
   }));
 }
 
-// Whether they came together or in different runs, reported or not.
+// Added together or in different runs, reported or not.
 TEST(StoredHits, ATargetThatWasFoundTwiceIsAnError) {
   for (const double e_value : {1e30, 1e-300}) {
     for (const bool in_one_run : {true, false}) {

@@ -53,7 +53,7 @@ TEST(TaskPool, KeepsToItsThreads) {
             const std::lock_guard lock(mutex);
             seen.insert(std::this_thread::get_id());
           }
-          // On a busy machine one thread could be through before another has begun.
+          // On a busy machine, one thread could finish before another begins.
           const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
           while (threads > 1 && most == 1 && std::chrono::steady_clock::now() < deadline)
             std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -81,7 +81,7 @@ TEST(TaskPool, WhatWasNotBegunWhenATaskFailedNeverIs) {
   TaskPool pool(3);
   std::atomic<int> run{0};
   EXPECT_THROW(pool.run([&] {
-    pool.hold();  // nobody releases: a failure ends the run all the same
+    pool.hold();  // never released: a failure ends the run nevertheless
     pool.submit(TaskClass::kControl, 0, [] { throw std::runtime_error("first"); });
     for (int i = 0; i < 1000; ++i)
       pool.submit(TaskClass::kFilter, i, [&] {
@@ -113,14 +113,14 @@ TEST(TaskPool, ThreadsOutsideSubmitWhileItIsHeld) {
       });
       EXPECT_EQ(done, 200 / 2);
       outside.join();
-      pool.submit(TaskClass::kFilter, 0, [&] { ++done; });  // nobody would run it
+      pool.submit(TaskClass::kFilter, 0, [&] { ++done; });  // no thread would run it
       pool.run([] {});
     }
     EXPECT_EQ(done, 100);
   }
 }
 
-// Every task is run once, whatever submits it and when threads come and sleep.
+// Every task runs once, for any submitter and any timing of threads.
 TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
   std::minstd_rand rng(1);
   for (int round = 0; round < 100; ++round) {
@@ -147,7 +147,7 @@ TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
   }
 }
 
-// Under a limit on address space, in a process of its own: as many threads as there is room for.
+// With a limit on address space, in a separate process: as many threads as fit.
 [[noreturn]] void run_with_room_for_few_threads() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

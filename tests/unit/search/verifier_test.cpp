@@ -1,4 +1,4 @@
-// Which scores of a device are computed again.
+// Which scores of a device are recomputed.
 #include "search/verifier.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace test_support;
 
-// A batch of targets with the scores that a device's results have led to.
+// A batch of targets with the scores that follow from a device's results.
 class VerifierTest : public testing::Test {
  protected:
   VerifierTest() {
@@ -33,7 +33,7 @@ class VerifierTest : public testing::Test {
     domain::Workspace workspace;
     domain::score_targets_batch(job_->forward(), local_.views, passes_, {}, workspace,
                                 local_.forward_nats, local_.scores);
-    // The results of a device: which regions need clustering.
+    // The device's results: which regions need clustering.
     parsed_.resize(residues_.size());
     for (std::size_t n = 0; n < residues_.size(); ++n) {
       const bool several = local_.scores[n] && local_.scores[n]->clustered > 0;
@@ -44,7 +44,7 @@ class VerifierTest : public testing::Test {
     }
   }
 
-  // Checks all of them; how many were.
+  // Checks all targets and returns the number checked.
   std::uint64_t check(const domain::DomainOptions& alone) {
     SearchOptions options;
     options.verify = 1000;
@@ -63,21 +63,21 @@ class VerifierTest : public testing::Test {
   std::vector<std::vector<Residue>> residues_;
   std::vector<ParsedTarget> parsed_;
   ThreadState local_;
-  std::uint64_t several_ = 0;  // targets with a region that was sampled
+  std::uint64_t several_ = 0;  // targets with a sampled region
   SearchProgress progress_;
 };
 
 TEST_F(VerifierTest, ChecksEveryTargetAskedFor) {
   EXPECT_EQ(check({}), residues_.size());
   EXPECT_FALSE(progress_.wrong_kernel);
-  // The first one that differs ends the search.
+  // The first difference ends the search.
   ASSERT_TRUE(local_.scores[0]);
   local_.scores[0]->bits += 1;
   EXPECT_EQ(check({}), 1u);
   EXPECT_TRUE(progress_.wrong_kernel);
 }
 
-// The samples of a generator that is never reset are not those of a second computation.
+// A generator that is never reset gives other samples in a second computation.
 TEST_F(VerifierTest, LeavesOutSampledRegionsWhereTheGeneratorIsNotReset) {
   ASSERT_GT(several_, 2u);
   ASSERT_LT(several_, residues_.size());
@@ -88,7 +88,7 @@ TEST_F(VerifierTest, LeavesOutSampledRegionsWhereTheGeneratorIsNotReset) {
   EXPECT_FALSE(progress_.wrong_kernel);
 }
 
-// A device's results need no matrix on the host, but computing them again does.
+// A device's results need no matrix on the CPU, but recomputing them does.
 TEST_F(VerifierTest, WhatThereIsNoMemoryForIsNotChecked) {
   domain::DomainOptions small;
   small.max_matrix_bytes = 1;

@@ -1,5 +1,4 @@
-// Every pair that is opened is done once: in all orders in which those who use a board can come,
-// and with threads.
+// Every opened pair is done once: in all interleavings of the users of a board, and with threads.
 #include "work/work_board.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ using Pair = std::pair<ModelId, BlockId>;
 
 TargetsPtr some_targets() { return std::make_shared<const TargetBlock>(); }
 
-// A board, and what became of its pairs.
+// A board, and the fate of its pairs.
 struct Observed {
   std::map<Pair, int> opened, done, reported;
   std::set<Pair> was_open;
@@ -66,7 +65,7 @@ struct Observed {
       if (board.is_open(pair.first, pair.second)) was_open.insert(pair);
     }
   }
-  // The host does the pairs that fell back to it, all of which have been reported to it.
+  // The CPU does the pairs that fell back to it; the board has reported all of them.
   void expect_all_done_once() {
     claims.clear();
     board.refuse_all();
@@ -89,7 +88,7 @@ struct Observed {
 using Step = std::function<void(Observed&)>;
 using Script = std::vector<Step>;
 
-// Runs all interleavings of the scripts, each from the beginning on a board of its own.
+// Runs all interleavings of the scripts, each on a new board.
 int run_all_orders(const std::vector<Script>& scripts) {
   std::vector<std::size_t> order;
   for (std::size_t s = 0; s < scripts.size(); ++s) order.insert(order.end(), scripts[s].size(), s);
@@ -134,7 +133,7 @@ TEST(WorkBoard, EveryPairIsDoneOnceInAllOrders) {
         o.shards[1] = o.board.make_shard({2});
         EXPECT_EQ(o.board.open_models(whole), 0u);
       }},
-      {[](Observed& o) {  // streaming: a shard that seems done is let go
+      {[](Observed& o) {  // streaming: a shard that seems done is released
         if (o.shards.contains(0)) o.board.close_if_done(o.shards[0]);
       }},
   };
@@ -237,13 +236,13 @@ TEST(WorkBoard, ForgetsWhatIsRemovedAndKeepsTargetsOnlyForPairs) {
   EXPECT_EQ(o.targets[1].use_count(), 1);
   o.board.remove_block(1);
   auto claims = o.board.claim(1, shard);
-  ASSERT_EQ(claims.size(), 2u);  // places stay
+  ASSERT_EQ(claims.size(), 2u);  // indices are kept
   EXPECT_FALSE(claims[0]);
   ASSERT_TRUE(claims[1]);
   EXPECT_EQ(claims[1].finish(), o.targets[2]);
   o.board.remove_block(2);
   EXPECT_TRUE(o.board.claim(1, shard).empty());
-  // A block that the board does not know (any more) is the host's.
+  // A block that the board does not know falls to the CPU.
   o.open(2, 1);
   EXPECT_FALSE(o.board.is_open(2, 1));
   o.take(2, 1);
@@ -275,7 +274,7 @@ TEST(Claim, CanBeMovedAndEndsOnce) {
   o.take(1, 2);
 }
 
-// Everybody at once; what counts is what the thread sanitizer says, and that nothing is lost.
+// All users at once, for the thread sanitizer; no pair is lost.
 TEST(WorkBoard, ThreadsDoEveryPairOnce) {
   constexpr ModelId kModels = 20;
   constexpr BlockId kBlocks = 30;
@@ -292,7 +291,7 @@ TEST(WorkBoard, ThreadsDoEveryPairOnce) {
     std::atomic<ShardId> newest{0};
     std::atomic<bool> over{false};
     std::vector<std::thread> threads;
-    threads.emplace_back([&] {  // blocks come, and go to devices five at a time
+    threads.emplace_back([&] {  // adds blocks, and shards of five
       std::vector<BlockId> loose;
       for (BlockId block = 0; block < kBlocks; ++block) {
         board.add_block(block);
@@ -318,7 +317,7 @@ TEST(WorkBoard, ThreadsDoEveryPairOnce) {
           });
           if (!found) std::this_thread::yield();
           for (Claim& claim : board.claim(model, shard)) {
-            if (!claim || rng() % 5 == 0) continue;  // given up where it stands
+            if (!claim || rng() % 5 == 0) continue;  // destroyed unfinished
             count(claim.model(), claim.block());
             claim.finish();
           }
