@@ -8,7 +8,6 @@ here under qemu. Models are those of Debian's hmmer-examples, targets are emitte
 (HMMJIT_TEST_SEED repeats it).
 """
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -16,9 +15,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "scenario"))
 import scenario  # noqa: E402
-from scenario import ScratchFolder, example_model, first_difference, read, result_lines  # noqa: E402
+from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines  # noqa: E402
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 EMULATOR = "qemu-aarch64-static"
 COMPILER = "aarch64-linux-gnu-g++"
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
@@ -51,10 +49,6 @@ def on_arm(name, arguments, **keywords):
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class OnArm(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)", flush=True)
-
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]

@@ -16,7 +16,6 @@ import gzip
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -24,11 +23,10 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import scenario
-from scenario import ScratchFolder, example_model, read, result_lines
+from scenario import SEED, ScratchFolder, example_model, read, result_lines
 
 library = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 3 else None
 cache_tool = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 WANTED = os.environ.get("HMMJIT_FAULTS", "5")
 TEMPLATES = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernel_templates"))
 INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 3, 5, 7
@@ -126,7 +124,6 @@ class CacheWork(Work):
 class Campaign(ScratchFolder):
     def setUp(self):
         super().setUp()
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
         self.random = random.Random(SEED)
         models = [example_model(name, self.folder) for name in ("fn3.hmm", "globins4.hmm")]
         self.models = self.path("models.hmm")

@@ -12,9 +12,8 @@ import time
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, first_difference, read, run
+from scenario import SEED, ScratchFolder, example_model, first_difference, read, run
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 12))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "M1.hmm", "MADE1.hmm", "ecori.hmm", "PSE.hmm", "3box.hmm"]
 FORMATS = ["Stockholm", "pfam", "A2M", "afa", "psiblast", "selex", "clustal", "clustallike", "phylip", "phylips"]
@@ -23,10 +22,6 @@ FORMATS = ["Stockholm", "pfam", "A2M", "afa", "psiblast", "selex", "clustal", "c
 @unittest.skipIf(scenario.hmmsearch_missing() or shutil.which("hmmalign") is None,
                  "hmmalign, hmmbuild, hmmemit or hmmer-examples not installed")
 class AgainstHmmalign(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         self.random = random.Random(SEED)

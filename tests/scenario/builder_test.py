@@ -11,9 +11,8 @@ import sys
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, first_difference, read, result_lines, run
+from scenario import SEED, ScratchFolder, comparable, example_model, first_difference, read, result_lines, run
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm"]
 MISSING = scenario.hmmsearch_missing() or any(
     shutil.which(name) is None for name in ("phmmer", "jackhmmer", "hmmbuild"))
@@ -75,18 +74,8 @@ def random_nucleotides(rng, name, degenerate):
     return "\n".join(lines) + "\n//\n"
 
 
-def model_lines(text):
-    """A model without the lines that name program and time."""
-    return [line for line in text.decode().split("\n")
-            if not line.startswith(("HMMER3/f", "DATE", "COM"))]
-
-
 @unittest.skipIf(MISSING, "phmmer, jackhmmer, hmmbuild, hmmemit or hmmer-examples not installed")
 class AgainstHmmer(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         self.models = [example_model(name, self.folder) for name in MODELS]
@@ -105,36 +94,18 @@ class AgainstHmmer(ScratchFolder):
         scenario.write_fasta(self.path("one.fasta"), queries[:1])
 
     def compare(self, command, options, outputs, query, targets):
-        def files(label):
-            arguments = []
-            for output in outputs:
-                flag = "-" + output if len(output) == 1 else "--" + output
-                arguments += [flag, self.path(f"{label}.{output}")]
-            return arguments
-
         for name in os.listdir(self.folder):
             if name.startswith(("want.", "got.")):
                 os.remove(self.path(name))
-        want = run([command, "--cpu", "0"] + files("want") + options + [query, targets])
-        got = run([scenario.program, command, "--quiet", "--device", "cpu"] + files("got") + options
-                  + [query, targets])
+        want = run([command, "--cpu", "0"] + self.output_options("want", outputs) + options + [query, targets])
+        got = run([scenario.program, command, "--quiet", "--device", "cpu"] + self.output_options("got", outputs) +
+                  options + [query, targets])
         self.assertEqual(want.returncode, 0, (options, want.stderr))
         self.assertEqual(got.returncode, 0, (options, got.stderr))
         made = sorted(name[5:] for name in os.listdir(self.folder) if name.startswith("want."))
         self.assertEqual(made, sorted(name[4:] for name in os.listdir(self.folder)
                                       if name.startswith("got.")))
-        for name in made:
-            expected, actual = read(self.path("want." + name)), read(self.path("got." + name))
-            if name.endswith(".hmm"):
-                expected, actual = model_lines(expected), model_lines(actual)
-            elif name == "A" or name.endswith(".sto"):
-                expected, actual = (
-                    [line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
-                    for text in (expected, actual))
-            else:
-                expected, actual = result_lines(expected), result_lines(actual)
-            if expected != actual:
-                self.fail(f"{command} {options} {name}: {first_difference(expected, actual)}")
+        self.compare_outputs(made, f"{command} {options}")
 
     def test_phmmer(self):
         outputs = ["o", "A", "tblout", "domtblout", "pfamtblout"]
@@ -194,7 +165,7 @@ class AgainstHmmer(ScratchFolder):
                   [self.path("got.hmm"), alignment])
         self.assertEqual(want.returncode, 0, (options, want.stderr))
         self.assertEqual(got.returncode, 0, (options, got.stderr))
-        expected, actual = (model_lines(read(self.path(name + ".hmm"))) for name in ("want", "got"))
+        expected, actual = (comparable("hmm", read(self.path(name + ".hmm"))) for name in ("want", "got"))
         if expected != actual:
             self.fail(f"hmmbuild {options} {alignment}: {first_difference(expected, actual)}")
         expected, actual = (read(self.path(name + ".sto")).decode().split("\n") for name in ("want", "got"))

@@ -7,9 +7,8 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, first_difference, read, result_lines, search
+from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines, search
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
 INPUT_ERROR, USAGE_ERROR, OUTPUT_ERROR = 3, 2, 7
 
@@ -20,17 +19,10 @@ def db(arguments, **keywords):
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class Database(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as library:
-            for path in models:
-                library.write(scenario.run(["hmmconvert", path]).stdout)
+        self.library = self.join_models(models)
         records = scenario.emitted_targets(models, SEED, per_model=30, decoys=200)
         records += [["empty", "no residues", ""], ["stars", "", "*" * 30], ["one", "", "W"],
                     ["x", "all unknown", "X" * 200], ["same", "", records[0][2]],

@@ -2,15 +2,10 @@
 
 The seed is printed; HMMJIT_TEST_SEED repeats a run.
 """
-import os
-import random
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, first_difference, hmmsearch, read, \
-    result_lines, search
-
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+from scenario import SEED, ScratchFolder, example_model, hmmsearch, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
 
@@ -32,49 +27,22 @@ CUTOFF_MODELS = ["fn3.hmm", "RRM_1.hmm", "Caudal_act.hmm"]
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class AgainstHmmsearch(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         self.models = [example_model(name, self.folder) for name in MODELS]
         self.records = scenario.emitted_targets(self.models, SEED, per_model=12, decoys=60)
         scenario.write_embl(self.path("targets.embl"), self.records)
         scenario.write_fasta(self.path("targets.fasta"), self.records)
-        self.library = self.join_models(self.models, "library.hmm")
-
-    def join_models(self, paths, name):
-        with open(self.path(name), "wb") as library:
-            for path in paths:  # one format version per file
-                library.write(scenario.run(["hmmconvert", path]).stdout)
-        return self.path(name)
+        self.library = self.join_models(self.models)
 
     def compare(self, options, models, targets):
         """All five outputs of both programs must be equal."""
         outputs = ["o", "A", "tblout", "domtblout", "pfamtblout"]
-
-        def files(label):
-            arguments = []
-            for output in outputs:
-                flag = "-" + output if len(output) == 1 else "--" + output
-                arguments += [flag, self.path(f"{label}.{output}")]
-            return arguments
-
-        want = hmmsearch(files("want") + options + [models, targets])
-        got = search(files("got") + options + [models, targets])
+        want = hmmsearch(self.output_options("want", outputs) + options + [models, targets])
+        got = search(self.output_options("got", outputs) + options + [models, targets])
         self.assertEqual(want.returncode, 0, (options, want.stderr))
         self.assertEqual(got.returncode, 0, (options, got.stderr))
-        for output in outputs:
-            expected, actual = (read(self.path(f"{label}.{output}")) for label in ("want", "got"))
-            if output == "A":  # Stockholm annotation begins with '#'; the author is the program
-                expected, actual = (
-                    [line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
-                    for text in (expected, actual))
-            else:
-                expected, actual = result_lines(expected), result_lines(actual)
-            if expected != actual:
-                self.fail(f"{options} -{output}: {first_difference(expected, actual)}")
+        self.compare_outputs(outputs, options)
 
     def test_options(self):
         for options in CASES:

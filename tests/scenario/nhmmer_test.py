@@ -13,9 +13,8 @@ import unittest
 
 import builder_test
 import scenario
-from scenario import ScratchFolder, first_difference, read, result_lines, run
+from scenario import SEED, ScratchFolder, run
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 30))
 COMPLEMENT = str.maketrans("ACGTURYMKBDHV", "TGCAAYRKMVHDB")
 
@@ -101,34 +100,19 @@ class Nhmmer(ScratchFolder):
         print(replayed.stdout.decode().strip().split("\n")[-1])
 
     def compare(self, program, outputs, options, query, targets):
-        def files(label):
-            return [word for output in outputs
-                    for word in ("-" * (1 if len(output) == 1 else 2) + output, self.path(f"{label}.{output}"))]
-
         # nhmmer cuts targets differently with threads and with --cpu 0.
-        want = run([program] + files("want") + options + [query, targets])
-        got = run([scenario.program, program, "--quiet"] + files("got") + options + [query, targets])
+        want = run([program] + self.output_options("want", outputs) + options + [query, targets])
+        got = run([scenario.program, program, "--quiet"] + self.output_options("got", outputs) + options + [query, targets])
         if want.returncode < 0:
             return  # HMMER crashes
         self.assertEqual(got.returncode != 0, want.returncode != 0, (want.stderr, got.stderr))
         if want.returncode != 0:
             return
-        for name in outputs:
-            expected, actual = read(self.path("want." + name)), read(self.path("got." + name))
-            if name == "hmmout":
-                expected, actual = builder_test.model_lines(expected), builder_test.model_lines(actual)
-            elif name == "A":
-                expected, actual = ([line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
-                                    for text in (expected, actual))
-            else:
-                expected, actual = result_lines(expected), result_lines(actual)
-            if expected != actual:
-                self.fail(f"{name}: {first_difference(expected, actual)}")
+        self.compare_outputs(outputs, options)
 
     @unittest.skipIf(any(shutil.which(name) is None for name in ("nhmmer", "nhmmscan", "hmmbuild", "hmmpress", "hmmemit")),
                      "nhmmer, nhmmscan, hmmbuild, hmmpress or hmmemit not installed")
     def test_random_runs(self):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
         end, runs = time.time() + SECONDS, 0
         while time.time() < end:
             seed = SEED + runs

@@ -4,15 +4,13 @@ import gzip
 import html.parser
 import json
 import os
-import random
 import re
 import shutil
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, first_difference, read, result_lines, search
+from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines, search
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 INPUT_ERROR, USAGE_ERROR = 3, 2
 VOID = {"meta", "input", "rect", "br", "link", "img"}
@@ -96,17 +94,10 @@ def page_domains(data):
 class ResultsFolder(ScratchFolder):
     """A search of models and targets with names and descriptions that are hard to write."""
 
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as library:
-            for path in models:
-                library.write(scenario.run(["hmmconvert", path]).stdout)
+        self.library = self.join_models(models)
         self.records = scenario.emitted_targets(models, SEED, per_model=25, decoys=150)
         for number, record in enumerate(self.records):
             record[0] += ["", "<b>&amp;", "\"q\"", "'", "\\t", "\xe9"][number % 6]

@@ -24,7 +24,7 @@ if importlib.util.find_spec("selenium") is None and os.path.exists(DEBIAN_PYTHON
     os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, "-B"] + sys.argv)
 
 import scenario
-from scenario import ScratchFolder
+from scenario import SEED, ScratchFolder
 
 
 def localhost_is_known():
@@ -38,7 +38,6 @@ def localhost_is_known():
 MISSING = [name for name, present in (
     ("chromium", shutil.which("chromium")), ("chromedriver", shutil.which("chromedriver")),
     ("selenium", importlib.util.find_spec("selenium")), ("localhost in /etc/hosts", localhost_is_known())) if not present]
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (390, 844)}
 # Promised for a page of 100,000 domains on two cores. Compared with the CPU time of the page's process, which does not
 # depend on the machine's load.
@@ -116,10 +115,6 @@ def made_result(path, domains, alignments, seed):
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)} (tools/install_packages.sh --browser)")
 class PageInChromium(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def browser(self, size="desktop", dark=False):
         from selenium import webdriver
         options = webdriver.ChromeOptions()

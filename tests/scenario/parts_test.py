@@ -10,9 +10,8 @@ import time
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, read
+from scenario import SEED, ScratchFolder, example_model, read
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 USAGE_ERROR, INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 2, 3, 5, 7
 EVERYTHING = ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m")
@@ -100,10 +99,6 @@ class PartsFolder(ScratchFolder):
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class Parts(PartsFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]
@@ -114,12 +109,7 @@ class Parts(PartsFolder):
         made = scenario.run(["hmmbuild", "--amino", "-n", "nothing", "--informat", "afa", none,
                              self.path("nothing.fa")])
         self.assertEqual(made.returncode, 0, made.stderr)
-        models.insert(3, none)
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as library:
-            for path in models:
-                library.write(scenario.run(["hmmconvert", path]).stdout)
-        models.remove(none)
+        self.library = self.join_models(models[:3] + [none] + models[3:])
         records = scenario.emitted_targets(models, SEED, per_model=25, decoys=150)
         rng = random.Random(SEED)
         for _ in range(40):  # ties: equal sequences with equal or different names

@@ -29,7 +29,7 @@ import threading
 import time
 
 import scenario
-from scenario import example_model, first_difference, read, result_lines, write_embl, write_fasta
+from scenario import comparable, example_model, first_difference, read, write_embl, write_fasta
 
 SKIPPED = 77
 PROGRAMS = ("hmmsearch", "hmmscan", "hmmpress", "phmmer", "jackhmmer", "hmmbuild", "hmmemit")
@@ -297,13 +297,7 @@ class Case:
         return arguments
 
     def lines(self, label, output):
-        content = read(self.path(f"{label}.{output}"))
-        if output == "hmm":
-            return [line for line in content.decode().split("\n")
-                    if not line.startswith(("HMMER3/f", "DATE", "COM"))]
-        if output == "A":
-            return [line for line in content.decode().split("\n") if not line.startswith("#=GF AU")]
-        return result_lines(content)
+        return comparable(output, read(self.path(f"{label}.{output}")))
 
     def run(self):
         """("same", ""), or another outcome and details."""

@@ -1,32 +1,22 @@
 """Results do not depend on threads, the memory bound, the kind of input or the run."""
 import gzip
 import os
-import random
 import shutil
 import subprocess
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, first_difference, read, result_lines, search
+from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines, search
 
-SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class SameBytes(ScratchFolder):
-    @classmethod
-    def setUpClass(cls):
-        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
-
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as library:
-            for _ in range(3):
-                for path in models:
-                    library.write(scenario.run(["hmmconvert", path]).stdout)
+        self.library = self.join_models(3 * models)
         self.plain = self.path("targets.fasta")
         scenario.write_fasta(self.plain, scenario.emitted_targets(models, SEED, per_model=40,
                                                                   decoys=300))

@@ -15,6 +15,7 @@ import unittest
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLES = "/usr/share/doc/hmmer/examples"
 SKIPPED = 77  # exit status that ctest shows as "skipped"
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 
 program = None
 
@@ -57,6 +58,15 @@ def result_lines(text):
         while lines and not lines[0]:
             lines.pop(0)
     return lines
+
+
+def comparable(name, text):
+    """The lines of an output that do not depend on the program, for an option or file called `name`."""
+    if name.endswith(("hmm", "hmmout")):
+        return [line for line in text.decode().split("\n") if not line.startswith(("HMMER3/f", "DATE", "COM"))]
+    if name == "A" or name.endswith(".sto"):  # annotation begins with '#'; the author is the program
+        return [line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
+    return result_lines(text)
 
 
 def read(path):
@@ -173,6 +183,7 @@ def main():
         print(f"usage: {sys.argv[0]} PROGRAM [unittest arguments]")
         sys.exit(2)
     program = os.path.abspath(sys.argv[1])
+    print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)", flush=True)
     module = sys.modules["__main__"]
     sys.modules["scenario"].program = program
     suite = unittest.main(module=module, argv=[sys.argv[0]] + sys.argv[2:], exit=False,
@@ -196,3 +207,22 @@ class ScratchFolder(unittest.TestCase):
 
     def path(self, name):
         return os.path.join(self.folder, name)
+
+    def join_models(self, paths, name="library.hmm"):
+        """A file of these models in one format version."""
+        with open(self.path(name), "wb") as library:
+            for path in paths:
+                library.write(run(["hmmconvert", path]).stdout)
+        return self.path(name)
+
+    def output_options(self, label, outputs):
+        """Options for these outputs in files LABEL.OUTPUT."""
+        return [word for output in outputs
+                for word in ("-" * (1 if len(output) == 1 else 2) + output, self.path(f"{label}.{output}"))]
+
+    def compare_outputs(self, names, context):
+        """Compares the files want.NAME and got.NAME."""
+        for name in names:
+            expected, actual = (comparable(name, read(self.path(f"{label}.{name}"))) for label in ("want", "got"))
+            if expected != actual:
+                self.fail(f"{context} {name}: {first_difference(expected, actual)}")
