@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "build/alignment_counts.hpp"
 #include "build/parameters.hpp"
 #include "build/priors.hpp"
+#include "build/row_paths.hpp"
 #include "build/row_weights.hpp"
 #include "core/threads.hpp"
 #include "model/numeric.hpp"

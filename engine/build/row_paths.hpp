@@ -1,10 +1,13 @@
-// The paths of the rows of an alignment through the model that is built from it.
+// The paths of the rows of an alignment through the model that is built from it, and weighted
+// counts of their emissions and transitions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "model/hmm.hpp"
 #include "model/multiple_alignment.hpp"
 
 namespace hmmjit::build {
@@ -23,5 +26,14 @@ struct PathElement {
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
                    const std::vector<bool>& match, std::vector<PathElement>& path,
                    bool literal = false);
+
+/// Marks leading and trailing gaps of fragments as missing data. Fragments are rows with at most
+/// `fragment` residues per column.
+void mark_fragments(MultipleAlignment& alignment, float fragment);
+
+/// Adds the counts of all rows to `hmm`, whose M, alphabet and zeroed parameters are set; `match`:
+/// true for match columns.
+void count_alignment(const MultipleAlignment& alignment, const std::vector<bool>& match,
+                     std::span<const double> weights, Hmm& hmm);
 
 }  // namespace hmmjit::build

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "core/checksum.hpp"
@@ -119,17 +120,17 @@ Result<ModelIndex> read_model_index(const std::string& path) {
   const auto refuse = [&](const std::string& what) {
     return fail(ErrorCode::kInput, what, name, "make it with hmmjit part index " + path);
   };
-  Result<std::string> read = read_whole_file(name);
+  const Result<std::string> read = read_whole_file(name);
   if (!read) return refuse("no index of the models: " + read.error().message);
-  std::string bytes = std::move(*read);
+  std::string_view bytes = *read;
   std::uint64_t sum = 0;
   if (!bytes.starts_with(kIndexMagic) || bytes.size() < kIndexMagic.size() + 36)
     return refuse("not an index of models");
   std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
-  bytes.resize(bytes.size() - sizeof sum);
+  bytes.remove_suffix(sizeof sum);
   if (checksum(bytes.data(), bytes.size()) != sum)
     return refuse("the index is damaged: it does not match its checksum");
-  Decoder decoder(std::string_view(bytes).substr(kIndexMagic.size()));
+  Decoder decoder(bytes.substr(kIndexMagic.size()));
   if (decoder.bytes<std::uint32_t>() != kIndexVersion) return refuse("an index of another version");
   FileIdentity identity;
   identity.bytes = decoder.bytes<std::uint64_t>();

@@ -34,16 +34,22 @@ struct Fraction {
 Fraction begin_of(const Share& share) { return {share.first - 1u, share.of}; }
 Fraction end_of(const Share& share) { return {share.last, share.of}; }
 
-// The least common denominator of the shares.
-Result<std::uint32_t> common_denominator(std::span<const Share> shares) {
-  std::uint64_t of = 1;
-  for (const Share& share : shares) {
-    of = std::lcm(of, std::uint64_t{share.of});
-    if (of > 0xffffffffu)
-      return fail(ErrorCode::kInput, "the parts are shares of too many different numbers", {},
-                  "search all parts with one N");
+// The least common denominators of all shares of targets and of models.
+struct Denominators {
+  std::uint32_t N = 1, K = 1;
+};
+Result<Denominators> common_denominators(std::span<const ModelGroup> groups) {
+  std::uint64_t N = 1, K = 1;
+  for (const ModelGroup& group : groups) {
+    K = std::lcm(K, std::uint64_t{group.model_part.of});
+    for (const PartPtr& part : group.parts) {
+      N = std::lcm(N, std::uint64_t{part->place().part.of});
+      if (std::max(N, K) > 0xffffffffu)
+        return fail(ErrorCode::kInput, "the parts are shares of too many different numbers", {},
+                    "search all parts with one N");
+    }
   }
-  return static_cast<std::uint32_t>(of);
+  return Denominators{static_cast<std::uint32_t>(N), static_cast<std::uint32_t>(K)};
 }
 Share scaled(const Share& share, std::uint32_t of) {
   const std::uint32_t times = of / share.of;
@@ -168,13 +174,8 @@ Result<PartSet> PartSet::open(std::span<const std::string> paths) {
     set.groups_.push_back({place.first_model, place.last_model, place.model_part, {part}});
   }
 
-  std::vector<Share> part_shares, model_shares;
-  for (const ModelGroup& group : set.groups_) {
-    model_shares.push_back(group.model_part);
-    for (const PartPtr& part : group.parts) part_shares.push_back(part->place().part);
-  }
-  HMMJIT_ASSIGN(const std::uint32_t N, common_denominator(part_shares));
-  HMMJIT_ASSIGN(const std::uint32_t K, common_denominator(model_shares));
+  HMMJIT_ASSIGN(const auto denominators, common_denominators(set.groups_));
+  const auto [N, K] = denominators;
   std::vector<Share> models_held;
   for (const ModelGroup& group : set.groups_) {
     const Share models = scaled(group.model_part, K);
@@ -251,13 +252,8 @@ Result<PartPlace> PartSet::joined_place() const {
     return fail(ErrorCode::kInput, "not adjacent to " + a.path(), b.path(),
                 "give parts of neighbouring targets without a gap");
   };
-  std::vector<Share> part_shares, model_shares;
-  for (const ModelGroup& group : groups_) {
-    model_shares.push_back(group.model_part);
-    for (const PartPtr& part : group.parts) part_shares.push_back(part->place().part);
-  }
-  HMMJIT_ASSIGN(const std::uint32_t N, common_denominator(part_shares));
-  HMMJIT_ASSIGN(const std::uint32_t K, common_denominator(model_shares));
+  HMMJIT_ASSIGN(const auto denominators, common_denominators(groups_));
+  const auto [N, K] = denominators;
   const ModelGroup& front = groups_.front();
   PartPlace place = front.parts.front()->place();
   const PartPlace& last = front.parts.back()->place();

@@ -147,20 +147,6 @@ class Consumers(ScratchFolder):
                 self.assertEqual(lines[0], lines[1])
                 self.assertEqual(len(lines[0]), 2)
 
-    def test_names_that_hmmjit_lacks(self):
-        for name in ABSENT:
-            for arguments in (["-h"], [], ["a", "b"], ["--version"]):
-                with self.subTest(program=name, arguments=arguments):
-                    done = scenario.run([self.link(name)] + arguments)
-                    self.assertEqual((done.returncode, done.stdout), (2, b""))
-                    self.assertEqual(done.stderr.decode(), f"hmmjit: there is no {name} in hmmjit; use HMMER's {name}\n")
-        done = scenario.run([scenario.program, "hmmpress"])
-        self.assertEqual((done.returncode, done.stderr.decode()),
-                         (2, "hmmjit: there is no hmmpress in hmmjit; use HMMER's hmmpress\n"))
-        done = scenario.run([scenario.program, "hmmsearch"])
-        self.assertEqual((done.returncode, done.stderr.decode()),
-                         (2, 'hmmjit: no command "hmmsearch"; did you mean search?\n'))
-
     def test_names_in_models(self):
         alignment = os.path.join(scenario.EXAMPLES, "tutorial", "globins4.sto")
         model = self.path("m.hmm")

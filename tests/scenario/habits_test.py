@@ -54,41 +54,6 @@ class Habits(ScratchFolder):
 
     # ----- messages
 
-    def test_mistyped_names(self):
-        for arguments, words in [
-                (["search", "--tblot", "x", self.fn3, self.targets], "did you mean --tblout?"),
-                (["search", "--evalue", "1", self.fn3, self.targets], "did you mean -E?"),
-                (["search", "-e", "1", self.fn3, self.targets], "did you mean -E?"),
-                (["search", "--xyzzy", self.fn3, self.targets], "see --help"),
-                (["serch"], "did you mean search?"), (["frobnicate"], "hmmjit -h shows"),
-                (["man", "serach"], "did you mean search?"),
-                (["plan", "--modle", "x"], "did you mean --model?"),
-                (["plan", "--length", "0"], "option --length takes integer argument in range n>0; got 0"),
-                (["plan", "--length", "abc"], "--length"), (["plan", "--length", "-5"], "--length"),
-                (["plan", "--length", "50", "--emit", "ptxx"], "did you mean ptx?"),
-                (["plan"], "nothing to plan for"), (["cache"], "a command is missing"),
-                (["cache", "lst"], "did you mean list?"), (["db"], "add one of: build"),
-                (["db", "inof"], "did you mean info?"), (["report"], "result is missing"),
-                (["plan", "--length", "50", "--device", "H200", "--variant", "nope"], "no variant \"nope\""),
-                (["plan", "--length", "50", "--device", "H200", "--stage", "ssv", "--variant", "nope"], "no variant")]:
-            with self.subTest(arguments=arguments):
-                done = hmmjit(*arguments)
-                self.says(done, USAGE_ERROR, words)
-                self.assertNotIn(b"000000", done.stderr)
-                lines = done.stderr.decode().rstrip("\n").split("\n")
-                self.assertLessEqual(len(lines), 2 if arguments[0] == "search" else 1, lines)
-                self.assertFalse(re.search(r"hmmjit (\w+): hmmjit \1", lines[0]), lines[0])
-
-    def test_help_and_version_as_elsewhere(self):
-        help_text = hmmjit("-h").stdout
-        self.assertEqual(hmmjit("help").stdout, help_text)
-        self.assertEqual(hmmjit("help", "search").stdout, hmmjit("search", "--help").stdout)
-        self.assertEqual(hmmjit("help", "plan").stdout, hmmjit("plan", "--help").stdout)
-        version = hmmjit("--version").stdout
-        for arguments in (["-V"], ["search", "--version"], ["plan", "-V"]):
-            done = hmmjit(*arguments)
-            self.assertEqual((done.returncode, done.stdout), (0, version))
-
     def test_the_version_for_a_report_of_a_bug(self):
         for arguments in (["--version", "--verbose"], ["-V", "--verbose"], ["--verbose", "--version"]):
             done = hmmjit(*arguments)
@@ -102,20 +67,6 @@ class Habits(ScratchFolder):
             self.assertIn(os.uname().machine, said["system"])
             self.assertIn("SCALAR", said["vector instructions"])
             self.assertRegex(said["libraries"], r"zstd 1\.\d+\.\d+")
-
-    def test_options_after_the_files(self):
-        before = hmmjit("search", "--quiet", "--cut-missing", "skip", "--cut_ga", "--noali", self.library, self.targets)
-        for arguments in (["--quiet", self.library, "--cut_ga", self.targets, "--cut-missing", "skip", "--noali"],
-                          [self.library, self.targets, "--noali", "--cut-ga", "--cut-missing=skip", "--quiet"]):
-            done = hmmjit("search", *arguments)
-            self.assertEqual((done.returncode, result_lines(done.stdout)), (0, result_lines(before.stdout)))
-        missing = hmmjit("search", self.fn3, self.targets, "--tblot", "x")
-        self.says(missing, USAGE_ERROR, "did you mean --tblout?")
-        self.assertEqual(missing.stdout, b"")
-        os.rename(self.targets, self.path("-t.fasta"))
-        done = subprocess.run([scenario.program, "search", "--noali", "--quiet", self.fn3, "--", "-t.fasta"],
-                              capture_output=True, cwd=self.folder)
-        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_one_bad_file_of_many_is_found_first(self):
         other = self.path("other.fasta")
@@ -219,12 +170,6 @@ class Habits(ScratchFolder):
                 self.assertIn(done.returncode, (0, 128 + 13))
                 self.assertEqual(done.stderr, b"")
 
-    def test_a_table_is_no_result(self):
-        table = self.path("p.tbl")
-        search(["-o", "/dev/null", "--tblout", table, self.fn3, self.targets])
-        done = hmmjit("report", table)
-        self.says(done, INPUT_ERROR, f"{table}: neither JSON lines nor a table")
-
     def test_models_without_cutoffs_take_one_line(self):
         many = self.path("many.hmm")
         with open(many, "wb") as file:
@@ -234,16 +179,6 @@ class Habits(ScratchFolder):
         done = search(["-o", "/dev/null", "--cut_ga", "--cut-missing", "skip", many, self.targets])
         self.assertEqual((done.returncode, done.stderr.decode()), (
             0, "hmmjit: warning: 8 models have no GA cutoffs: not searched (g0, g1, g2, g3, g4 and 3 more)\n"))
-
-    def test_a_remedy_names_an_option_of_the_command(self):
-        gaps = self.path("gaps.fa")
-        with open(gaps, "w") as file:
-            file.write(">q\nACD--EFGH\n")
-        for arguments, option in ((["phmmer", gaps, self.targets], "--qformat"), (["jackhmmer", gaps, self.targets], "--qformat"),
-                                  (["scan", self.fn3, gaps], "--qformat"), (["search", self.fn3, gaps], "--tformat"),
-                                  (["phmmer", self.targets, gaps], "--tformat")):
-            with self.subTest(arguments=arguments):
-                self.says(hmmjit(*arguments), INPUT_ERROR, "gaps.fa:2", option)
 
     def test_a_link_named_hmmsearch(self):
         link = self.path("hmmsearch")
@@ -301,10 +236,6 @@ class Habits(ScratchFolder):
         done = hmmjit("search", "--quiet", "--verbose", "-o", "/dev/null", self.fn3, self.targets)
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stderr.decode(), r"^hmmjit: version \S+; hmmjit search .*fn3.hmm")
-
-    def test_swapped_files_are_recognised(self):
-        self.says(search([self.targets, self.fn3]), INPUT_ERROR, "the profile file comes first")
-        self.says(search([self.fn3, self.fn3]), INPUT_ERROR, "the profile file comes first")
 
     # ----- cutoffs
 

@@ -76,30 +76,11 @@ std::string tiny_model(const std::string& version, const std::string& header = {
 TEST(CNumbers, AtofEqualsTheLibraryOnAnyToken) {
   std::mt19937_64 random(20260101);
   const std::string_view alphabet = "0123456789.+-eExXnaifp* \t";
-  std::vector<std::string> tokens = {"",
-                                     "-",
-                                     "+1.5",
-                                     ".",
-                                     ".5",
-                                     "5.",
-                                     "-0.0",
-                                     "1e5",
-                                     "inf",
-                                     "-inf",
-                                     "nan",
-                                     "0x1p3",
-                                     "1e999",
-                                     "1e-999",
-                                     "0.5x",
-                                     "abc",
-                                     "1.2.3",
-                                     "  7",
-                                     "00012",
-                                     "2,5",
-                                     "1_0",
-                                     "0.1234567890123456789",
-                                     "999999999999999",
-                                     "9007199254740993"};
+  std::vector<std::string> tokens = {"",     "-",   "+1.5",  ".",   ".5",    "5.",    "-0.0",
+                                     "1e5",  "inf", "-inf",  "nan", "0x1p3", "1e999", "1e-999",
+                                     "0.5x", "abc", "1.2.3", "  7", "00012", "2,5",   "1_0"};
+  for (const char* digits : {"0.1234567890123456789", "999999999999999", "9007199254740993"})
+    tokens.emplace_back(digits);
   for (int i = 0; i < 200000; ++i) {
     std::string token;
     if (i % 2 == 0) {

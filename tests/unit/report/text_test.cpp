@@ -33,43 +33,15 @@ void expect_as_printf(double value) {
 }
 
 TEST(Text, NumbersAsPrintf) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const double value : {0.0,
-                             -0.0,
-                             0.05,
-                             0.15,
-                             0.25,
-                             0.35,
-                             0.45,
-                             -0.05,
-                             -0.04,
-                             0.5,
-                             1.5,
-                             2.5,
-                             9.95,
-                             9.949999,
-                             99.5,
-                             0.995,
-                             0.00995,
-                             1e-5,
-                             9.95e-5,
-                             1e-4,
-                             9.9999e-5,
-                             100.0,
-                             99.0,
-                             1e10,
-                             1e300,
-                             -1e300,
-                             5e-324,
-                             2.2250738585072014e-308,
-                             1.7976931348623157e308,
-                             123456.5,
-                             1234567.0,
-                             kInfinity,
-                             -kInfinity,
-                             std::nan("")}) {
+  using Limits = std::numeric_limits<double>;
+  constexpr double kValues[] = {
+      0.0,       -0.0,  0.05, 0.15,     0.25,  0.35,   0.45,    -0.05,    -0.04,    0.5,
+      1.5,       2.5,   9.95, 9.949999, 99.5,  0.995,  0.00995, 1e-5,     9.95e-5,  1e-4,
+      9.9999e-5, 100.0, 99.0, 1e10,     1e300, -1e300, 5e-324,  123456.5, 1234567.0};
+  for (const double value : kValues) expect_as_printf(value);
+  for (const double value :
+       {Limits::min(), Limits::max(), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()})
     expect_as_printf(value);
-  }
 }
 
 TEST(Text, RandomNumbersAsPrintf) {
