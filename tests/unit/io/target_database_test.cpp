@@ -43,6 +43,23 @@ Result<DatabaseSummary> write(const std::string& path, const std::vector<Target>
   return writer->finish("program test\nsource somewhere\n");
 }
 
+// A database in a temporary folder.
+struct Written {
+  TemporaryFolder folder;
+  std::string path = folder.path() / "written.hjdb";
+  explicit Written(const std::vector<Target>& targets,
+                   const Alphabet& alphabet = amino_alphabet()) {
+    const auto summary = write(path, targets, alphabet);
+    EXPECT_TRUE(summary) << summary.error().to_string();
+  }
+  std::shared_ptr<const TargetDatabase> open(DatabaseAccess access = DatabaseAccess::kMap) const {
+    auto database = TargetDatabase::open(path, access);
+    if (!database) throw std::runtime_error(database.error().to_string());
+    return *database;
+  }
+  std::string bytes() const { return read_file(path); }
+};
+
 std::vector<Target> read(DatabaseReader& reader, std::uint64_t block_residues,
                          const Alphabet& alphabet, std::string* error = nullptr) {
   std::vector<Target> out;
@@ -89,22 +106,17 @@ INSTANTIATE_TEST_SUITE_P(Each, DatabaseAccesses,
                          });
 
 TEST_P(DatabaseAccesses, ReturnsWhatWasWritten) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "odd.hjdb";
   const std::vector<Target> targets = odd_targets();
-  const auto summary = write(path, targets);
-  ASSERT_TRUE(summary) << summary.error().to_string();
-  const auto database = TargetDatabase::open(path, GetParam());
-  ASSERT_TRUE(database) << database.error().to_string();
-  EXPECT_TRUE((*database)->verify());
-  EXPECT_EQ((*database)->summary().identity, summary->identity);
-  EXPECT_EQ((*database)->summary().targets, targets.size());
-  EXPECT_EQ((*database)->summary().longest, 1000u);
-  EXPECT_EQ((*database)->summary().shortest, 0u);
-  EXPECT_EQ((*database)->summary().file_bytes, std::filesystem::file_size(path));
-  EXPECT_EQ((*database)->about().value(), "program test\nsource somewhere\n");
+  const Written file(targets);
+  const auto database = file.open(GetParam());
+  EXPECT_TRUE(database->verify());
+  EXPECT_EQ(database->summary().targets, targets.size());
+  EXPECT_EQ(database->summary().longest, 1000u);
+  EXPECT_EQ(database->summary().shortest, 0u);
+  EXPECT_EQ(database->summary().file_bytes, std::filesystem::file_size(file.path));
+  EXPECT_EQ(database->about().value(), "program test\nsource somewhere\n");
   for (const std::uint64_t block : {1, 7, 40, 100000}) {
-    DatabaseReader reader(*database);
+    DatabaseReader reader(database);
     EXPECT_EQ(read(reader, block, amino_alphabet()), targets) << block;
     ASSERT_TRUE(reader.seek(0));
     EXPECT_EQ(read(reader, block, amino_alphabet()), targets) << "again";
@@ -115,20 +127,17 @@ TEST_P(DatabaseAccesses, ReturnsWhatWasWritten) {
     EXPECT_TRUE(reader.seek(targets.size()));
   }
   // The file does not depend on the division into blocks.
-  const std::string other = folder.path() / "other.hjdb";
-  ASSERT_TRUE(write(other, targets, amino_alphabet(), 100));
-  EXPECT_EQ(read_file(path), read_file(other));
+  const std::string other = file.folder.path() / "other.hjdb";
+  const auto summary = write(other, targets, amino_alphabet(), 100);
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(database->summary().identity, summary->identity);
+  EXPECT_EQ(file.bytes(), read_file(other));
 }
 
 TEST_P(DatabaseAccesses, BlocksOutliveReaderAndHandle) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "a.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
   TargetBlock block;
   {
-    auto database = TargetDatabase::open(path, GetParam());
-    ASSERT_TRUE(database);
-    DatabaseReader reader(*database);
+    DatabaseReader reader(Written(odd_targets()).open(GetParam()));
     ASSERT_TRUE(*reader.read_block(block, 1 << 20));
   }
   const TargetBlock copy = block;
@@ -138,85 +147,66 @@ TEST_P(DatabaseAccesses, BlocksOutliveReaderAndHandle) {
 
 TEST(TargetDatabase, EveryCodeOfEveryAlphabetComesBack) {
   for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet(), &rna_alphabet()}) {
-    const TemporaryFolder folder;
-    const std::string path = folder.path() / "codes.hjdb";
     const std::vector<Target> targets = {{"all", "", "", std::string(alphabet->symbols)}};
-    ASSERT_TRUE(write(path, targets, *alphabet));
-    const auto database = TargetDatabase::open(path);
-    ASSERT_TRUE(database);
-    EXPECT_EQ((*database)->summary().alphabet, alphabet);
-    EXPECT_TRUE((*database)->verify());
-    DatabaseReader reader(*database);
+    const auto database = Written(targets, *alphabet).open();
+    EXPECT_EQ(database->summary().alphabet, alphabet);
+    EXPECT_TRUE(database->verify());
+    DatabaseReader reader(database);
     EXPECT_EQ(read(reader, 100, *alphabet), targets);
   }
 }
 
 TEST_P(DatabaseAccesses, NoTargetsAtAll) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "none.hjdb";
-  ASSERT_TRUE(write(path, {}));
-  const auto database = TargetDatabase::open(path, GetParam());
-  ASSERT_TRUE(database);
-  EXPECT_TRUE((*database)->verify());
-  EXPECT_EQ((*database)->summary().targets, 0u);
-  DatabaseReader reader(*database);
+  const auto database = Written({}).open(GetParam());
+  EXPECT_TRUE(database->verify());
+  EXPECT_EQ(database->summary().targets, 0u);
+  DatabaseReader reader(database);
   TargetBlock block;
   EXPECT_FALSE(*reader.read_block(block, 100));
 }
 
 TEST(TargetDatabase, LengthOrderIsStable) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "order.hjdb";
-  ASSERT_TRUE(write(path, {{"a", "", "", "MM"},
-                           {"b", "", "", "MMMM"},
-                           {"c", "", "", "MM"},
-                           {"d", "", "", ""},
-                           {"e", "", "", "MMMM"}}));
-  const auto database = TargetDatabase::open(path);
-  ASSERT_TRUE(database);
-  const DatabaseSection& section = (*database)->summary().sections[database_format::kOrder];
+  std::vector<Target> targets;
+  for (const char* residues : {"MM", "MMMM", "MM", "", "MMMM"})
+    targets.push_back({"t", "", "", residues});
+  const Written file(targets);
+  const auto database = file.open();
+  const DatabaseSection& section = database->summary().sections[database_format::kOrder];
   ASSERT_EQ(section.bytes, 5 * sizeof(std::uint32_t));
   std::vector<std::uint32_t> order(5);
-  std::memcpy(order.data(), read_file(path).data() + section.offset, section.bytes);
+  std::memcpy(order.data(), file.bytes().data() + section.offset, section.bytes);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{1, 4, 0, 2, 3}));
-  EXPECT_EQ((*database)->length_at_rank(2).value(), 2u);
-  EXPECT_EQ((*database)->length_at_rank(4).value(), 0u);
-  EXPECT_FALSE((*database)->length_at_rank(5));
+  EXPECT_EQ(database->length_at_rank(2).value(), 2u);
+  EXPECT_EQ(database->length_at_rank(4).value(), 0u);
+  EXPECT_FALSE(database->length_at_rank(5));
 }
 
-// In a host program whose signals are not ours; a mapping would raise SIGBUS in each case.
+// A mapping would raise SIGBUS, which a library must not handle, in each of these cases.
 TEST(TargetDatabase, FileCutShortWhileItIsReadIsAnErrorValue) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "cut.hjdb";
-  std::vector<Target> targets;
-  for (int i = 0; i < 3000; ++i) targets.push_back({"t", "", "", std::string(300, 'W')});
-  ASSERT_TRUE(write(path, targets));
-  const auto database = TargetDatabase::open(path, DatabaseAccess::kRead);
-  ASSERT_TRUE(database);
-  DatabaseReader reader(*database);
+  const Written file(std::vector<Target>(3000, {"t", "", "", std::string(300, 'W')}));
+  const auto database = file.open(DatabaseAccess::kRead);
+  DatabaseReader reader(database);
   TargetBlock block;
   ASSERT_TRUE(*reader.read_block(block, 200000));
   const auto first = io_test::targets_of(block, amino_alphabet());
-  std::filesystem::resize_file(path, 4096);
-  EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), first) << "what was read is ours";
+  std::filesystem::resize_file(file.path, 4096);
+  EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), first) << "the block owns its bytes";
   const auto is_cut = [&](const Error& error) {
     EXPECT_EQ(error.code, ErrorCode::kInput);
-    EXPECT_EQ(error.where, path);
+    EXPECT_EQ(error.where, file.path);
     EXPECT_THAT(error.message, testing::HasSubstr("cut short"));
   };
   TargetBlock next;
   is_cut(reader.read_block(next, 200000).error());
   is_cut(reader.seek(5).error());
-  is_cut((*database)->verify().error());
-  is_cut((*database)->about().error());
-  is_cut((*database)->length_at_rank(0).error());
-  is_cut((*database)->targets_of_fraction(0, 1, 2).error());
+  is_cut(database->verify().error());
+  is_cut(database->about().error());
+  is_cut(database->length_at_rank(0).error());
+  is_cut(database->targets_of_fraction(0, 1, 2).error());
 }
 
-// Compared with a linear search: similar lengths, a long target at either end, equal lengths.
-TEST(TargetDatabase, FractionsAreThoseOfALookAtEveryTarget) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "fractions.hjdb";
+// Similar lengths, a long target at either end, growing lengths, no residues.
+TEST(TargetDatabase, FractionsEqualALinearSearch) {
   const auto lengths_of = [](int kind, int n) {
     if (kind == 0) return 100 + (n * 7919) % 400;
     if (kind == 1) return n == 0 ? 300000 : 1 + n % 3;
@@ -224,23 +214,16 @@ TEST(TargetDatabase, FractionsAreThoseOfALookAtEveryTarget) {
     return kind == 3 ? n * n / 100 : 0;
   };
   for (int kind = 0; kind < 5; ++kind) {
+    std::vector<Target> targets;
     std::vector<std::uint64_t> starts;
     std::uint64_t bytes = 16;
-    auto writer = DatabaseWriter::create(path, amino_alphabet());
-    ASSERT_TRUE(writer);
-    TargetBlock block;
     for (int n = 0; n < 500; ++n) {
       const auto length = static_cast<std::size_t>(lengths_of(kind, n));
-      block.begin_target(std::to_string(n), {}, {});
-      block.append(std::vector<Residue>(length, Residue{3}));
-      block.end_target();
+      targets.push_back({"t", "", "", std::string(length, 'D')});
       starts.push_back(bytes);
       bytes += (length + 16) / 16 * 16;
     }
-    ASSERT_TRUE(writer->add(block));
-    ASSERT_TRUE(writer->finish(""));
-    const auto database = TargetDatabase::open(path);
-    ASSERT_TRUE(database);
+    const auto database = Written(targets).open();
     for (const std::uint64_t of : {1u, 2u, 3u, 7u, 64u, 499u, 500u, 1000u, 4000000000u}) {
       for (std::uint64_t at = 0; at < of; at += std::max<std::uint64_t>(1, of / 50)) {
         const auto place = [&](std::uint64_t share) {
@@ -248,7 +231,7 @@ TEST(TargetDatabase, FractionsAreThoseOfALookAtEveryTarget) {
           return static_cast<std::uint64_t>(std::ranges::lower_bound(starts, limit) -
                                             starts.begin());
         };
-        EXPECT_EQ(*(*database)->targets_of_fraction(at, at + 1, of),
+        EXPECT_EQ(*database->targets_of_fraction(at, at + 1, of),
                   std::pair(place(at), place(at + 1)))
             << kind << ": " << at << " of " << of;
       }
@@ -256,19 +239,16 @@ TEST(TargetDatabase, FractionsAreThoseOfALookAtEveryTarget) {
   }
 }
 
-TEST(TargetDatabase, BlocksThatWereReadStayAsTheyWereChecked) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "overwritten.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
-  const auto database = TargetDatabase::open(path, DatabaseAccess::kRead);
-  ASSERT_TRUE(database);
-  DatabaseReader reader(*database);
+TEST(TargetDatabase, BlocksOwnTheirBytes) {
+  const Written file(odd_targets());
+  DatabaseReader reader(file.open(DatabaseAccess::kRead));
   TargetBlock block;
   ASSERT_TRUE(*reader.read_block(block, 1 << 20));
-  const std::string noise(read_file(path).size(), '\xff');
-  const int file = ::open(path.c_str(), O_WRONLY);
-  ASSERT_EQ(::pwrite(file, noise.data(), noise.size(), 0), static_cast<ssize_t>(noise.size()));
-  ::close(file);
+  const std::string noise(file.bytes().size(), '\xff');
+  const int descriptor = ::open(file.path.c_str(), O_WRONLY);
+  ASSERT_EQ(::pwrite(descriptor, noise.data(), noise.size(), 0),
+            static_cast<ssize_t>(noise.size()));
+  ::close(descriptor);
   EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), odd_targets());
 }
 
@@ -292,10 +272,7 @@ bool complains(const std::string& bytes) {
 }
 
 TEST(TargetDatabase, EveryFlippedByteIsReported) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "flip.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = read_file(path);
+  const std::string bytes = Written(odd_targets()).bytes();
   ASSERT_FALSE(complains(bytes));
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     for (const int mask : {1, 0x20, 0x80}) {
@@ -307,10 +284,7 @@ TEST(TargetDatabase, EveryFlippedByteIsReported) {
 }
 
 TEST(TargetDatabase, EveryTruncationIsReported) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "cut.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = read_file(path);
+  const std::string bytes = Written(odd_targets()).bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size)
     ASSERT_TRUE(complains(bytes.substr(0, size))) << size;
   EXPECT_TRUE(complains(bytes + '\0'));
@@ -318,15 +292,13 @@ TEST(TargetDatabase, EveryTruncationIsReported) {
 
 // The same for a file that is read instead of mapped.
 TEST(TargetDatabase, EveryFlippedByteOfAFileIsReported) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "flip.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = read_file(path);
+  const Written written(odd_targets());
+  const std::string bytes = written.bytes();
   const auto complains_now = [&] {
-    return complains(TargetDatabase::open(path, DatabaseAccess::kRead), bytes);
+    return complains(TargetDatabase::open(written.path, DatabaseAccess::kRead), bytes);
   };
   ASSERT_FALSE(complains_now());
-  const int file = ::open(path.c_str(), O_WRONLY);
+  const int file = ::open(written.path.c_str(), O_WRONLY);
   ASSERT_GE(file, 0);
   const auto put = [&](char byte, std::size_t at) {
     ASSERT_EQ(::pwrite(file, &byte, 1, static_cast<off_t>(at)), 1);
@@ -343,17 +315,14 @@ TEST(TargetDatabase, EveryFlippedByteOfAFileIsReported) {
   ::close(file);
 }
 
-// A malicious program writes a valid header checksum.
+// A malicious file has a valid header checksum.
 void seal(std::string& bytes) {
   const std::uint64_t sum = checksum(bytes.data(), offsetof(Header, checksum));
   std::memcpy(bytes.data() + offsetof(Header, checksum), &sum, sizeof sum);
 }
 
 TEST(TargetDatabase, SealedNonsenseNeverCrashes) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "sealed.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = read_file(path);
+  const std::string bytes = Written(odd_targets()).bytes();
   std::mt19937_64 random(7);
   const std::uint64_t values[] = {0,          1,          ~0ull,          ~0ull - 63,   1ull << 63,
                                   0x7fffffff, 0xffffffff, 0x100000000ull, bytes.size(), 64};
@@ -373,10 +342,7 @@ TEST(TargetDatabase, SealedNonsenseNeverCrashes) {
 }
 
 TEST(TargetDatabase, MessagesSayWhatAndWhatToDo) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "m.hjdb";
-  ASSERT_TRUE(write(path, odd_targets()));
-  const std::string bytes = read_file(path);
+  const std::string bytes = Written(odd_targets()).bytes();
   const auto message = [](std::string changed, bool sealed) {
     if (sealed) seal(changed);
     const auto database = TargetDatabase::from_bytes("x.hjdb", changed);
@@ -401,10 +367,7 @@ TEST(TargetDatabase, MessagesSayWhatAndWhatToDo) {
 
 // Residues that are no codes would index beyond filter tables; a search reads no checksums.
 TEST(TargetDatabase, ReaderRefusesBytesThatAreNoResidues) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() / "codes.hjdb";
-  ASSERT_TRUE(write(path, {{"a", "", "", "MKV"}}));
-  const std::string bytes = read_file(path);
+  const std::string bytes = Written({{"a", "", "", "MKV"}}).bytes();
   const std::size_t first = sizeof(Header) + kDatabaseAlignment;
   for (const std::size_t at : {first - 1, first + 1, first + 3}) {
     std::string changed = bytes;
@@ -419,13 +382,11 @@ TEST(TargetDatabase, ReaderRefusesBytesThatAreNoResidues) {
 
 // A sparse file with one target after four gigabytes of others.
 TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
-  const TemporaryFolder folder;
-  const std::string small = folder.path() / "small.hjdb";
-  ASSERT_TRUE(write(small, {{"a", "", "", "M"},
-                            {"b", "", "", "M"},
-                            {"c", "", "", "M"},
-                            {"last", "A1", "far away", "MKVLAT"}}));
-  std::string bytes = read_file(small);
+  const std::vector<Target> last_target = {{"last", "A1", "far away", "MKVLAT"}};
+  std::vector<Target> targets(3, {"short", "", "", "M"});
+  targets.push_back(last_target[0]);
+  const Written small(targets);
+  const std::string bytes = small.bytes();
   Header header;
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto old = header;
@@ -433,7 +394,7 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
   std::memcpy(entries.data(), bytes.data() + old.section[database_format::kTargets].offset,
               old.section[database_format::kTargets].bytes);
   const std::string last = bytes.substr(old.section[0].offset + entries[3].residues - 16, 32);
-  const std::string behind = bytes.substr(old.section[1].offset);  // the other sections
+  const std::string other_sections = bytes.substr(old.section[1].offset);
   constexpr std::uint32_t kLong = 0x7fffffff;
   std::uint64_t at = kDatabaseAlignment;
   for (int i = 0; i < 4; ++i) {
@@ -452,7 +413,7 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
   header.file_bytes = old.file_bytes + moved;
   header.checksum = checksum(&header, offsetof(Header, checksum));
 
-  const std::string path = folder.path() / "large.hjdb";
+  const std::string path = small.folder.path() / "large.hjdb";
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_GE(file, 0);
   const auto put = [&](const void* data, std::size_t size, std::uint64_t offset) {
@@ -460,7 +421,7 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
   };
   put(&header, sizeof header, 0);
   put(last.data(), last.size(), header.section[0].offset + entries[3].residues - 16);
-  put(behind.data(), behind.size(), header.section[1].offset);
+  put(other_sections.data(), other_sections.size(), header.section[1].offset);
   put(entries.data(), entries.size() * sizeof entries[0], header.section[1].offset);
   ::close(file);
 
@@ -472,8 +433,7 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
     TargetBlock block;
     const auto more = reader.read_block(block, 100);
     ASSERT_TRUE(more) << more.error().to_string();
-    EXPECT_EQ(io_test::targets_of(block, amino_alphabet()),
-              (std::vector<Target>{{"last", "A1", "far away", "MKVLAT"}}));
+    EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), last_target);
   }
 }
 
