@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the C interface with its committed description, so that no change goes unnoticed.
+"""Compares the C interface with its committed description.
 
 usage: check_abi.py HEADER LIBRARY GOLDEN COMPILER [--update]
 
@@ -100,7 +100,7 @@ def layout(header, found, compiler):
 
 
 def has_grown(line, now):
-    """Whether a line of the description stands in `now` with something added at its end."""
+    """True if `now` has a line that begins with this line of the description."""
     declaration = re.match(r"(declaration (?:typedef struct \w+|enum) \{ .*?),? (\}.*;)$", line)
     if declaration:
         return any(other.startswith(declaration.group(1)) and other.rstrip("\n").endswith(" " + declaration.group(2))
@@ -127,7 +127,7 @@ def main():
     now = symbols + ["declaration " + d for d in declared] + layout(header, found, compiler)
     now = [line + "\n" for line in now]
 
-    # Every function of the header is exported and the other way round.
+    # The exported functions are those of the header.
     functions = {m.group(1) for d in declared for m in [re.search(r"\b(hmmjit_\w+)\(", d)] if m and "typedef" not in d}
     exported = {s.split()[1].split("@")[0] for s in symbols}
     if functions != exported:

@@ -12,12 +12,12 @@ import tempfile
 
 CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_abi.py")
 
-# What is added, and into what: callers that were compiled before go on working.
+# Additions that keep compiled callers working: the text added, and the text it follows.
 ADDITIONS = {
     "a member at the end": ("  uint64_t page_targets;", "  uint64_t page_targets; int64_t later;"),
     "a number at the end": ("HMMJIT_REPORT_DFAM_TABLE = 11", "HMMJIT_REPORT_DFAM_TABLE = 11,\n  HMMJIT_REPORT_LATER = 12"),
 }
-# Each alone breaks callers that were compiled before.
+# Each of these changes breaks compiled callers.
 BREAKS = {
     "a member of another type": ("  uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */\n  int32_t keep",
                                  "uint64_t seed;\n  int32_t keep"),

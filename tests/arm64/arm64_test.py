@@ -20,13 +20,13 @@ from scenario import SEED, ScratchFolder, example_model, first_difference, read,
 EMULATOR = "qemu-aarch64-static"
 COMPILER = "aarch64-linux-gnu-g++"
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
-# Everything that changes what is computed; options that change the layout alone are not of the processor.
+# Options that change what is computed; layout does not depend on the processor.
 SEARCHES = [[], ["--max"], ["--nobias"], ["--nonull2"], ["--seed", "7"], ["-E", "1000", "--domE", "1000"],
             ["--F1", "0.5", "--F2", "0.2", "--F3", "0.1"], ["--F1", "1", "--F2", "1"], ["-T", "5", "--incT", "10"],
             ["--cpu", "1", "--mem", "200K"], ["-Z", "45000000"], ["--acc", "--notextw"]]
 OTHERS = [("phmmer", "query", []), ("phmmer", "query", ["--max"]), ("jackhmmer", "query", ["-N", "3"]),
           ("scan", "query", []), ("build", "alignment", []), ("build", "alignment", ["--wblosum"])]
-# Vector code and what it is compared with. All cases of the filters and of the domain stage take minutes under qemu.
+# Tests of vector code. All cases of the filters and of the domain stage would take minutes under qemu.
 UNIT_TESTS = [("cpu", "test_cpu_filters", "*EveryKindOfModelAndTarget*:*RoundedLogs*:*BiasBatch*"),
               ("model", "test_model", "*"),
               ("domain", "test_domain", "Golden*:*GivesTheSameBits*:*SeedsDecideTheSamples*")]
@@ -34,7 +34,7 @@ build = None
 
 
 def missing():
-    """What cannot be had here, and how to have it; None: nothing."""
+    """The missing requirement and its remedy, or None."""
     if shutil.which(EMULATOR) is None:
         return f"{EMULATOR} is not installed (tools/install_packages.sh --arm64)"
     if not os.path.exists(os.path.join(build, "bin", "hmmjit")):

@@ -33,8 +33,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "scenario"))
 import scenario  # noqa: E402
 
-# Seconds of one processor for a cell of each filter, and of the domain stage, under qemu 7.2: for the order of the runs and
-# their numbers of threads alone.
+# CPU seconds of a cell of each filter and of the domain stage under qemu 7.2. They determine only the order of the runs and
+# their numbers of threads.
 COSTS = {"bias": 7e-9, "Vit": 70e-9, "Fwd": 400e-9}
 ALL_PAIRS = 2.5e-9
 SECONDS_OF_A_THREAD = 60
@@ -43,7 +43,7 @@ LEFT_OUT = ["sc_bad_notpressed"]
 
 
 def estimated_seconds(report):
-    """From the statistics that HMMER prints for each query."""
+    """Estimated from the statistics that HMMER prints for each query."""
     if not os.path.exists(report):
         return 1.0
     with gzip.open(report, "rt", errors="replace") as file:

@@ -1,4 +1,4 @@
-// Kernels measured on a fake device whose launches compute what the kernels mean.
+// Measurements on a fake device whose launches compute the kernels' results.
 #include "bench/bench.hpp"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST_F(BenchTest, EveryStageIsComparedWithTheCpu) {
   }
 }
 
-// What is measured is what runs: the pieces of long targets are those of a search.
+// Measurements use the same pieces of long targets as searches.
 TEST_F(BenchTest, SsvIsTimedOnTheWorkOfASearch) {
   const auto residues = [](std::size_t length) {
     std::vector<Residue> out(length);
@@ -255,7 +255,7 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
   EXPECT_EQ(tuned->choice->class_length, plan.class_length);
   EXPECT_EQ(tuned->choice->catalogue, "version");
 
-  // And the planner takes it.
+  // The planner chooses it.
   plan::TuningTable table;
   table.add(*tuned->choice);
   plan::PlanOptions options;
@@ -266,7 +266,7 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
   EXPECT_THAT(again->tuned, testing::HasSubstr("measured"));
 }
 
-// What is faster by less than two measurements of the same kernel differ does not win.
+// A kernel wins only if it is faster by more than the difference of two measurements of one kernel.
 TEST_F(BenchTest, TuningKeepsThePlannersChoiceWithinNoise) {
   const auto m = model(0);
   const plan::Plan plan = plan_of(Stage::kSsv, *m);

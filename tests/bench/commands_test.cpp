@@ -1,4 +1,4 @@
-// `hmmjit bench`, `tune` and `plan` as commands, where there is no GPU.
+// The commands `hmmjit bench`, `tune` and `plan` without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -81,7 +81,7 @@ TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
   }
 }
 
-// A program in the place of hmmjit notes how it is called.
+// A stand-in for hmmjit records its arguments.
 TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
   const fs::path program = folder_ / "program", noted = folder_ / "noted";
   std::ofstream(program) << "#!/bin/sh\n{ echo \"$@\"; readlink /proc/self/fd/0 /proc/$$/fd/2;"

@@ -1,4 +1,4 @@
-/* The C interface from C: searches in memory, callbacks, reports, errors, own kernels.
+/* The C interface from C: searches in memory, callbacks, reports, errors, kernels of a host.
  * usage: c_api_test MODELS TARGETS (files) FOLDER (for temporary files) */
 #include <hmmjit/hmmjit.h>
 #include <math.h>
@@ -520,7 +520,7 @@ static void test_engine(void) {
   hmmjit_engine_free(engine);
 }
 
-/* The results of one kind for both, which must be equal and hold something. */
+/* Requires equal, nonempty results of one kind. */
 static void check_equal_reports(int32_t kind, const hmmjit_results* a, const hmmjit_results* b) {
   char* texts[2];
   texts[0] = report_of(kind, a);
@@ -805,7 +805,7 @@ static void test_building(const char* target_path) {
   hmmjit_report_free(report);
   hmmjit_iteration_free(iteration);
 
-  /* A result goes through bytes unchanged; damaged bytes are refused. */
+  /* Serialisation preserves a result; damaged bytes are refused. */
   OK(hmmjit_result_write(copy, &text, &error));
   OK(hmmjit_result_read(hmmjit_text_data(text), hmmjit_text_size(text), &damaged, &error));
   OK(hmmjit_result_write(damaged, &binary, &error));

@@ -1,7 +1,7 @@
-/* The C interface used wrongly: every misuse is a status, and never a signal, an exit or a hang.
+/* Every misuse of the C interface returns a status; none gives a signal, an exit or a hang.
  * usage: misuse_test MODELS TARGETS (files)
  *
- * Functions called with nothing but NULL: null_arguments_test.py. */
+ * null_arguments_test.py calls all functions with NULL. */
 #include <hmmjit/hmmjit.h>
 #include <math.h>
 #include <pthread.h>
@@ -39,11 +39,11 @@ static void check_status(int line, const char* call, int32_t status, int32_t wan
 #define GIVES(wanted, call) check_status(__LINE__, #call, call, wanted, &error)
 #define OK(call) GIVES(HMMJIT_OK, call)
 
-/* Sizes that are not set, that cut a member, that are numbers of something else. */
+/* Sizes that are not set, cut a member or are unrelated numbers. */
 static const size_t kWrongSizes[] = {
     0, 1, 7, 9, 12, 4104, (size_t)1 << 32, (size_t)1 << 47, (size_t)-8, (size_t)-1};
 
-/* `call` uses `given`, a struct of that type that is right but for its size. */
+/* `call` uses `given`, a struct of that type that is valid except for its size. */
 #define REFUSES_SIZES(type, given, call)                               \
   do {                                                                 \
     const size_t right = (given).size;                                 \
@@ -495,7 +495,7 @@ static void test_threads(void) {
   }
 }
 
-/* A child has none of the parent's threads; it may search all the same. */
+/* A child has none of the parent's threads, but can search. */
 static void test_fork(void) {
   int status = 0;
   pid_t child;

@@ -1,4 +1,4 @@
-"""Every function of the C interface with nothing but NULL and zeros: a status, never a crash.
+"""Every function of the C interface, called with NULL and zeros, returns a status and does not crash.
 
 usage: null_arguments_test.py HEADER LIBRARY
 
@@ -17,9 +17,9 @@ SKIPPED = 77
 TYPES = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "uint8_t": ctypes.c_uint8,
          "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t,
          "float": ctypes.c_float, "double": ctypes.c_double}
-# NULL is an answer of these: what is asked for is not there.
+# These return NULL if there is no such element.
 MAY_BE_NULL = {"hmmjit_stream_native", "hmmjit_event_native", "hmmjit_kernel_native", "hmmjit_results_get", "hmmjit_rounds_get", "hmmjit_round_result"}
-# No argument of these is a pointer; and a search in rounds that does not exist has no further round.
+# These take no pointers, or accept NULL: a search that does not exist has no further round.
 NOTHING_TO_REFUSE = {"hmmjit_status_name", "hmmjit_version", "hmmjit_version_number", "hmmjit_iteration_done"}
 
 

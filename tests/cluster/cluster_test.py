@@ -1,6 +1,6 @@
-"""The files of examples/cluster, as they are: real Slurm on this machine, Snakemake, GNU parallel.
+"""Runs the files of examples/cluster under Slurm (on this machine), Snakemake and GNU parallel.
 
-What is not installed is skipped, with the reason.
+Tests of programs that are not installed are skipped.
 """
 import os
 import shutil
@@ -30,7 +30,7 @@ def comparable(path):
 
 
 def slurm_executor():
-    """Whether Snakemake is installed with it."""
+    """True if Snakemake is installed with it."""
     if snakemake() is None:
         return False
     python = os.path.join(os.path.dirname(snakemake()), "python3")
@@ -83,8 +83,8 @@ class Cluster(ScratchFolder):
     def test_slurm_array(self):
         slurm = one_machine_slurm.Slurm(self.path("slurm"))
         self.addCleanup(slurm.stop)
-        # A stand-in for hmmjit that sends the first run of task 2 back into the queue, and kills
-        # that of task 5, while they search; everything else goes through.
+        # A stand-in for hmmjit that requeues the first run of task 2 and kills that of task 5 during their
+        # searches, and passes on all other calls.
         stand_in = self.path("hmmjit")
         with open(stand_in, "w") as file:
             file.write(f"""#!/bin/bash

@@ -1,4 +1,4 @@
-"""A real Slurm on this machine alone: a controller and several nodes that exist in name only.
+"""A real Slurm on this machine: a controller and several virtual nodes.
 
 Everything lies in one folder and listens on the loopback interface: daemons, their keys, logs and
 state. Nothing of it needs systemd, control groups or accounting, and it ends with the object. Needs
@@ -53,7 +53,7 @@ PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP
 
 
 def missing():
-    """What keeps this machine from running it, or None."""
+    """Why this machine cannot run it, or None."""
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
     if absent:
         return "not installed: " + ", ".join(absent)

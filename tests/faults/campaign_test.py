@@ -33,7 +33,7 @@ INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 3, 5, 7
 OLD = b"what was there before\n"
 LONGEST_RUN = 60  # seconds; an ordinary one takes a tenth of one
 
-# What fails, and the statuses that say so.
+# The functions that fail, and the statuses allowed.
 FAULTS = (
     ("read", errno.EIO, (INPUT_ERROR, OUTPUT_ERROR)),
     ("read", errno.EINTR, ()),
@@ -53,17 +53,17 @@ FAULTS = (
     ("malloc", errno.ENOMEM, (RESOURCES,)),
 )
 
-# Of these there are few, and each is of another file.
+# These calls are few, each for a different file.
 ALWAYS_ALL = ("open", "fopen", "opendir")
 
 
 def without_times(content):
-    """What of an output does not change from run to run."""
+    """The reproducible part of an output."""
     return [line for line in result_lines(content) if not line.startswith(("# CPU", "# Mc/sec", "//"))]
 
 
 class Work:
-    """A command with its outputs, in a folder of its own; `expected` holds those of a run without faults."""
+    """A command and its outputs in a separate folder; `expected`: the outputs of a run without faults."""
 
     def __init__(self, name, arguments, outputs, exact=True, program=None, environment=None):
         self.name, self.arguments, self.outputs = name, arguments, outputs
@@ -79,7 +79,7 @@ class Work:
                               timeout=LONGEST_RUN, capture_output=True, stdin=subprocess.DEVNULL)
 
     def content(self, folder):
-        """Of the outputs that are there, by name."""
+        """The contents of the existing outputs, by name."""
         found = {}
         for name in sorted(os.listdir(folder)):
             content = read(os.path.join(folder, name))
@@ -89,7 +89,7 @@ class Work:
         return found
 
     def wrong(self, folder, done, before, statuses):
-        """What is wrong with a run, or nothing."""
+        """The defect of a run, or nothing."""
         if done.returncode < 0:
             return f"ended by signal {-done.returncode}"
         if done.returncode not in (0,) + statuses:

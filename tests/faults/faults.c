@@ -1,14 +1,12 @@
 // A library to be preloaded: the n-th call of one function of the C library fails.
 //
 // HMMJIT_FAULT=FUNCTION:N:ERRNO[:always] makes the N-th call (from 1) fail with errno ERRNO, with
-// ":always" every later one as well. With a negative ERRNO the call succeeds, and the process gets
-// the signal of that number just before. In the place of ERRNO may stand what network file systems
-// do: "slow", the call goes on after HMMJIT_FAULT_MS milliseconds; "stale", stat and its like give
-// the attributes that a file has when it has just been made; "pretend", the call says that it
-// succeeded and does nothing. "lock" is fcntl where it sets a lock. With HMMJIT_FAULT_SIZE=BYTES
-// only allocations of that size count. HMMJIT_FAULT_COUNT=FILE: the
-// number of calls is written there when the process ends, so that a test knows the range of N.
-// Without either nothing changes.
+// ":always" every later one as well. With a negative ERRNO the process gets the signal of that
+// number before the call, which succeeds. Instead of ERRNO, a fault of network file systems: "slow"
+// delays the call by HMMJIT_FAULT_MS milliseconds; with "stale", stat and its like return the
+// attributes of a new file; "pretend" does nothing and reports success. "lock" is fcntl that sets a
+// lock. With HMMJIT_FAULT_SIZE=BYTES only allocations of that size count. At exit, the number of
+// calls is written to HMMJIT_FAULT_COUNT=FILE, so that a test knows the range of N.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -66,7 +64,7 @@ static void write_count(void) {
 }
 __attribute__((destructor)) static void end(void) { write_count(); }
 
-// Whether this call is to fail; errno is set then.
+// True, and sets errno, if this call must fail.
 static int fails(const char* name) {
   if (function[0] == '\0' || strcmp(name, function) != 0) return 0;
   if (!atomic_load(&in_main) && strcmp(name, "malloc") == 0) return 0;
@@ -120,7 +118,7 @@ WRAP(int, -1, ftruncate, (int file, off_t size), (file, size))
 WRAP(void*, MAP_FAILED, mmap, (void* at, size_t size, int may, int flags, int file, off_t from),
      (at, size, may, flags, file, from))
 
-// As of a file that has just been made: empty, with times of long ago.
+// The attributes of a new file: empty, with old times.
 static int stale(int result, struct stat* info) {
   if (result == 0 && S_ISREG(info->st_mode)) {
     info->st_size = info->st_blocks = 0;
@@ -139,7 +137,7 @@ WRAP_STAT(fstat, (int file, struct stat* info), (file, info))
 WRAP_STAT(stat, (const char* path, struct stat* info), (path, info))
 WRAP_STAT(lstat, (const char* path, struct stat* info), (path, info))
 
-// Every command of fcntl that the program uses takes an int or a pointer, or nothing.
+// All commands of fcntl that the program uses take an int, a pointer or nothing.
 int fcntl(int file, int command, ...) {
   REAL(fcntl);
   va_list rest;
@@ -151,12 +149,12 @@ int fcntl(int file, int command, ...) {
   return real(file, command, argument);
 }
 
-// What the streams of the C++ library open files with.
+// Called by the streams of the C++ library.
 WRAP(FILE*, NULL, fopen, (const char* path, const char* mode), (path, mode))
 FILE* fopen64(const char* path, const char* mode) { return fopen(path, mode); }
 WRAP(DIR*, NULL, opendir, (const char* path), (path))
 
-// A descriptor is gone after close, failed or not.
+// close releases the descriptor even if it fails.
 int close(int file) {
   REAL(close);
   const int failed = fails("close");
@@ -183,7 +181,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real(thread, attributes, run, argument);
 }
 
-// What the C library starts a program with.
+// The entry point of the C library.
 typedef int (*main_function)(int, char**, char**);
 typedef void (*nothing)(void);
 static main_function real_main;
@@ -199,8 +197,8 @@ int __libc_start_main(main_function program, int count, char** words, nothing in
   return real(marked_main, count, words, init, fini, rtld_fini, stack_end);
 }
 
-// "malloc" is every function that gives memory. dlsym may allocate: real functions are those that
-// the C library has under a second name.
+// "malloc" is every function that allocates. dlsym may allocate, so the real functions are found by
+// their second names in the C library.
 extern void* __libc_malloc(size_t);
 extern void* __libc_calloc(size_t, size_t);
 extern void* __libc_realloc(void*, size_t);

@@ -97,7 +97,7 @@ class Faults(ScratchFolder):
             print(f"{function} {errno.errorcode[number]}: up to {calls} calls, {noticed} failed")
 
     def test_memory_that_a_decompressor_does_not_get_is_no_damage(self):
-        """zlib makes its window once the first piece of what it unpacks is full."""
+        """zlib allocates its window when its first output buffer is full."""
         targets = self.path("large.fasta.gz")
         residues = random.Random(20264).choices(list(scenario.BACKGROUND), k=100_000)
         with gzip.open(targets, "wt", 1) as file:
@@ -120,7 +120,7 @@ class Faults(ScratchFolder):
                 self.assertEqual(self.state(), "none")
 
     def test_signals_while_names_are_given(self):
-        """What has begun is completed: all outputs, and success; or none, and death by the signal."""
+        """Either all outputs and success, or no output and death by the signal."""
         for function, before in (("rename", "none"), ("renameat2", "old"), ("unlink", "old"),
                                  ("close", "none"), ("open", "none")):
             self.restore(before)
@@ -138,10 +138,10 @@ class Faults(ScratchFolder):
             self.assertGreater(complete, 5 if function != "open" else -1)
 
     def test_what_a_link_leads_to(self):
-        """A file that cannot be looked at is no new file: it is replaced with its mode, or stays."""
+        """A file whose attributes cannot be read is not new: it is replaced with its mode, or remains."""
         real, link = self.results + "/real", self.results + "/link"
         os.symlink("real", link)
-        # Not /dev/null: what takes it for a regular file would replace it for the whole machine.
+        # Not /dev/null: a defect would replace it for the whole machine.
         arguments = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "--tblout", link,
                      self.model, self.targets]
         for function in ("stat", "lstat", "fstat", "access", "open"):
@@ -178,8 +178,7 @@ class Faults(ScratchFolder):
         arguments = ["search", "--quiet", "--device", "cpu", "--tblout", self.results + "/t",
                      "--stats", self.results + "/s", self.model, self.targets]
         for short in (1, 4, 5):
-            # How many digits the times at the end of the report have differs from run to run: one that is so much shorter
-            # than the one before finds room.
+            # The times at the end of the report vary in length: a shorter report than the one before may fit.
             for _ in range(20):
                 whole = self.program(arguments, {})
                 self.assertEqual(whole.returncode, 0, whole.stderr)

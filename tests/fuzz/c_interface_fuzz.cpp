@@ -1,5 +1,5 @@
-// A search through the C interface, in bytes of the caller's: options, models and targets, and all
-// reports of what is found. Whatever they are, there is a status, and an error has a message.
+// A search through the C interface with any options, models and targets in memory, and all reports
+// of its results: every call returns a status, and every error has a message.
 //
 // Bytes: 16 of options, then models up to a line "====", then targets.
 #include <hmmjit/hmmjit.h>

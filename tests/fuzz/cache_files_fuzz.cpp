@@ -1,11 +1,11 @@
-// Entries of the kernel cache and bundles, as they are and with seals that fit their bytes, which
-// whoever may write there can make. What is accepted can be written, and read again. The first byte
-// chooses: 'e' an entry, 'b' a bundle.
+// Entries of the kernel cache and bundles, unchanged and with recomputed seals, as a malicious
+// writer makes them. An accepted one can be written and read again. The first byte selects 'e' an
+// entry or 'b' a bundle.
 #include "cache/bundle.hpp"
 #include "cache/bytes.hpp"
 #include "cache/compression.hpp"
-#include "core/digest.hpp"
 #include "cache/entry_format.hpp"
+#include "core/digest.hpp"
 #include "tests/fuzz/entry.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-// What every fuzz entry provides.
+// The interface of a fuzz entry.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-/// Feeds one input to a reader; aborts when a property is broken. libFuzzer's entry point.
+/// Feeds one input to a reader; aborts if a property is violated. libFuzzer's entry point.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-/// Starting inputs of the replay driver, and the folders of the reference data's edge cases that
-/// give more.
+/// Seeds of the replay driver, and the folders of edge cases in the reference data that contain
+/// more.
 std::vector<std::string> fuzz_seeds();
 std::vector<std::string> fuzz_folders();
 

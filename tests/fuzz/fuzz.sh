@@ -2,8 +2,8 @@
 # Builds the fuzz targets with Clang and libFuzzer, under the address and undefined-behaviour sanitizers, and
 # runs each for some time from the files of its corpus, one on each processor; prints runs and edges of each.
 #   tests/fuzz/fuzz.sh [--seconds N] [--build-only] [TARGET...]     N per target, 60 unless given
-# What is found stays in build/fuzz/findings; give a file there to a target to see it again. New inputs that reach new
-# edges stay in build/fuzz/corpus. Exit status: 0; 1 where something was found; 77 without a Clang that can.
+# Findings stay in build/fuzz/findings; a target reproduces a finding given as its argument. Inputs that reach new edges
+# stay in build/fuzz/corpus. Exit status: 0; 1 after a finding; 77 without a suitable Clang.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=60 build_only=0 targets=()

@@ -1,5 +1,5 @@
-// A whole part file: whatever the bytes, it is refused, or every record is read within its bounds;
-// as it is, and with checksums that fit its bytes.
+// For any bytes, a part file is refused or every record is read within its bounds; unchanged, and
+// with recomputed checksums.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 using namespace hmmjit;
 using namespace hmmjit::parts;
 
-// A file that has no name and no place on a disk.
+// An unnamed file in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", 0)) {
@@ -35,7 +35,7 @@ void read_everything(std::string_view bytes) {
   const auto part = PartFile::open(file.path());
   if (!part) return require(!part.error().message.empty());
   for (std::size_t n = 0; n < (*part)->hit_blocks(); ++n) {
-    // A block may say that it holds a gigabyte, which takes the time to fill one.
+    // Skips blocks of a stated gigabyte, since filling one is slow.
     if ((*part)->hit_block(n).raw > 1u << 20) return;
   }
   for (std::size_t n = 0; n < (*part)->head_blocks(); ++n) {
@@ -58,7 +58,7 @@ void read_everything(std::string_view bytes) {
   }
 }
 
-// Makes all checksums fit as far as the offsets lie in the file.
+// Recomputes all checksums whose offsets lie in the file.
 void seal(std::string& bytes) {
   Prelude p;
   std::memcpy(&p, bytes.data(), sizeof p);

@@ -1,5 +1,5 @@
-// Whatever the bytes, a record of a part file is refused or read within its bounds; what is read
-// and written again has the same bytes.
+// For any bytes, a record of a part file is refused or read within its bounds; writing it again
+// gives the same bytes.
 #include "parts/part_format.hpp"
 #include "tests/fuzz/entry.hpp"
 

@@ -1,5 +1,5 @@
-// JSON lines and tables given to `hmmjit report`: refused, or made into a page in which no text of
-// the file stands as it is.
+// JSON lines and tables given to `hmmjit report` are refused or give a page that contains no text
+// of the file unescaped.
 #include "hmmjit/result_file.hpp"
 #include "report/page_results.hpp"
 #include "tests/fuzz/entry.hpp"

@@ -1,5 +1,4 @@
-// Lines of measured choices: whatever they are, a table comes of them, and its text gives the same
-// one.
+// Any lines of measured choices give a table whose text gives the same table.
 #include "plan/tuning.hpp"
 #include "tests/fuzz/entry.hpp"
 

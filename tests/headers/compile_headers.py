@@ -79,7 +79,7 @@ def main():
         commands = json.load(file)
     known = flags_by_folder(commands)
     done_by_build = compiled_first(source, commands)
-    # For headers with no source of their own: everything that the program's main file may include.
+    # For headers without a source: everything that the program's main file may include.
     fallback = known[os.path.join(source, "tools", "hmmjit")]
 
     def compile_alone(header):

@@ -4,11 +4,10 @@
 #
 # usage: tests/install/bare_root.sh ROOT MODELS TARGETS FILE...
 #
-# ROOT     a minimal Debian 12, made here where it does not exist (300 MB); it stays as it is, since each way gets a layer of
-#          its own above it
+# ROOT     a minimal Debian 12, created if it does not exist (300 MB); each installation uses an overlay, so it does not change
 # FILE     a wheel (.whl), a source distribution (.tar.gz), or the program of a portable build; Debian packages (.deb) are
 #          installed together
-# $DEBIAN_MIRROR names another mirror than http://deb.debian.org/debian.
+# $DEBIAN_MIRROR replaces http://deb.debian.org/debian.
 set -euo pipefail
 [ $# -ge 4 ] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "bare_root.sh: must run as root" >&2; exit 2; }
@@ -36,7 +35,7 @@ in_layer() {
       cp "$TARGETS" "$LAYER/root/way/targets.fasta"
       cp "$@" "$LAYER/root/way/"
       cp -L /etc/resolv.conf "$LAYER/root/etc/resolv.conf"
-      # Certificates of a proxy, where this machine has one.
+      # Certificates of a proxy, if this machine has one.
       mkdir -p "$LAYER/root/etc/ssl/certs"
       [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$LAYER/root/etc/ssl/certs/"
       mount -t proc proc "$LAYER/root/proc"
@@ -58,7 +57,7 @@ in_layer() {
   return $status
 }
 
-# The models and targets are called the same in every way.
+# All installations use the same names of models and targets.
 search="search --quiet -o report.txt --tblout hits.tbl models.hmm targets.fasta"
 debs=() files=()
 for file in "$@"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How new a C library the program and the library ask for: glibc 2.34 at most, as docs/building.md says.
+"""The program and the library need no newer C library than glibc 2.34 (docs/building.md).
 
 usage: c_library_test.py FILE...
 

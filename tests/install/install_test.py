@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what `cmake --install` gives, each in a prefix with blanks that was moved afterwards.
+"""Tests of `cmake --install`, each in a prefix with blanks that was moved afterwards.
 
 usage: install_test.py install BUILD_DIR PREFIX
        install_test.py project PREFIX SOURCE_DIR WORK_DIR KIND PROGRAM... -- ARGUMENTS...
@@ -56,7 +56,7 @@ def install(build, prefix):
 
 
 def check_links(folder):
-    """Every link of an installed document leads to something that is installed as well."""
+    """All targets of links in installed documents are installed."""
     seen = 0
     for where, _, names in os.walk(folder):
         for name in names:

@@ -22,12 +22,12 @@ def unpacked(path, work):
 
 
 def check_policy(packages, build):
-    """What lintian calls an error or a warning fails; hints of lower degree are listed in tools/packaging/README.md.
+    """Errors and warnings of lintian fail; tools/packaging/README.md lists its hints.
     Only packages of a build for /usr have Debian's folder for libraries (multiarch), which lintian asks for."""
     if shutil.which("lintian") is None:
         print("NOT CHECKED WITH LINTIAN: it is not installed (tools/install_packages.sh --documents)")
         return
-    # As root, lintian wants to be told that this is meant.
+    # lintian refuses to run as root without this option.
     own = ["--allow-root"] if os.geteuid() == 0 else []
     done = subprocess.run(["lintian", "--tag-display-limit", "0", "--fail-on", "error,warning", *own, *packages],
                           capture_output=True, text=True)

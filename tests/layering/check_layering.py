@@ -23,9 +23,9 @@ CUDA_HEADERS = {"cuda.h", "nvrtc.h", "cuda_runtime.h"}
 CUDA_OWNERS = ("engine/compile/nvrtc_", "engine/driver/cuda_")
 PUBLIC_HEADERS = "engine/api/include/"
 PUBLIC_FOLDER = PUBLIC_HEADERS + "hmmjit"
-# Documents of nlohmann::json are for the program alone: see engine/core/json_object.hpp. This one reads without any.
+# Only the program uses documents of nlohmann::json (engine/core/json_object.hpp says why). This file reads JSON without them.
 JSON_READER = "engine/plan/tuning.cpp"
-# They take a lack of memory for a file that is missing or at its end.
+# These report a failed allocation as a missing file or its end.
 STREAMS = ("fstream", "sstream", "iostream", "istream", "ostream")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LINKED = re.compile(r"(?:target_link_libraries|hmmjit_library)\((?:[^()]|\([^()]*\))*\)")
@@ -116,7 +116,7 @@ def check_build(root, path, here, allowed):
 
 
 def check_example(root, path, top, allowed):
-    """What a program that only has the installed library could not include."""
+    """Yields the includes of an example that an installed library does not provide."""
     public = set(os.listdir(os.path.join(root, PUBLIC_FOLDER)))
     for number, bracket, target in includes_of(root, path):
         first, _, rest = target.partition("/")
@@ -137,7 +137,7 @@ def check_example_build(root, path):
 
 
 def check_walk(root, text):
-    """Files and types that ARCHITECTURE.md names, which have to exist."""
+    """Files and types named in ARCHITECTURE.md that do not exist."""
     for path in sorted(set(re.findall(r"[a-z_]+/[a-z_]*(?:_\*)?\.(?:\*|[ch]pp)", text))):
         if not any(glob.glob(os.path.join(root, top, path)) for top in ("", "engine")):
             yield f"ARCHITECTURE.md: there is no {path}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts lines of code by folder: of one source tree, or of two and what the second has more.
+"""Counts lines of code by folder, of one source tree or of two with their differences.
 
 usage: count_lines.py SOURCE_DIR [SOURCE_DIR]
 
@@ -12,7 +12,7 @@ import sys
 
 PRODUCT = ("engine", "cache", "kernel_templates", "tools")
 FOLDERS = (*PRODUCT, "benchmarks", "examples", "tests")
-# Each folder in these has a row of its own.
+# Each subfolder of these has a row.
 DIVIDED = ("engine", "tools")
 COMMENTS = {".cpp": "//", ".hpp": "//", ".h": "//", ".c": "//", ".cu": "//", ".cuh": "//",
             ".py": "#", ".sh": "#", ".cmake": "#", ".txt": "#"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks how much of the program each part of it has to know.
+"""Checks the coupling of classes and headers.
 
 usage: structure.py SOURCE_DIR [--update]
 
@@ -33,7 +33,7 @@ def sources(root):
 
 
 def closing(text, at):
-    """The place behind the brace or parenthesis that ends the one at `at`."""
+    """The position after the bracket that closes the one at `at`."""
     depth = 0
     for end in range(at, len(text)):
         depth += {"{": 1, "(": 1, "}": -1, ")": -1}.get(text[end], 0)
@@ -92,7 +92,7 @@ def depths(texts):
 
 
 def measure(root):
-    """(rule, what) -> number, of all that exceeds what the rule allows."""
+    """(rule, what) -> number, for everything that exceeds its rule's limit."""
     raw = dict(sources(root))
     texts = {path: COMMENT_OR_STRING.sub(lambda m: '""' if m.group().startswith('"') else "", text)
              for path, text in raw.items()}

@@ -37,7 +37,7 @@ struct Index {
 
 inline constexpr int kWarp = 32;
 
-/// What a fiber is waiting for.
+/// The event that a fiber waits for.
 enum class Wait { kNone, kShuffle, kBallot, kSyncWarp, kSyncBlock, kDone };
 
 /// A running block. Not reentrant: one launch at a time per host thread.

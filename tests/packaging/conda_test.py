@@ -74,7 +74,7 @@ def build(folder, source, work):
     with open(os.path.join(folder, "recipe.yaml"), encoding="utf-8") as file:
         text = file.read()
     text = re.sub(r"(?ms)^requirements:\n.*?(?=^\w)", "", text)
-    # What is set for the script with a Python of a channel alone.
+    # Set for the script only if Python comes from a channel.
     text = text.replace("script: bash", "script: SP_DIR=$PREFIX/lib/python3/site-packages bash")
     text = re.sub(r"(?ms)^tests:\n.*?(?=^\w)", "", text)
     recipe = os.path.join(tree, "tools", "packaging", "conda", "recipe.yaml")
@@ -98,7 +98,7 @@ def build(folder, source, work):
 
 
 def check_built(prefix, version):
-    """What the recipe's own tests ask, of the folder that a package would be unpacked in."""
+    """Runs the recipe's tests on the folder that a package would be unpacked in."""
     for name in ("bin/hmmjit", "lib/libhmmjit.so", "include/hmmjit/hmmjit.h", "lib/cmake/hmmjit/hmmjit-config.cmake",
                  "info/licenses/LICENSE"):
         if not os.path.exists(os.path.join(prefix, name)):

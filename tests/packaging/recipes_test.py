@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 import scenario  # noqa: E402
 from scenario import ScratchFolder, read  # noqa: E402
 
-# Where a file repeats the version, and how.
+# The files that repeat the version, with its pattern.
 VERSIONS = {
     "CITATION.cff": r"^version: (\S+)$",
     "tools/packaging/conda/meta.yaml": r'set version = "([^"]+)"',
@@ -56,7 +56,7 @@ class Recipes(ScratchFolder):
 
     @unittest.skipIf(linter("hadolint") is None, "hadolint is not installed (tools/install_packages.sh --packaging)")
     def test_dockerfiles(self):
-        # DL3008 wants a version of each Debian package, which the release of Debian in BASE fixes.
+        # DL3008 demands versions of Debian packages; the release of Debian in BASE determines them.
         files = [path_of(name) for name in recipes() if "Dockerfile" in name]
         self.assertEqual(len(files), 2)
         self.findings([linter("hadolint"), "--ignore", "DL3008"] + files)

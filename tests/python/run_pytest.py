@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs pytest on the Python package, or says why not.
+"""Runs pytest on the Python package, or prints why it cannot.
 
 usage: run_pytest.py PACKAGE_FOLDER LIBRARY TEST_FILE [PYTEST_ARGUMENTS...]
 

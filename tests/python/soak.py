@@ -1,4 +1,4 @@
-"""Mixed searches in one process for some time: what the process holds must be level.
+"""Mixed searches in one process for some time: its memory, threads and files must not grow.
 
 usage: soak.py PACKAGE LIBRARY MODELS TARGETS [SECONDS]
 

@@ -24,7 +24,7 @@ def run(*arguments):
 
 
 def oracle(name):
-    """A program of HMMER, or where it is not installed, hmmjit's own, saying so."""
+    """A program of HMMER, or hmmjit's with a note if HMMER is not installed."""
     if shutil.which(name):
         return [name, "--cpu", "0"]
     print(f"{name} is not installed: compared with hmmjit {name} only")
@@ -32,7 +32,7 @@ def oracle(name):
 
 
 def lines(text):
-    """Results without what names programs, files and times."""
+    """Results without names of programs and files, and without times."""
     out = [line for line in text.decode().splitlines() if not line.startswith("#")]
     start = next((i for i, line in enumerate(out) if line.startswith("Query:")), 0)
     return out[start:]
@@ -43,7 +43,7 @@ def model_lines(text):
 
 
 def made_of(model):
-    """A model without what is said of its making."""
+    """The lines of a model that do not depend on its alignment or date."""
     return [line for line in model_lines(model.text()) if not line.startswith(("NSEQ", "EFFN", "CKSUM", "MAP"))]
 
 
@@ -53,7 +53,7 @@ def alignment_lines(text):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Queries and targets of families: relatives of random sequences, so that rounds find something."""
+    """Queries and targets of families: relatives of random sequences, so that rounds have hits."""
     print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
     rng = random.Random(SEED)
     folder = tmp_path_factory.mktemp("building")
@@ -118,7 +118,7 @@ def test_models_of_sequences(data):
     assert made_of(again) == made_of(model)
     copy = pickle.loads(pickle.dumps(model))
     assert copy.binary() == again.binary() and copy.query == model.query
-    # Exactly the same scores after it.
+    # Scores do not change.
     sought = [(n, r) for n, _, r in targets]
     scores = [[h.score for h in hmmjit.search(m, sought, device="cpu")[0]] for m in (model, copy, again)]
     assert scores[0] == scores[1] == scores[2] and scores[0]
@@ -201,7 +201,7 @@ def test_rounds(data, tmp_path, builder, options, arguments):
     assert alignment_lines(search.report("stockholm")) == alignment_lines((tmp_path / "a").read_bytes())
     run(PROGRAM, "jackhmmer", "--quiet", "--device", "cpu", *arguments, "-o", os.devnull, "--a3m", tmp_path / "a3m", *files)
     assert search.report("a3m") == (tmp_path / "a3m").read_bytes()
-    # Models and alignments of every round: the files of a round have all queries that came so far.
+    # Models and alignments of every round: the files of a round contain all queries up to it.
     for number in range(1, 5):
         of_round = [r[number - 1] for r in rounds if len(r) >= number]
         if not of_round:
@@ -228,7 +228,7 @@ def test_jackhmmer(data):
         assert rounds[-1].converged == final.converged
         names = {h.name for h in final.hits.included}
         assert {name.rpartition("/")[0] for name in final.msa.names[1:]} == names
-    # The model of a round searches as it did in it.
+    # A search with a round's model gives that round's results.
     again = hmmjit.search(last[0].model, folder / "targets.fasta", device="cpu", incE=0.001, incdomE=0.001)
     assert [h.score for h in again[0]] == [h.score for h in last[0].hits]
     [one] = next(hmmjit.IterativeSearch(queries[0][2], folder / "targets.fasta", device="cpu"))
@@ -258,7 +258,7 @@ def test_rounds_from_a_model(data):
     first = rounds[0]
     assert first.hits.name == model.name == "family" and first.hits.accession == "PF1"
     assert [(h.name, h.score) for h in first.hits] == [(h.name, h.score) for h in expected]
-    # No row of a query: the alignment has what the round included, and the next model is made of it.
+    # Without the query's row, the alignment has the included domains; the next model is built from it.
     included = sum(d.included for h in first.hits.included for d in h.domains)
     assert len(first.msa) == included > 0
     assert {n.rpartition("/")[0] for n in first.msa.names} == {h.name for h in first.hits.included}
@@ -271,7 +271,7 @@ def test_rounds_from_a_model(data):
     assert len(list(search)) == len(rounds)
     text = search.report("main").decode()
     assert "Query:       family" in text and "query +" not in text and "including original query" not in text
-    # What finds nothing ends after a round, and says so.
+    # A search without hits ends after one round, converged.
     nothing = list(hmmjit.IterativeSearch(model, [("x", "MKVLAAGGHKLM")], device="cpu"))
     assert len(nothing) == 1 and nothing[0][0].converged and len(nothing[0][0].msa) == 0
     dna = hmmjit.Models.load(MODELS)[0]
@@ -319,7 +319,7 @@ def data_folder():
 
 
 def unpacked(path, folder):
-    """An input of the recorded runs, where it is packed or lies with them."""
+    """An input of the recorded runs, packed or not."""
     for place in (data_folder() / path, data_folder() / "programs" / "expected" / path,
                   data_folder() / "programs" / path):
         if place.exists():

@@ -1,5 +1,5 @@
-"""What makes the Python package pleasant: names for editors, pickles, views, asyncio. Run by run_pytest.py, which sets
-the paths."""
+"""Conveniences of the Python package: names for editors, pickles, views, asyncio. Run by run_pytest.py, which sets the
+paths."""
 import asyncio
 import copy
 import inspect
@@ -38,7 +38,7 @@ def test_editors_see_names_and_options(results):
                      hmmjit.jackhmmer, hmmjit.search_part):
         parameters = inspect.signature(function).parameters
         assert {"E", "cutoffs", "threads", "memory", "progress"} <= set(parameters), function
-    # As a person reads them: types and defaults, not None.
+    # Types and defaults, not None.
     shown = str(inspect.signature(hmmjit.search))
     for text in ("(models: ModelsSource, targets: TargetsSource, *, progress", "interval: float = 0.25", "-> Results",
                  "E: float = 10.0", "T: Optional[float] = None", "seed: int = 42", "max: bool = False",
@@ -239,7 +239,7 @@ def test_targets_are_a_sequence(tmp_path):
     text = open(TARGETS).read()
     assert "".join(every[3].residues) in text.replace("\n", "")
     assert list(hmmjit.Targets(every)) == every
-    assert next(iter(hmmjit.Targets(TARGETS))).name == every[0].name  # and the reader is let go
+    assert next(iter(hmmjit.Targets(TARGETS))).name == every[0].name  # and the reader is released
     before = threading.active_count()
     assert before < 20
     models = hmmjit.Models.load(MODELS)
@@ -431,7 +431,7 @@ def test_few_threads_wait_for_more_searches():
     together = threading.Barrier(6)
     seen = []
 
-    def search():  # the others' results wait for a place in the buffer, and their threads with them
+    def search():  # the results of the others, and so their threads, wait for space in the buffer
         for _ in hmmjit.search_iter(models, own, buffer=1, device="cpu", threads=1):
             if len(seen) < 6:
                 together.wait(60)

@@ -1,4 +1,4 @@
-"""The Python package, against the program and itself. Run by run_pytest.py, which sets the paths."""
+"""The Python package, compared with the program. Run by run_pytest.py, which sets the paths."""
 import ctypes
 import gc
 import io
@@ -198,7 +198,7 @@ def test_tables(results):
     assert list(targets["target"]) == [h.name for _, h in reported]
     assert list(targets["model"]) == [r.name for r, _ in reported]
     assert list(targets["evalue"]) == [h.e_value for _, h in reported]
-    # Names, order and values are those of --tsv, which may have more.
+    # Names, order and values equal those of --tsv, which may have more columns.
     header, *lines = (line.split("\t") for line in results.report("tsv").decode().rstrip("\n").split("\n"))
     lines = [dict(zip(header, line)) for line in lines]
     for table, rows_of in ((targets, [line for line in lines if line["domain"] == "1"]),
@@ -399,7 +399,7 @@ def test_iterators_that_are_closed_early_are_freed():
         stream.close()
         del stream
     limit = time.monotonic() + 20
-    while alive() > before and time.monotonic() < limit:  # threads of closed searches end by themselves
+    while alive() > before and time.monotonic() < limit:  # threads of closed searches end
         time.sleep(0.05)
     assert alive() <= before
 

@@ -1,4 +1,4 @@
-"""Parts of a search in the Python package, against the program. Run by run_pytest.py, which sets the paths."""
+"""Parts of a search in the Python package, compared with the program. Run by run_pytest.py, which sets the paths."""
 import os
 import subprocess
 
@@ -17,7 +17,7 @@ def run(*arguments):
 
 
 def results_of(text):
-    """Without comments and times; of JSON lines without what they say of the run."""
+    """Without comments and times, and without the run record of JSON lines."""
     return [line for line in text.splitlines()
             if not line.startswith(b"#") and b'"record":"run"' not in line and not line.startswith(b"Internal pipeline")]
 

@@ -25,7 +25,7 @@ def results():
 
 @pytest.fixture(scope="module")
 def tables(results):
-    """Of targets, of domains, and without a row."""
+    """Tables of targets, of domains, and without rows."""
     empty = hmmjit.search(MODELS, TARGETS, device="cpu", E=1e-300).table("domains")
     assert len(empty) == 0 < len(results.table("domains"))
     return results.table(), results.table("domains"), empty

@@ -38,6 +38,6 @@ def test_same_hits_as_the_recorded_run(found):
     for kind, suffix in TABLES.items():
         with gzip.open(data_folder() / f"expected/pfammix_mmseqs2db.{suffix}.gz") as file:
             assert rows(found.report(kind)) == rows(file.read())
-    # The objects say the same as the tables.
+    # The objects equal the tables.
     assert len(found.table()) == len(rows(found.report("tblout"))) == 7862
     assert len(found.table("domains")) == len(rows(found.report("domtblout"))) == 11739

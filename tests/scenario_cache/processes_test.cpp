@@ -245,7 +245,7 @@ TEST_F(SharedFileSystemTest, RefusesLocks) {
   }
 }
 
-// As on NFS with local_lock: every node has locks of its own.
+// As on NFS with local_lock: every node has separate locks.
 TEST_F(SharedFileSystemTest, GrantsTheSameLockToEveryNode) {
   let_happen("lock:1:pretend:always");
   const std::size_t made = run_several(8, 100);

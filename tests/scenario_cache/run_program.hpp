@@ -1,4 +1,4 @@
-// Starts programs with an environment of their own.
+// Starts programs with a given environment.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Volumes of BLAST databases, made by hand: for tests of their reader.
+// Writes volumes of BLAST databases for tests of their reader.
 #pragma once
 
 #include <array>

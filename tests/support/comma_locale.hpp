@@ -1,4 +1,4 @@
-// A locale whose decimal point is a comma, made for the test where the machine has none.
+// A locale whose decimal point is a comma, compiled if the machine has none.
 #pragma once
 
 #include <clocale>
@@ -10,8 +10,8 @@
 
 namespace hmmjit::test_support {
 
-/// The process is in a locale with a decimal comma while this lives, if made() says so: an
-/// installed one, or one compiled with localedef from the sources in Debian's package locales.
+/// Sets a locale with a decimal comma for its lifetime, if made(): an installed one, or one
+/// compiled with localedef from the sources in Debian's package locales.
 class CommaLocale {
  public:
   CommaLocale() {

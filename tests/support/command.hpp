@@ -1,4 +1,4 @@
-// Running an installed program and reading what it prints, for tests that compare with it live.
+// Runs installed programs, for tests that compare with them.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace hmmjit::test_support {
 
-/// True when a program of that name is on the PATH.
+/// True if PATH has a program of that name.
 bool has_program(const std::string& name);
 
-/// Standard output of a shell command; nothing when it fails to start or exits with an error.
+/// Standard output of a shell command; nothing if it fails.
 std::optional<std::string> output_of(const std::string& command);
 
 }  // namespace hmmjit::test_support

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What two commands cost, run in turn: on a machine that has other work to do, pairs say more than either alone.
+"""Compares the times of two commands, run in turn: on a busy machine, pairs are more precise than separate runs.
 
     tests/support/paired_times.py [--pairs N] COMMAND OTHER
 
-Each is a line for the shell. Prints the medians of processor seconds and of the clock, and the median ratio of the
+Each is a shell command. Prints the medians of CPU time and of wall time, and the median ratio of the
 second to the first. Exit status 1 where a command fails.
 """
 import argparse

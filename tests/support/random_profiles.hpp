@@ -26,7 +26,7 @@ class Random {
   std::uint64_t state_;
 };
 
-/// What a generated model looks like.
+/// Kinds of generated models.
 enum class ModelKind {
   kTypical,     ///< peaked emissions, Pfam-like transitions
   kFlat,        ///< emissions near the background: all scores near zero
@@ -44,8 +44,8 @@ std::string to_string(ModelKind kind);
 /// A calibrated-looking model of M nodes; emissions and transitions sum to one up to rounding.
 Hmm random_hmm(std::uint64_t seed, int M, ModelKind kind = ModelKind::kTypical,
                const Alphabet& alphabet = amino_alphabet());
-/// Of a random length, by a random seed, drawn in this order: arguments that draw themselves are
-/// evaluated in an order that is the compiler's, and tests would differ with it.
+/// Draws the length, then the seed. Arguments that draw would be evaluated in an order that depends
+/// on the compiler.
 struct Lengths {
   int least, most;
 };
@@ -59,7 +59,7 @@ std::shared_ptr<const SearchModel> random_model(std::uint64_t seed, int M,
 ByteProfile random_byte_profile(std::uint64_t seed, int M, const Alphabet& alphabet);
 WordProfile random_word_profile(std::uint64_t seed, int M, const Alphabet& alphabet);
 
-/// What a generated target looks like.
+/// Kinds of generated targets.
 enum class TargetKind {
   kBackground,     ///< residues at background frequencies
   kUniformCodes,   ///< every code of the alphabet alike: gap, degenerate, '*', '~' included

@@ -11,7 +11,7 @@
 
 namespace hmmjit::test_support {
 
-/// $HMMJIT_SHARED, else "shared" beside the source folder, else one level further up.
+/// $HMMJIT_SHARED, else "shared" next to the source folder, else one level further up.
 std::optional<std::filesystem::path> shared_folder();
 
 /// Models of a well-formed HMMER3/b to HMMER3/f text file. Throws std::runtime_error on anything
@@ -25,8 +25,8 @@ struct Sequence {
 /// Targets of a well-formed FASTA or EMBL/UniProt text file, digitised.
 std::vector<Sequence> read_sequences(const std::filesystem::path& path,
                                      const Alphabet& alphabet = amino_alphabet());
-/// A model as HMMER3/f text, with five decimals as such files have: reading it back gives the model
-/// every program sees.
+/// A model as HMMER3/f text with the five decimals of such files, so that all programs read equal
+/// models.
 std::string model_text(const Hmm& hmm);
 /// FASTA text of a target ('_' for the gap code, which FASTA spells so).
 std::string fasta_text(const Sequence& sequence, const Alphabet& alphabet = amino_alphabet());

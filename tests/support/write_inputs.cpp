@@ -10,7 +10,7 @@
 
 namespace {
 
-// A codon for each residue; for what is no residue, an unknown one.
+// A codon for each residue, an unknown one for other codes.
 std::string codon(char residue) {
   static const std::string residues = "ACDEFGHIKLMNPQRSTVWY";
   static const char* const codons[] = {"GCT", "TGT", "GAT", "GAA", "TTT", "GGT", "CAT",

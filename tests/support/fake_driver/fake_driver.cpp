@@ -304,7 +304,7 @@ int fake_host_unregister(void*) {
   count("registered", -1);
   return 0;
 }
-/// Whether [address, address + bytes) lies in one allocation.
+/// True if [address, address + bytes) lies in one allocation.
 bool inside(DevicePointer address, std::size_t bytes) {
   const std::lock_guard guard(g_state->mutex);
   auto after = g_state->memory.upper_bound(address);
@@ -400,7 +400,7 @@ FakeDriver::FakeDriver(std::vector<plan::DeviceTraits> devices) : state_(new Sta
 }
 
 FakeDriver::~FakeDriver() {
-  // What a lost device kept from being given back.
+  // A lost device does not release these.
   for (const auto& [pointer, block] : state_->memory) std::free(reinterpret_cast<void*>(pointer));
   g_state = nullptr;
 }

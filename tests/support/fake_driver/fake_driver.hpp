@@ -64,7 +64,7 @@ class FakeDriver {
   std::function<bool(const std::string& image)> refuses;
   float elapsed_milliseconds = 1;  ///< between any two events
 
-  /// Whether this thread is in a call of the table.
+  /// True while this thread is in a call of the table.
   static bool inside();
 
   int calls(const std::string& member) const;
