@@ -68,63 +68,6 @@ class Habits(ScratchFolder):
             self.assertIn("SCALAR", said["vector instructions"])
             self.assertRegex(said["libraries"], r"zstd 1\.\d+\.\d+")
 
-    def test_one_bad_file_of_many_is_found_first(self):
-        other = self.path("other.fasta")
-        shutil.copy(self.targets, other)
-        output = os.path.join(self.path("{target}.out"))
-        for arguments, words in [
-                (["-o", output, self.fn3, other, self.path("nosuch")], "nosuch"),
-                (["-o", output, self.fn3, other, self.fn3], "profile file comes first"),
-                (["-o", self.path("no/{target}"), self.fn3, other, self.targets], "no/"),
-                (["-o", output, self.fn3, other, other], "same file")]:
-            with self.subTest(arguments=arguments):
-                done = search(arguments)
-                self.assertIn(done.returncode, (2, 3, 7))
-                self.assertIn(words, done.stderr.decode())
-                self.assertFalse(os.path.exists(self.path("other.out")))
-
-    def test_the_report_of_many_targets_is_thrown_away(self):
-        other = self.path("other.fasta")
-        shutil.copy(self.targets, other)
-        done = search(["-o", "/dev/null", "--tblout", self.path("{target}.tbl"), self.fn3, self.targets, other])
-        self.assertEqual((done.returncode, done.stderr), (0, b""))
-        self.assertEqual(result_lines(read(self.path("targets.tbl"))), result_lines(read(self.path("other.tbl"))))
-
-    def test_alphafold_finds_its_option(self):
-        for program in ("jackhmmer", "hmmsearch", "phmmer"):
-            link = self.path(program)
-            os.symlink(scenario.program, link)
-            done = scenario.run([link, "-h", "--seq_limit", "1"])
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
-            self.assertIn(b"--seq-limit", done.stdout)
-        self.says(search(["--seq_limit", "5", self.fn3, self.targets]), USAGE_ERROR, "means nothing without -A or --a3m or --part")
-
-    def test_folders_of_environment_variables(self):
-        """PFAMDB for the profiles of hmmscan, BLASTDB for sequences, as in HMMER."""
-        models, sequences = self.path("models"), self.path("sequences")
-        os.mkdir(models)
-        os.mkdir(sequences)
-        shutil.copy(self.fn3, os.path.join(models, "one.hmm"))
-        shutil.copy(self.targets, os.path.join(sequences, "some.fasta"))
-        self.assertEqual(scenario.run(["hmmpress", os.path.join(models, "one.hmm")]).returncode, 0)
-        os.rename(self.targets, self.path("query.fasta"))
-        environment = dict(os.environ, PFAMDB=f"/nonexistent:{models}", BLASTDB=f"/nonexistent:{sequences}")
-        hmm, fasta = self.fn3, self.path("query.fasta")
-        # HMMER 3.3.2 intends to search BLASTDB for sequences, but finds none there.
-        for program, arguments, found in [
-                ("scan", ["one.hmm", fasta], True), ("search", ["one.hmm", fasta], False),
-                ("scan", [os.path.join(models, "one.hmm"), "some.fasta"], True), ("search", [hmm, "some.fasta"], True),
-                ("phmmer", [fasta, "some.fasta"], True), ("phmmer", ["some.fasta", fasta], False),
-                ("jackhmmer", ["-N", "1", fasta, "some.fasta"], True), ("jackhmmer", ["some.fasta", fasta], False)]:
-            with self.subTest(program=program, arguments=arguments):
-                command = [program, "-o", "/dev/null", *arguments]
-                done = subprocess.run([scenario.program] + command, capture_output=True, env=environment, cwd=self.folder)
-                self.assertEqual(done.returncode == 0, found, done.stderr)
-                if "one.hmm" in arguments:
-                    theirs = subprocess.run(["hmm" + program] + command[1:], capture_output=True, env=environment,
-                                            cwd=self.folder)
-                    self.assertEqual(theirs.returncode == 0, found, theirs.stderr)
-
     def test_stale_pressed_files_and_nucleotides_are_warned_of(self):
         dna = self.path("genome.fa")
         scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
@@ -158,36 +101,6 @@ class Habits(ScratchFolder):
                 self.assertEqual(done.returncode, 0)
                 self.assertEqual(done.stderr.decode().count(f"{targets} looks like DNA"), 1, done.stderr)
         self.assertNotIn(b"looks like", search(["-o", "/dev/null", self.globins, self.targets]).stderr)
-
-    def test_an_output_that_nobody_reads_any_more(self):
-        result = self.path("run.json")
-        self.assertEqual(search(["-o", "/dev/null", "--json", result, self.fn3, self.targets]).returncode, 0)
-        for command in (f"search --quiet -o /dev/null --json - {self.library} {self.targets}",
-                        f"search --quiet -o /dev/null --tsv - {self.library} {self.targets}", f"report -o - {result}"):
-            with self.subTest(command=command):
-                done = subprocess.run(["bash", "-c", f"'{scenario.program}' {command} | head -c 10 >/dev/null; "
-                                       "exit ${PIPESTATUS[0]}"], capture_output=True, timeout=120)
-                self.assertIn(done.returncode, (0, 128 + 13))
-                self.assertEqual(done.stderr, b"")
-
-    def test_models_without_cutoffs_take_one_line(self):
-        many = self.path("many.hmm")
-        with open(many, "wb") as file:
-            for number in range(8):
-                file.write(read(self.globins).replace(b"NAME  globins4", b"NAME  g%d" % number))
-            file.write(read(self.fn3))
-        done = search(["-o", "/dev/null", "--cut_ga", "--cut-missing", "skip", many, self.targets])
-        self.assertEqual((done.returncode, done.stderr.decode()), (
-            0, "hmmjit: warning: 8 models have no GA cutoffs: not searched (g0, g1, g2, g3, g4 and 3 more)\n"))
-
-    def test_a_link_named_hmmsearch(self):
-        link = self.path("hmmsearch")
-        os.symlink(scenario.program, link)
-        done = scenario.run([link, "--noali", self.fn3, self.targets])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([line for line in result_lines(done.stdout) if line],
-                         [line for line in result_lines(hmmsearch(["--noali", self.fn3, self.targets]).stdout)
-                          if line])
 
     def test_lines_about_options_are_hmmers(self):
         filters = "--F1 0.03 --F2 0.002 --F3 0.00002 --nobias --nonull2 -Z 45 --domZ 3.7 --seed 3 --cpu 1 "
@@ -231,11 +144,6 @@ class Habits(ScratchFolder):
                     heads.append(text.decode().split("# - - -")[1:2])
                 self.assertEqual(heads[0], heads[1])
                 self.assertGreater(heads[0][0].count("\n"), 3)
-
-    def test_quiet_and_verbose_together(self):
-        done = hmmjit("search", "--quiet", "--verbose", "-o", "/dev/null", self.fn3, self.targets)
-        self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stderr.decode(), r"^hmmjit: version \S+; hmmjit search .*fn3.hmm")
 
     # ----- cutoffs
 
