@@ -10,7 +10,7 @@ import scenario
 from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
-INPUT_ERROR, USAGE_ERROR, OUTPUT_ERROR = 3, 2, 7
+INPUT_ERROR = 3
 
 
 def db(arguments, **keywords):
@@ -164,19 +164,6 @@ class Database(ScratchFolder):
             self.assertIn(os.path.basename(bad).encode() + b":", done.stderr)
         self.assertFalse(os.path.exists(self.path("x")))
 
-    def test_pipes_are_read_one_after_the_other(self):
-        pipe = self.path("pipe")
-        os.mkfifo(pipe)
-        halves = [b">a\nACD\n", b">b\nEFG\n"]
-        writer = subprocess.Popen(["sh", "-c", f"printf '>a\\nACD\\n' >'{pipe}'; sleep 0.2; printf '>b\\nEFG\\n' >'{pipe}'"])
-        made = self.path("pipes.hjdb")
-        done = db(["build", "--quiet", "--cpu", "8", "-o", made, pipe, self.fasta, pipe], timeout=60)
-        writer.wait()
-        self.assertEqual((done.returncode, done.stderr), (0, b""))
-        count = len(self.records)
-        self.assertEqual(json.loads(db(["info", "--json", made]).stdout)["targets"], count + 2)
-        self.assertEqual(b"".join(db(["fetch", made, "a", "b"]).stdout.split(b"\n")), b"".join(halves).replace(b"\n", b""))
-
     def test_damage_is_one_line_and_status_3(self):
         good = read(self.database)
         sections = {section["name"]: section for section in
@@ -205,36 +192,6 @@ class Database(ScratchFolder):
                 self.assertEqual(done.returncode, INPUT_ERROR, (size, done))
                 self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
             self.assertFalse(os.path.exists(self.path("t")))
-
-    def test_refusals(self):
-        for arguments, status, words in [
-                (["build", "-"], USAGE_ERROR, b"add -o FILE"),
-                (["build", "-o", self.path("x"), self.path("missing")], INPUT_ERROR, b"missing"),
-                (["build", "-o", self.path("no/where"), self.fasta], OUTPUT_ERROR, b"no/where"),
-                (["build", "--tformat", "klingon", "-o", self.path("x"), self.fasta], USAGE_ERROR,
-                 b"klingon"),
-                (["build", "--alphabet", "dna", "-o", self.path("x"), self.fasta], INPUT_ERROR,
-                 b"DNA sequence"),
-                (["verify", self.fasta], INPUT_ERROR, b"not a target database"),
-                (["info", self.path("missing")], INPUT_ERROR, b"cannot open"),
-                ([], USAGE_ERROR, b"a command is missing")]:
-            done = db(arguments, data=b"")
-            with self.subTest(arguments=arguments):
-                self.assertEqual(done.returncode, status, done.stderr)
-                self.assertIn(words, done.stderr)
-        self.assertFalse(os.path.exists(self.path("x")))
-        done = search(["--tformat", "fasta", self.library, self.database])
-        self.assertEqual(done.returncode, USAGE_ERROR)
-        self.assertIn(b"leave out its format", done.stderr)
-        done = search([self.library, "-"], data=read(self.database))
-        self.assertEqual(done.returncode, INPUT_ERROR)
-        self.assertIn(b"plain file", done.stderr)
-        dna = self.path("dna.hjdb")
-        built = db(["build", "--alphabet", "dna", "-o", dna, "-"], data=b">a\nACGTN\n")
-        self.assertEqual(built.returncode, 0, built.stderr)
-        done = search([self.library, dna])
-        self.assertEqual(done.returncode, INPUT_ERROR)
-        self.assertIn(b"holds DNA sequences, not amino", done.stderr)
 
     def test_file_cut_short_while_it_is_searched(self):
         many = self.path("many.hmm")
@@ -293,13 +250,6 @@ class Database(ScratchFolder):
                 self.assertEqual([name for name in os.listdir(self.folder) if ".tmp-" in name], [])
                 statuses.append(run.returncode)
         self.assertIn(INPUT_ERROR, statuses)
-
-    def test_blastdb_folder(self):
-        environment = dict(os.environ, BLASTDB=self.folder)
-        done = subprocess.run([scenario.program, "search", "--quiet", "--noali", self.library,
-                               "targets.hjdb"], cwd="/", env=environment, capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-
 
 if __name__ == "__main__":
     scenario.main()

@@ -323,28 +323,6 @@ class Outputs(ResultsFolder):
                 if want != got:
                     self.fail(f"{options} {name}: " + first_difference(want, got))
 
-    def test_refusals(self):
-        for arguments, words in [
-                (["--as", "jackhmmer"], b"it takes hmmscan, hmmsearch"),
-                (["--as", "hmmscan", "--pfamtblout", self.path("x")], b"incompatible")]:
-            done = search(arguments + [self.library, self.targets])
-            self.assertEqual(done.returncode, USAGE_ERROR)
-            self.assertIn(words, done.stderr)
-        done = search(["--as", "hmmscan", "-", self.targets], data=read(self.library))
-        self.assertEqual(done.returncode, USAGE_ERROR)
-        self.assertIn(b"add -Z", done.stderr)
-        self.assertFalse(os.path.exists(self.path("x")))
-        done = search(["--tsv", self.path("no/where"), self.library, self.targets])
-        self.assertEqual(done.returncode, 7)
-        # A search that fails leaves none of its files.
-        bad = self.path("bad.fasta")
-        with open(bad, "wb") as file:
-            file.write(read(self.targets) + b">bad\nMK1\n")
-        names = [self.path("none." + kind) for kind in ("tsv", "json", "a3m")]
-        done = search(["--tsv", names[0], "--json", names[1], "--a3m", names[2], self.library, bad])
-        self.assertEqual(done.returncode, INPUT_ERROR)
-        self.assertFalse(any(os.path.exists(name) for name in names))
-
     def test_report_page(self):
         paths = self.run_search([])
         lines = self.records_of(paths["json"])
