@@ -50,6 +50,23 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
           .binding_resource = "local memory traffic"};
 }
 
+template <bool kSpeculate>
+constexpr KernelVariant entry() {
+  return {.name = kSpeculate ? "thread_speculative" : "thread_coalesced",
+          .stage = Stage::kMsv,
+          .template_file = "paper_designs/msv/thread_speculative.cu",
+          .entry_name = "msv_thread_speculative",
+          .cell = CellType::kByte,
+          .competes = false,
+          .accepts = accepts,
+          .constants = constants<kSpeculate>,
+          .launch_shape = launch_shape,
+          .expected = expected,
+          .references = kReferences,
+          .summary = kSpeculate ? "a thread per sequence, two rows per pass with B speculated"
+                                : "a thread per sequence, its DP row interleaved in memory"};
+}
+
 }  // namespace thread_speculative
 
 namespace warp_sync {
@@ -95,62 +112,32 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
           .placement = placement_name(c.at("kShared") != 0)};
 }
 
+template <bool kTable>
+constexpr KernelVariant entry() {
+  return {.name = kTable ? "warp_sync" : "warp_sync_global",
+          .stage = Stage::kMsv,
+          .template_file = "paper_designs/msv/warp_sync.cu",
+          .entry_name = "msv_warp_sync",
+          .cell = CellType::kByte,
+          .competes = false,
+          .accepts = accepts<kTable>,
+          .constants = constants<kTable>,
+          .launch_shape = launch_shape,
+          .expected = expected,
+          .references = kReferences,
+          .summary = kTable ? "a warp per sequence, DP rows and model in shared memory"
+                            : "a warp per sequence, DP rows in shared, model in global memory"};
+}
+
 }  // namespace warp_sync
 
 const std::array kStripedEntries = striped_entries<kStriped>(
     Stage::kMsv, "paper_designs/msv/warp_striped.cu", "msv_warp_striped", CellType::kByte);
 const std::array kGroupEntries =
     group_entries(Stage::kMsv, "paper_designs/msv/sequence_groups.cu", "msv_sequence_groups");
-const std::array kOtherEntries{
-    KernelVariant{.name = "warp_sync",
-                  .stage = Stage::kMsv,
-                  .template_file = "paper_designs/msv/warp_sync.cu",
-                  .entry_name = "msv_warp_sync",
-                  .cell = CellType::kByte,
-                  .competes = false,
-                  .accepts = warp_sync::accepts<true>,
-                  .constants = warp_sync::constants<true>,
-                  .launch_shape = warp_sync::launch_shape,
-                  .expected = warp_sync::expected,
-                  .references = warp_sync::kReferences,
-                  .summary = "a warp per sequence, DP rows and model in shared memory"},
-    KernelVariant{.name = "warp_sync_global",
-                  .stage = Stage::kMsv,
-                  .template_file = "paper_designs/msv/warp_sync.cu",
-                  .entry_name = "msv_warp_sync",
-                  .cell = CellType::kByte,
-                  .competes = false,
-                  .accepts = warp_sync::accepts<false>,
-                  .constants = warp_sync::constants<false>,
-                  .launch_shape = warp_sync::launch_shape,
-                  .expected = warp_sync::expected,
-                  .references = warp_sync::kReferences,
-                  .summary = "a warp per sequence, DP rows in shared, model in global memory"},
-    KernelVariant{.name = "thread_coalesced",
-                  .stage = Stage::kMsv,
-                  .template_file = "paper_designs/msv/thread_speculative.cu",
-                  .entry_name = "msv_thread_speculative",
-                  .cell = CellType::kByte,
-                  .competes = false,
-                  .accepts = thread_speculative::accepts,
-                  .constants = thread_speculative::constants<false>,
-                  .launch_shape = thread_speculative::launch_shape,
-                  .expected = thread_speculative::expected,
-                  .references = thread_speculative::kReferences,
-                  .summary = "a thread per sequence, its DP row interleaved in memory"},
-    KernelVariant{.name = "thread_speculative",
-                  .stage = Stage::kMsv,
-                  .template_file = "paper_designs/msv/thread_speculative.cu",
-                  .entry_name = "msv_thread_speculative",
-                  .cell = CellType::kByte,
-                  .competes = false,
-                  .accepts = thread_speculative::accepts,
-                  .constants = thread_speculative::constants<true>,
-                  .launch_shape = thread_speculative::launch_shape,
-                  .expected = thread_speculative::expected,
-                  .references = thread_speculative::kReferences,
-                  .summary = "a thread per sequence, two rows per pass with B speculated"},
-};
+const std::array kOtherEntries{warp_sync::entry<true>(), warp_sync::entry<false>(),
+                               thread_speculative::entry<false>(),
+                               thread_speculative::entry<true>()};
 
 }  // namespace
 

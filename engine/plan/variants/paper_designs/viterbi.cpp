@@ -103,36 +103,31 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
           .placement = placement_name(c.at("kShared") != 0)};
 }
 
+template <bool kTable>
+constexpr KernelVariant entry() {
+  return {.name = kTable ? "warp_sync" : "warp_sync_global",
+          .stage = Stage::kViterbi,
+          .template_file = "paper_designs/viterbi/warp_sync.cu",
+          .entry_name = "viterbi_warp_sync",
+          .cell = CellType::kWord,
+          .competes = false,
+          .accepts = accepts<kTable>,
+          .constants = constants<kTable>,
+          .launch_shape = launch_shape,
+          .expected = expected,
+          .references = kReferences,
+          .summary = kTable ? "a warp per sequence, DP rows and model in shared memory"
+                            : "a warp per sequence, DP rows in shared, model in global memory"};
+}
+
 }  // namespace warp_sync
 
 const std::array kStripedEntries =
     striped_entries<kStriped>(Stage::kViterbi, "paper_designs/viterbi/warp_striped.cu",
                               "viterbi_warp_striped", CellType::kWord);
 const std::array kOtherEntries{
-    KernelVariant{.name = "warp_sync",
-                  .stage = Stage::kViterbi,
-                  .template_file = "paper_designs/viterbi/warp_sync.cu",
-                  .entry_name = "viterbi_warp_sync",
-                  .cell = CellType::kWord,
-                  .competes = false,
-                  .accepts = warp_sync::accepts<true>,
-                  .constants = warp_sync::constants<true>,
-                  .launch_shape = warp_sync::launch_shape,
-                  .expected = warp_sync::expected,
-                  .references = warp_sync::kReferences,
-                  .summary = "a warp per sequence, DP rows and model in shared memory"},
-    KernelVariant{.name = "warp_sync_global",
-                  .stage = Stage::kViterbi,
-                  .template_file = "paper_designs/viterbi/warp_sync.cu",
-                  .entry_name = "viterbi_warp_sync",
-                  .cell = CellType::kWord,
-                  .competes = false,
-                  .accepts = warp_sync::accepts<false>,
-                  .constants = warp_sync::constants<false>,
-                  .launch_shape = warp_sync::launch_shape,
-                  .expected = warp_sync::expected,
-                  .references = warp_sync::kReferences,
-                  .summary = "a warp per sequence, DP rows in shared, model in global memory"},
+    warp_sync::entry<true>(),
+    warp_sync::entry<false>(),
     KernelVariant{.name = "thread_coalesced",
                   .stage = Stage::kViterbi,
                   .template_file = "paper_designs/viterbi/thread_coalesced.cu",
