@@ -15,7 +15,7 @@ namespace hmmjit {
 
 enum class Compression { kNone, kGzip, kZstd };
 
-/// Who decompresses ahead of the reader.
+/// The thread that decompresses ahead of the reader.
 enum class ReadAhead {
   kOwnThread,  ///< a thread of the source, or the reader itself if no thread can be started
   kCallers,    ///< the callers of decode_ahead; the reader decompresses the rest

@@ -39,7 +39,7 @@ struct DatabaseSummary {
   std::vector<DatabaseSection> sections;
 };
 
-/// Whether a file that begins with `head` (8 bytes are enough) is a target database.
+/// True if a file that begins with `head` (8 bytes are enough) is a target database.
 bool is_target_database(std::string_view head);
 /// The same for a named file. False for anything but a regular file: bytes read from a pipe would
 /// be lost. Fails with kInput if the file cannot be read.

@@ -10,16 +10,16 @@ namespace hmmjit {
 /// One byte per residue: a code of the alphabet (0..Kp-1).
 using Residue = std::uint8_t;
 
-inline constexpr int kMaxCodes = 29;   ///< largest Kp of any alphabet (amino)
-inline constexpr int kMaxBases = 20;   ///< largest K
-/// Code written between and after packed targets; scores minus infinity in every filter table.
+inline constexpr int kMaxCodes = 29;  ///< largest Kp of any alphabet (amino)
+inline constexpr int kMaxBases = 20;  ///< largest K
+/// Code between and after packed targets; scores minus infinity in every filter table.
 inline constexpr Residue kPaddingCode = 31;
 inline constexpr Residue kInvalidCode = 255;
 
 enum class AlphabetType : int { kRna = 1, kDna = 2, kAmino = 3 };  // codes of binary models
 
-/// Immutable, shareable; one instance per type for the life of the process.
-/// Source: HMMER user guide; codes and synonyms verified in the conformance notes.
+/// Immutable, one instance per type for the life of the process. Codes and synonyms are those of
+/// HMMER (user's guide).
 struct Alphabet {
   AlphabetType type;
   std::string_view name;     ///< "amino", "DNA", "RNA"

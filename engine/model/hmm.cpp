@@ -23,7 +23,7 @@ std::string compute_consensus(const Hmm& hmm) {
 
 namespace {
 
-// Probabilities that the core model is in each state of node k after some number of residues.
+// Probabilities of the states of node k after some number of residues.
 struct StateProbabilities {
   explicit StateProbabilities(std::size_t nodes) : M(nodes), I(nodes), D(nodes) {}
   std::vector<double> M, I, D;
@@ -42,7 +42,7 @@ void begin_paths(const Hmm& hmm, StateProbabilities& first, StateProbabilities& 
   }
 }
 
-// One more residue. Returns the probability of paths that have not reached the end.
+// Adds a residue. Returns the probability of paths that have not reached the end.
 double extend_paths(const Hmm& hmm, const StateProbabilities& from, StateProbabilities& to) {
   const int m = hmm.M;
   to.M[1] = to.D[1] = 0;

@@ -41,7 +41,7 @@ struct Hmm {
   std::array<float, kMaxBases> compo{};  ///< model composition, all zero when absent
 
   // Annotation strings of M characters (node k at index k-1); empty when the model has none.
-  std::string consensus;  ///< never empty after reading: computed where the file has none
+  std::string consensus;  ///< never empty after reading: computed if the file has none
   std::string rf, mm, cs;
   std::vector<int> map;  ///< [M+1] alignment column of each node, from 1; or none
   std::optional<std::uint32_t> checksum = {};  ///< of the alignment that the model was built from
@@ -60,11 +60,11 @@ struct Hmm {
 };
 
 /// Consensus residue of every node: the first residue with the largest match probability, upper
-/// case when that is >= 0.5 (amino) or 0.9 (nucleic). Used where a file has no CONS column.
+/// case when that is >= 0.5 (amino) or 0.9 (nucleic). Used if a file has no CONS column.
 std::string compute_consensus(const Hmm& hmm);
 
-/// The length that a sequence emitted by the model's core exceeds with a probability below `beta`,
-/// at most 20 times the model's length.
+/// The shortest length that a sequence emitted by the core model exceeds with a probability below
+/// `beta`; at most 20 times the model's length.
 int max_length(const Hmm& hmm, double beta);
 
 }  // namespace hmmjit

@@ -1,5 +1,5 @@
-// Binary HMMER3 models (.h3m): bits of the flags word (HMMER user's guide) for the optional parts
-// of a record. engine/io reads such records, engine/build writes them.
+// The flags word of binary HMMER3 models (.h3m) for the optional parts of a record (HMMER user's
+// guide), for the reader in engine/io and the writer in engine/build.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ float compensated_sum(std::span<const float> values);
 /// Divides by the compensated sum; values that sum to zero become uniform.
 void normalise(std::span<float> values);
 
-/// log(exp(a) + exp(b)) of nats through a table with steps of 1/1000 nat. Its error (up to 0.0005)
-/// is visible in printed biases; an exact formula would change the output. -inf is allowed.
+/// log(exp(a) + exp(b)) of nats by a table with steps of 1/1000 nat, as in the reference. Its error
+/// (up to 0.0005) is visible in printed biases. -inf is allowed.
 float table_log_sum(float a, float b);
 
 }  // namespace hmmjit

@@ -1,4 +1,4 @@
-// How often the states of a core model are visited.
+// The expected numbers of visits of a core model's states.
 #pragma once
 
 #include <vector>

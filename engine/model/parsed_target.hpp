@@ -1,6 +1,6 @@
-// Results of a device for a target beyond the filters: its regions, the clusters of regions with
+// Results of a device for a target after the filters: its regions, the clusters of regions with
 // several domains, and the scores of envelopes. They equal those of the CPU's domain stage
-// (engine/domain) bit for bit, which continues from here.
+// (engine/domain) bit for bit, which continues with them.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace hmmjit {
 /// An envelope with all results that need its matrices (Eddy 2011).
 struct ScoredEnvelope {
   float forward_nats = 0;  ///< of the unihit model; NaN: none
-  bool sound = false;      ///< false: decoding overflowed, the envelope is dropped
+  bool sound = false;      ///< false: decoding overflowed, and the envelope is dropped
   float accuracy = 0;      ///< expected accuracy of the path
   /// Expected odds of the alphabet's residues; unknown for the envelope of a cluster.
   std::array<float, 20> null2{};

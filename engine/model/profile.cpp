@@ -15,8 +15,8 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kWordMinimum = -32768;
 constexpr int kWordMaximum = 32767;
 
-// The reference is C, where log of a float is the double function: every logarithm of a
-// probability goes through double and is rounded to float once.
+// As in the reference, which is C: logarithms of probabilities are computed in double and rounded
+// to float once.
 float log_of(float p) { return static_cast<float>(std::log(static_cast<double>(p))); }
 
 // scale * score rounded half away from zero. Written without calls so that loops over a row are

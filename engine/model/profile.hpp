@@ -2,9 +2,9 @@
 //
 // Hmm -> Profile (log odds, floats) -> ByteProfile (SSV/MSV), WordProfile (Viterbi),
 //                                      OddsProfile (Forward and everything after it).
-// All are in natural node order, emission rows by residue code; the code that needs a layout for a
-// vector width or GPU variant makes it from these. Arithmetic: Eddy 2011
-// (accelerated profile HMM searches); rounding as verified against hmmsearch, bit for bit.
+// All are in natural node order, with an emission row per residue code. Layouts for vectors and GPU
+// variants are derived from them. Arithmetic: Eddy 2011 (accelerated profile HMM searches), with
+// hmmsearch's rounding, bit for bit.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ struct ByteProfile {
   std::uint8_t tec = 0;            ///< cost of E->C
   std::vector<std::uint8_t> cost;  ///< [Kp x M], biased cost of code x at node k: cost[x*M + k-1]
 
-  /// Cost of the J/N/C->B move for a target of length L: depends on the length alone.
+  /// Cost of the J/N/C->B move for a target of length L.
   std::uint8_t tjb(int L) const;
   /// Signed SSV byte of one biased cost: limited to [-bias, 127] (SSV of HMMER 3.1).
   int signed_cost(std::uint8_t biased) const;
@@ -87,10 +87,10 @@ struct OddsProfile {
 
 OddsProfile make_odds_profile(const Profile& profile);
 
-/// Bounds on the delete flow from one of the four lanes into the next below which it changes no
-/// cell: an addend below half a unit in the last place of a cell leaves it unchanged, and every
-/// later addend of the chain is smaller still. Negative if a model allows
-/// no such bound.
+/// Bounds below which the delete flow from one of the four lanes into the next changes no cell:
+/// an addend below half a unit in the last place of a cell leaves it unchanged, and all later
+/// addends of the chain are smaller.
+/// Negative if the model has no such bound.
 struct DeletionBounds {
   std::array<float, 32> forward{};  ///< by residue code, times B(i-1)
   float backward = -1;              ///< times E(i)

@@ -1,5 +1,5 @@
-// The reference's fast random number generator; sampled traces and calibrations depend on its
-// exact sequence.
+// The reference's fast random number generator, whose exact sequence determines sampled traces and
+// calibrations.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class LinearCongruential {
     return static_cast<double>(state_) * 0x1p-32;
   }
 
-  /// Index chosen with the given weights, which need not sum to one; draws one deviate whatever
-  /// the number of weights. Weights and their running sum are compared in double.
+  /// Index chosen with the given weights, which need not sum to one; always draws one deviate.
+  /// Weights and their running sum are compared in double.
   int choose(std::span<const float> weights) {
     const double roll = uniform();
     double norm = 0;
@@ -37,7 +37,7 @@ class LinearCongruential {
       sum += static_cast<double>(weights[x]);
       if (roll < sum / norm) return static_cast<int>(x);
     }
-    // Reached only if the weights have no positive sum (NaN quotients); any index will do.
+    // Reached only if the weights have no positive sum (NaN quotients).
     return static_cast<int>(weights.size()) - 1;
   }
 

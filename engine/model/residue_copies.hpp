@@ -1,4 +1,4 @@
-// Residues that cannot change after they were checked.
+// Checked residues that cannot change afterwards.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace hmmjit {
 
-/// Residues of targets for code that uses them as table indices or reads them twice. Another
-/// process may overwrite the mapped file behind a block that is a view of a database, even after a
-/// check. Such residues are copied and checked again; residues in the block's own storage are used
-/// in place. One thread at a time.
+/// Residues of targets for code that uses them as table indices or reads them twice. If a block is
+/// a view of a mapped database, another process may overwrite the file even after a check, so its
+/// residues are copied and checked again. Residues in a block's own storage are used in place. One
+/// thread at a time.
 class ResidueCopies {
  public:
   /// The residues of target `i` of `block`, with one readable byte on either side; valid until

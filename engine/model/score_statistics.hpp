@@ -15,9 +15,9 @@ double flushed_exp(double log_p);
 /// Float difference of two nat scores in bits: divided by ln 2 in double, rounded to float.
 float nats_to_bits(float nats);
 
-/// Bit scores between which "P > limit" has to be evaluated: any score below `rejects` fails, any
-/// above `passes` passes. Wide enough for any rounding of a score and its P-value together; both
-/// infinite if the distribution allows no such bound.
+/// Bit scores between which "P > limit" must be evaluated: scores below `rejects` fail, scores
+/// above `passes` pass. Wide enough for any rounding of the score and its P-value; both infinite if
+/// the distribution has no such bounds.
 struct ScoreBand {
   float rejects = -std::numeric_limits<float>::infinity();
   float passes = std::numeric_limits<float>::infinity();
@@ -25,8 +25,8 @@ struct ScoreBand {
 ScoreBand gumbel_band(double mu, double lambda, double limit);
 ScoreBand exponential_band(double tau, double lambda, double limit);
 
-/// Decides "P > limit" for one Gumbel distribution by a band of scores, so that the logarithms and
-/// exponentials run only for scores next to it. Exactly gumbel_survival's answer.
+/// Decides "P > limit" for one Gumbel distribution by a band of scores, so that exponentials are
+/// computed only for scores within it. Exactly gumbel_survival's answer.
 class PValueGate {
  public:
   PValueGate(double mu, double lambda, double limit)

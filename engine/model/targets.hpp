@@ -21,7 +21,7 @@ struct TargetView {
   int length() const { return static_cast<int>(residues.size()); }
 };
 
-/// Where a target lies in the arrays of its block or database; the same bytes in memory and in a
+/// The place of a target in the arrays of its block or database; the same bytes in memory and in a
 /// database file (docs/database-format.md).
 struct TargetEntry {
   std::uint64_t residues;                      ///< offset of the first residue
@@ -31,13 +31,13 @@ struct TargetEntry {
 };
 static_assert(sizeof(TargetEntry) == 32);
 
-/// Targets in arrays of another owner, laid out as in a TargetBlock; offsets are from the bases.
+/// Targets in arrays of another owner, laid out as in a TargetBlock; offsets are relative to them.
 struct TargetStorage {
   const Residue* residues = nullptr;
   const char* text = nullptr;
   std::span<const TargetEntry> entries;
   std::uint64_t residue_count = 0;
-  /// The part of the residues these entries occupy, padding included.
+  /// The residues of these entries, including padding.
   std::span<const Residue> occupied;
   std::shared_ptr<const void> owner;  ///< keeps the arrays alive
 };
@@ -45,7 +45,7 @@ struct TargetStorage {
 /// A run of consecutive targets of one file. Filled by a sequence reader, then immutable and
 /// shareable. Storage: all residues in one array, one kPaddingCode after each target (and before
 /// the first), so that vector code may read one past an end; all text in one pool. A block may also
-/// be a view of such arrays elsewhere; it is then immutable from the start.
+/// be a view of such arrays of another owner, immutable from the start.
 class TargetBlock {
  public:
   TargetBlock();
@@ -58,7 +58,7 @@ class TargetBlock {
   void set_first_index(std::uint64_t index) { first_index_ = index; }
   TargetView operator[](std::size_t i) const;
   int length(std::size_t i) const;
-  /// Resident bytes: what --mem accounts for.
+  /// Resident bytes, which --mem bounds.
   std::size_t bytes() const;
   /// For a view, the residues of all its targets in place, as kernels read them: each target starts
   /// at a multiple of 16 bytes from the first, and kPaddingCode (at least one) fills the gap to the

@@ -102,7 +102,7 @@ Digest model_digest(const Hmm& hmm);
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
 bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
 
-/// How a part was made; not compared.
+/// The origin of a part; not compared.
 struct PartOrigin {
   std::string program, host, device, date;
   std::string model_file, target_file;

@@ -1,8 +1,7 @@
-// The unfinished pairs of a model and a target block, and who may process them.
+// The unfinished pairs of a model and a target block, and their owners.
 //
-// A search processes each pair once, on the CPU or on a device. The board is the only record of
-// who owns a pair. It knows neither models nor kernels nor threads, and calls nothing while it is
-// locked.
+// A search processes each pair once, on the CPU or on a device. Only the board records the owner of
+// a pair. It knows neither models nor kernels nor threads, and calls nothing while it is locked.
 //
 //   open ----------> taken by the CPU: off the board
 //    |  \            .
