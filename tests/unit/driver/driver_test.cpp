@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <sstream>
 
 #include "fake_driver/fake_driver.hpp"
 
@@ -167,36 +168,17 @@ TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
     FakeDriver fake({table("H200")});
     const auto driver = Driver::open(fake.api());
     ASSERT_TRUE(exercise(fake, driver));
-    for (const char* member : {"device_get",
-                               "device_name",
-                               "device_memory",
-                               "context_retain",
-                               "context_set_current",
-                               "memory_info",
-                               "stream_create",
-                               "event_create",
-                               "memory_allocate",
-                               "host_register",
-                               "library_load",
-                               "library_kernel",
-                               "kernel_attribute",
-                               "kernel_set_attribute",
-                               "occupancy",
-                               "event_record",
-                               "fill",
-                               "copy_to_device",
-                               "launch",
-                               "copy_to_host",
-                               "stream_wait_event",
-                               "event_synchronize",
-                               "event_query",
-                               "stream_query",
-                               "launch_host_function",
-                               "event_elapsed",
-                               "stream_synchronize",
-                               "context_synchronize"}) {
+    std::istringstream names(
+        "device_get device_name device_memory context_retain context_set_current "
+        "memory_info stream_create event_create memory_allocate host_register "
+        "library_load library_kernel kernel_attribute kernel_set_attribute "
+        "occupancy event_record fill copy_to_device launch copy_to_host "
+        "stream_wait_event event_synchronize event_query stream_query "
+        "launch_host_function event_elapsed stream_synchronize "
+        "context_synchronize");
+    for (std::string member; names >> member;) {
       ASSERT_GT(fake.calls(member), 0) << member << " is never called";
-      members.emplace_back(member);
+      members.push_back(member);
     }
   }
   for (const std::string& member : members) {

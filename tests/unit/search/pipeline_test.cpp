@@ -165,12 +165,12 @@ TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
   progress.target_bytes_read = 100;
   progress.target_bytes_total = 100;
   progress.cells_queued = 1000;
-  EXPECT_EQ(progress.filter_seconds_left(1), 0);  // nothing is known of the pace
+  EXPECT_EQ(progress.filter_seconds_left(1), 0);  // the rate is unknown
   progress.cells = 250;
   EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 6);
   progress.target_bytes_total = 300;
   EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 22);
-  progress.target_bytes_total = 0;  // not known
+  progress.target_bytes_total = 0;  // unknown
   EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 6);
   progress.cells = 1000;
   EXPECT_EQ(progress.filter_seconds_left(2), 0);
