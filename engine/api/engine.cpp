@@ -14,7 +14,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-/// Refuses device numbers by which plans cannot divide, or that overflow.
+/// Refuses numbers that would make a plan divide by zero or overflow.
 void check_device(const Device& d) {
   const auto in = [](std::int64_t number, std::int64_t least, std::int64_t most) {
     return number >= least && number <= most;

@@ -28,8 +28,8 @@ OPTION_DOCS = {"cutoffs": '"gathering", "noise" or "trusted": the models\' own c
                           "mapping of names or accessions to (score of targets, score of domains), None for no threshold",
                "missing_cutoffs": 'models without `cutoffs`: "error", "skip", or "default" (judged by the thresholds)',
                "device": '"auto" (a GPU where it pays), "cpu", "gpu", or ordinals as in "gpu:0,1"',
-               "memory": 'bound in bytes, or "400M", "2G"; 0: half of what is free',
-               "vram": 'bytes of each GPU, or "8G"; 0: nine tenths of what is free',
+               "memory": 'bound in bytes, or "400M", "2G"; 0: half of the free memory',
+               "vram": 'bytes of each GPU, or "8G"; 0: nine tenths of its free memory',
                "first_target": "begin at the target of this name", "target_count": "search as many targets at most",
                "verify": "targets per model whose GPU result is checked on the CPU; None: as many as take one "
                          "hundredth of the core-seconds",

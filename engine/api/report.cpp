@@ -36,14 +36,14 @@ struct Report::Impl {
     text.clear();
   }
   void add(const ModelResult& given);
-  /// In the formats of nhmmer. False where it has none of its own.
+  /// Writes a kind for which nhmmer has its own format; false for other kinds.
   bool add_nucleotides(const ModelResult& given);
   void complete(const RunInfo& info);
 };
 
 namespace {
 
-// None: a kind that is not written model by model.
+// nullopt for a kind that is not written model by model.
 std::optional<OutputKind> output_kind(ReportKind kind) {
   switch (kind) {
     case ReportKind::kMain:

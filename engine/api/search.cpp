@@ -48,7 +48,7 @@ void check_options(const SearchOptions& o) {
     require(!Z || (*Z > 0 && std::isfinite(*Z)), "Z, domZ", "a finite number above 0");
   constexpr std::uint64_t kLeastMemory = 64 << 10;  // a smaller number lacks its unit
   require(o.memory == 0 || o.memory >= kLeastMemory, "memory",
-          "65,536 and more bytes, or 0 for half of what is free");
+          "65,536 and more bytes, or 0 for half of the free memory");
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
   require(o.verify >= -1, "verify", "0 or more, or -1 for the default");
   require(!o.gpus.empty() && std::set(o.gpus.begin(), o.gpus.end()).size() == o.gpus.size() &&

@@ -166,6 +166,8 @@ def test_what_is_refused(chromosome):
     for kind in ("domtblout", "pfamtblout"):
         with pytest.raises(hmmjit.UsageError, match="nhmmer"):
             found.report(kind)
+    with pytest.raises(hmmjit.UsageError, match="header"):
+        found.report("main", header=True)
     with pytest.raises(hmmjit.UsageError, match="merged"):
         found.merge(found)
     with pytest.raises(hmmjit.UsageError, match="Dfam"):

@@ -44,7 +44,7 @@ enum class ModelPrior {
 
 /// Defaults are HMMER's. Source: HMMER user's guide, manual pages of phmmer, nhmmer and hmmbuild.
 struct BuildOptions {
-  /// Of alignments, and of sequences in a file. Unset: alignments are recognised by their letters;
+  /// Alphabet of alignments and of sequences in a file. Unset: it is guessed from alignments;
   /// sequences in a file are proteins, those in memory have their own alphabet.
   std::optional<Alphabet> alphabet = {};
 
@@ -98,9 +98,10 @@ HMMJIT_EXPORT Model build_model(const Sequence& sequence, const BuildOptions& op
 /// The same of every sequence that has residues, in order, on several threads.
 HMMJIT_EXPORT Models build_models(const Targets& sequences, const BuildOptions& options = {});
 
-/// What hmmbuild makes of each alignment of a file: Stockholm (any number of them), or one in
-/// aligned FASTA, A2M, PSI-BLAST, Clustal, SELEX or PHYLIP; plain, gzip or zstd. `format`: empty,
-/// or a name as of --informat. An alignment without a name has that of the file. Thread-safe.
+/// The model that hmmbuild builds from each alignment of a file: Stockholm (any number of them), or
+/// one in aligned FASTA, A2M, PSI-BLAST, Clustal, SELEX or PHYLIP; plain, gzip or zstd. `format`:
+/// empty, or a name as of --informat. An alignment without a name has that of the file.
+/// Thread-safe.
 ///
 /// Throws Error kInput for a missing or malformed file, one without an alignment, or an
 /// alignment that no model can be made of; kUsage for options that make no sense.

@@ -14,7 +14,7 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// What a plan may know of a CUDA device. Plain data. Sizes in bytes, clock in kHz.
+/// The properties of a CUDA device that plans depend on. Plain data. Sizes in bytes, clock in kHz.
 /// Source of the table's figures: CUDA C++ Programming Guide, technical specifications per
 /// compute capability; vendor's data sheets for clocks and bandwidths.
 struct Device {

@@ -150,7 +150,7 @@ class HMMJIT_EXPORT Plan {
   const std::string& family() const;  ///< of the problem; a stage's name for the profile search
   const Device& device() const;       ///< the one it was made for
   const Candidate& chosen() const;    ///< the first to be tried
-  /// What is tried, in order, when the chosen one breaks its promises.
+  /// Candidates tried in this order if the chosen one breaks its promises.
   const std::vector<Candidate>& fallbacks() const;
   /// Every variant that is not chosen, with the reason.
   const std::vector<Rejection>& rejected() const;
@@ -454,7 +454,8 @@ class HMMJIT_EXPORT Kernel {
   /// SMs times resident blocks: a grid that fills the device once.
   unsigned resident_blocks() const;
   KernelResources resources() const;  ///< as the driver reports them
-  /// The CUkernel (cudaKernel_t), which CUDA takes as a CUfunction, too; as long as any copy lives.
+  /// The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; as long as any copy
+  /// lives.
   void* native() const;
 
   /// Queues one launch; `parameters` is copied at once. Throws Error kUsage for an empty grid or

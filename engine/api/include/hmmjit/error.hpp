@@ -32,8 +32,8 @@ enum class ErrorCode : int {
 /// "output", "interrupted".
 HMMJIT_EXPORT const char* error_code_name(ErrorCode code) noexcept;
 
-/// The one exception type the library throws (besides what a host's own callback throws, which is
-/// passed through). Copying does not throw.
+/// The only exception type of the library. Exceptions of a host's callback pass through
+/// unchanged. Copying does not throw.
 class HMMJIT_EXPORT Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message, std::string where = {}, std::string remedy = {});

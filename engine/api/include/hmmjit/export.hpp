@@ -1,7 +1,7 @@
 // Symbol visibility and the namespace of the public interface.
 //
 // Everything public lives in hmmjit::v0, an inline namespace: hosts write hmmjit::Engine, the
-// linker sees hmmjit::v0::Engine, and a later, incompatible interface can stand beside this one.
+// linker sees hmmjit::v0::Engine, and a later, incompatible interface can coexist with this one.
 #pragma once
 
 #if __cplusplus < 202002L

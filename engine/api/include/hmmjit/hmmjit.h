@@ -338,8 +338,8 @@ typedef struct hmmjit_search_options {
   int32_t keep_alignments; /* keep the alignments of domains; default 1 */
   int32_t threads;         /* busy threads at most, 0: all cores granted; default 0 */
   int32_t device;          /* HMMJIT_DEVICE_...: where filters run; default 0: a GPU where it pays */
-  uint64_t memory;         /* bound in bytes, 65,536 at least, 0: half of what is free; default 0 */
-  uint64_t vram;           /* bytes of each GPU, 0: nine tenths of what is free; default 0 */
+  uint64_t memory;         /* bound in bytes, 65,536 at least, 0: half of the free memory; default 0 */
+  uint64_t vram;           /* bytes of each GPU, 0: nine tenths of its free memory; default 0 */
   const int32_t *gpus;     /* ordinals of GPUs; default NULL: the first one */
   size_t gpu_count;        /* numbers in `gpus`; default 0 */
   int32_t verify; /* targets per model whose GPU result is checked on the CPU, -1: as many as take one
@@ -456,7 +456,7 @@ typedef struct hmmjit_search_statistics {
 } hmmjit_search_statistics;
 
 HMMJIT_C_API size_t hmmjit_results_count(const hmmjit_results *results);
-/* Of model `index`, in input order; lives as long as `results`. NULL beyond the end. */
+/* The result of model `index`, in input order; lives as long as `results`. NULL beyond the end. */
 HMMJIT_C_API const hmmjit_result *hmmjit_results_get(const hmmjit_results *results, size_t index);
 HMMJIT_C_API int32_t hmmjit_results_statistics(const hmmjit_results *results,
                                                hmmjit_search_statistics *statistics,
@@ -480,11 +480,11 @@ typedef struct hmmjit_result_info {
   int32_t has_alignments;        /* the search kept alignments */
   size_t hits;                   /* candidates, in hmmsearch's order */
   size_t reported;               /* candidates that satisfy the reporting thresholds */
-  size_t included;               /* candidates that satisfy the inclusion thresholds, too */
+  size_t included;               /* candidates that also satisfy the inclusion thresholds */
   size_t domains;                /* of all candidates together */
   double Z;                      /* number of targets assumed for E-values */
   double domZ;                   /* number of targets assumed for conditional E-values */
-  double seconds;                /* from set-up to the last domain, beside other models */
+  double seconds;                /* from set-up to the last domain; other models run at the same time */
   hmmjit_filter_counts counts;   /* targets that passed each filter */
   int32_t long_targets;          /* of nhmmer: each domain is a hit of its own, on one of two strands */
   int32_t reserved;
@@ -502,7 +502,7 @@ typedef struct hmmjit_hit {
   double expected_domains; /* mean number over all paths (Forward) */
   int32_t length;          /* residues */
   int32_t reported;        /* satisfies the reporting thresholds */
-  int32_t included;        /* satisfies the inclusion thresholds, too */
+  int32_t included;        /* also satisfies the inclusion thresholds */
   int32_t regions;         /* found by posterior decoding */
   int32_t clustered;       /* regions resolved by clustering sampled paths */
   int32_t overlaps;        /* envelopes that overlap their neighbour */
@@ -524,7 +524,7 @@ typedef struct hmmjit_domain {
   int32_t model_from;     /* first aligned position of the model */
   int32_t model_to;       /* last aligned position of the model */
   int32_t reported;       /* satisfies the reporting thresholds, as does its target */
-  int32_t included;       /* satisfies the inclusion thresholds, too */
+  int32_t included;       /* also satisfies the inclusion thresholds */
   double score;           /* bits */
   double bias;            /* bits subtracted for biased composition */
   double conditional_e_value; /* expected number of such domains among the domZ targets reported (c-Evalue) */
@@ -625,7 +625,7 @@ typedef struct hmmjit_report_options {
   uint64_t page_targets;  /* targets on it, those of the best E-values, 0: all; default 0 */
 } hmmjit_report_options;
 
-/* What the comment lines of tables say of the run. */
+/* The run, for the comment lines of tables. */
 typedef struct hmmjit_run_info {
   size_t size;
   const char *program, *version, *query_file, *target_file, *settings, *folder, *date;
@@ -648,7 +648,7 @@ HMMJIT_C_API int32_t hmmjit_report_add(hmmjit_report *report, const hmmjit_resul
                                        hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_run_info *run,
                                             hmmjit_error **error);
-/* What was written since the last call, of a report in memory. */
+/* Takes the text written since the last call from a report in memory. */
 HMMJIT_C_API int32_t hmmjit_report_take_text(hmmjit_report *report, hmmjit_text **out,
                                              hmmjit_error **error);
 HMMJIT_C_API void hmmjit_report_free(hmmjit_report *report);
@@ -742,8 +742,8 @@ typedef struct hmmjit_build_options {
   size_t size;
   const char *matrix;      /* substitution matrix of single sequences; default NULL: BLOSUM62, or DNA1 */
   const char *matrix_file; /* a file that replaces it; default NULL: none */
-  double gap_open;         /* probability of opening a gap (--popen); default NaN: 0.02 (nucleotides 0.03125), or counted */
-  double gap_extend;       /* probability of extending a gap (--pextend); default NaN: 0.4 (nucleotides 0.75), or counted */
+  double gap_open;         /* probability of opening a gap (--popen); default NaN: 0.02 (DNA 0.03125), or counted */
+  double gap_extend;       /* probability of extending a gap (--pextend); default NaN: 0.4 (DNA 0.75), or counted */
   int32_t single_rows_by_matrix; /* take alignments of one row as one sequence (--singlemx); default 0 */
   int32_t columns;               /* HMMJIT_COLUMNS_...: which columns become match states; default 0 */
   double least_occupied;         /* weighted fraction of rows in a match column (--symfrac); default 0.5 */
@@ -778,8 +778,8 @@ HMMJIT_C_API int32_t hmmjit_build_options_init(hmmjit_build_options *options, hm
 HMMJIT_C_API int32_t hmmjit_build_models(const hmmjit_targets *sequences,
                                          const hmmjit_build_options *options, hmmjit_models **out,
                                          hmmjit_error **error);
-/* What hmmbuild makes of each alignment of a file, or of its contents in memory, which `name`
- * stands for. `format`: NULL, or a name of hmmbuild's --informat. */
+/* The model that hmmbuild builds from each alignment of a file, or of its contents in memory, for
+ * which `name` stands. `format`: NULL, or a name of hmmbuild's --informat. */
 HMMJIT_C_API int32_t hmmjit_build_from_alignments(const char *path, const char *format,
                                                   const hmmjit_build_options *options,
                                                   hmmjit_models **out, hmmjit_error **error);
@@ -926,7 +926,7 @@ typedef struct hmmjit_configuration {
   const char *binding_resource;
 } hmmjit_configuration;
 
-/* What a catalogue entry fills in for a problem on a device. */
+/* The configurations that a catalogue entry offers for a problem on a device. */
 typedef struct hmmjit_offer hmmjit_offer;
 HMMJIT_C_API int32_t hmmjit_offer_add(hmmjit_offer *offer,
                                       const hmmjit_configuration *configuration,
@@ -1091,7 +1091,7 @@ HMMJIT_C_API void hmmjit_buffer_free(hmmjit_buffer *buffer);
 HMMJIT_C_API int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
                                         const hmmjit_gpu *gpu, hmmjit_kernel **out,
                                         hmmjit_error **error);
-/* The CUkernel (cudaKernel_t), which CUDA takes as a CUfunction, too; valid as long as the handle. */
+/* The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; valid as long as the handle. */
 HMMJIT_C_API void *hmmjit_kernel_native(const hmmjit_kernel *kernel);
 /* SMs times resident blocks. */
 HMMJIT_C_API uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);

@@ -55,7 +55,7 @@ struct ReportOptions {
   HMMJIT_EXPORT explicit ReportOptions(const SearchOptions& options);
 };
 
-/// What the comment lines of an output say about the run; empty fields are printed empty.
+/// The run, for the comment lines of an output; empty fields are printed empty.
 struct RunInfo {
   std::string program = "libhmmjit", version = {};  ///< version empty: the library's
   std::string query_file = {}, target_file = {}, settings = {}, folder = {}, date = {};
@@ -91,7 +91,7 @@ class HMMJIT_EXPORT Report {
   void add(const IterativeSearch& search, std::size_t query);
   /// Writes the closing lines and, for a file, gives it its name. Once.
   void complete(const RunInfo& run = {});
-  /// What was written since the last call, of a report in memory; it is forgotten here. kUsage for
+  /// Takes the text written since the last call from a report in memory. kUsage for
   /// a file.
   std::string take_text();
 

@@ -44,7 +44,7 @@ struct Domain {
   double ln_p = 0;                           ///< natural logarithm of the P-value
   double accuracy = 0;                       ///< mean posterior of the aligned residues, 0 to 1
   bool reported = false;  ///< satisfies the reporting thresholds, as does its target
-  bool included = false;  ///< satisfies the inclusion thresholds, too
+  bool included = false;  ///< also satisfies the inclusion thresholds
   Alignment alignment;
 };
 
@@ -62,7 +62,7 @@ struct Hit {
   /// clustering sampled paths (clu), envelopes that overlap their neighbour (ov), envelopes (env).
   int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;
   bool reported = false;            ///< satisfies the reporting thresholds
-  bool included = false;            ///< satisfies the inclusion thresholds, too
+  bool included = false;            ///< also satisfies the inclusion thresholds
   std::size_t best_domain = 0;      ///< index into `domains`
   std::span<const Domain> domains;  ///< all found, reported or not, by position
 };

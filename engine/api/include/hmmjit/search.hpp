@@ -76,12 +76,12 @@ struct SearchOptions {
   std::optional<std::uint64_t> target_count = {};  ///< --restrictdb_n: as many at most
 
   int threads = 0;  ///< busy threads at most, the caller's included; 0: all cores granted (1024)
-  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now;
+  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of the free memory;
                              ///< 65,536 at least (kUsage)
 
   DeviceUse device = DeviceUse::kAuto;
   std::vector<int> gpus{0};  ///< ordinals
-  std::uint64_t vram = 0;    ///< bytes of each GPU; 0: nine tenths of what is free
+  std::uint64_t vram = 0;    ///< bytes of each GPU; 0: nine tenths of its free memory
   /// Targets per model whose GPU result is computed again on the CPU; -1: as many as take one
   /// hundredth of the search's core-seconds. If both differ before a `result` callback has been
   /// called, `warning` is called and the search is repeated on the CPU; otherwise it throws.
@@ -115,8 +115,8 @@ class HMMJIT_EXPORT Cancellation {
 };
 
 /// Called by a search, from its own threads or the caller's, with the floating-point mode that
-/// the caller of `search` had. What a callback throws ends the search and comes out of `search` as
-/// it is. A callback may start other searches; it must not wait for the search that called it.
+/// the caller of `search` had. An exception of a callback ends the search and leaves `search`
+/// unchanged. A callback may start other searches; it must not wait for the search that called it.
 struct SearchCallbacks {
   /// Receives each result in model order, one at a time, from any thread. Empty: the results are
   /// collected. Results given to it are not collected.

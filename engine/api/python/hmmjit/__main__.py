@@ -5,7 +5,7 @@ from typing import NoReturn
 
 
 def program() -> str:
-    """The path of the program: of a wheel inside the package, else beside the interpreter or in PATH."""
+    """The path of the program: inside the package of a wheel, else next to the interpreter or in PATH."""
     here = os.path.dirname(os.path.abspath(__file__))
     inside = os.path.join(here, "bin", "hmmjit")
     if os.path.exists(inside):

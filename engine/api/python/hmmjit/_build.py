@@ -26,14 +26,15 @@ _PRIORS = {"mixture": 0, "none": 1, None: 1, "laplace": 2}
 
 
 class Builder:
-    """Builds models: from sequences as phmmer and nhmmer, from alignments as hmmbuild. Defaults are HMMER's.
+    """Builds models from sequences, as phmmer and nhmmer do, and from alignments, as hmmbuild does, with HMMER's
+    defaults.
 
-    `alphabet`: "amino", "dna" or "rna"; None: that of Targets and of PyHMMER's objects, and guessed from the letters of
-    alignments.
+    `alphabet`: "amino", "dna" or "rna". None: Targets and PyHMMER's objects have their own, and that of an alignment is
+    guessed from its letters.
 
-    Single sequences: `score_matrix`, a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90, DNA1) or the path of a file (None:
-    BLOSUM62, or DNA1); `popen`, `pextend`, probabilities of gaps (None: 0.02 and 0.4, of nucleotides 0.03125 and 0.75;
-    for alignments, estimated from the counts).
+    Single sequences: `score_matrix` is a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90, DNA1) or the path of a file (None:
+    BLOSUM62, or DNA1 for nucleotides). `popen` and `pextend` are gap probabilities (None: 0.02 and 0.4, or 0.03125 and
+    0.75 for nucleotides; alignments: estimated from the counts).
 
     Alignments: `architecture`, "fast" or "hand"; `symfrac`, `fragthresh`; `weighting`, "pb", "gsc", "blosum",
     "none" or "given"; `wid`; `effective_number`, "entropy", "exp", "clust", "none" or a number; `ere`, `esigma`,
@@ -107,14 +108,15 @@ class Builder:
         return models[0]
 
     def build_many(self, sequences: TargetsSource) -> Models:
-        """The same of every sequence that has residues, in order, on several threads. Takes what Targets takes."""
+        """The models of all sequences that have residues, in order, built on several threads. `sequences`: anything that
+        Targets accepts."""
         targets = sequences if isinstance(sequences, Targets) else Targets(
             sequences, alphabet_of(sequences, self._settings["alphabet"] or "amino"))
         return Models._of(Run(lambda _: _b.Handle("models", _b.build_models, targets._handle.pointer,
                                                   byref(self._options))).wait())
 
     def build_msa(self, alignment: Any) -> Model:
-        """What hmmbuild makes of one alignment: a MSA, bytes of a file (Stockholm, aligned FASTA, ...), or
+        """The model that hmmbuild makes of one alignment: an MSA, bytes of a file (Stockholm, aligned FASTA, ...), or
         PyHMMER's alignment."""
         models = self.build_all(alignment)
         if len(models) != 1:
@@ -122,7 +124,7 @@ class Builder:
         return models[0]
 
     def build_all(self, alignments: Any, format: Optional[str] = None) -> Models:
-        """What hmmbuild makes of each alignment of a file, by its path or as bytes. `format`: None, or a name of
+        """The model that hmmbuild makes of each alignment of a file, given as path or bytes. `format`: None, or a name of
         hmmbuild's --informat."""
         given = contents(alignments)
         encoded = _b.encode(format)
@@ -162,8 +164,8 @@ def _queries(source: Any) -> Any:
 def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[Builder] = None,
            progress: Optional[OnProgress] = None, interval: float = 0.25, warning: Optional[OnWarning] = None,
            **options: Unpack[SearchOptions]) -> Results:
-    """Searches with protein sequences as queries, as phmmer does; one Result a query that has residues.
-    `queries`: what Targets takes. `builder`: of their models. Other arguments as of search."""
+    """Searches with protein sequences as queries, as phmmer does. There is one Result for each query that has residues.
+    `queries`: anything that Targets accepts. `builder` makes their models. For other arguments see search."""
     made = make_options(options, "phmmer")  # before models are built
     models = (builder or Builder(seed=int(made.seed))).build_many(queries)
     return search(models, targets, progress=progress, interval=interval, warning=warning, **options)
@@ -176,14 +178,14 @@ def nhmmer(queries: Any, targets: TargetsSource, *, builder: Optional[Builder] =
            window_length: Optional[int] = None, window_beta: Optional[float] = None, B1: int = 110, B2: int = 240,
            B3: int = 1000, block_length: int = 262144, progress: Optional[OnProgress] = None, interval: float = 0.25,
            warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
-    """Searches DNA or RNA in sequences of any length, on both strands, as nhmmer does; one Result a query, whose hits
-    are single domains with a `strand`.
+    """Searches DNA or RNA in sequences of any length, on both strands, as nhmmer does. There is one Result for each
+    query; its hits are single domains with a `strand`.
 
-    `queries`: models (what Models takes, a path among it), MSA or PyHMMER's alignment, or sequences (what else Targets
-    takes), of which `builder` makes models. `targets`: what Targets takes. `strand`: "watson" or "crick" for the top or
-    bottom strand alone. `window_length`, `window_beta`: the longest hit expected, or the tail mass at which it is
-    determined; None: the model's. `B1`, `B2`, `B3`, `block_length`: as of nhmmer. Other arguments as of search, with
-    nhmmer's defaults; Z is in millions of residues, and thresholds of domains have no effect."""
+    `queries`: models, or the path of a profile file; an alignment (MSA, or PyHMMER's); or sequences. `builder` makes
+    models of alignments and sequences. `targets`: anything that Targets accepts. `strand`: "watson" or "crick" searches
+    only the top or the bottom strand. `window_length` is the longest expected hit, `window_beta` the tail mass that
+    determines it; None: the model's own. `B1`, `B2`, `B3` and `block_length` are nhmmer's. For other arguments see search:
+    they have nhmmer's defaults, Z is in millions of residues, and thresholds of domains have no effect."""
     made = make_options(options, "nhmmer", F2=3e-3, F3=3e-5)
     if isinstance(queries, Models):
         models = queries
@@ -226,14 +228,14 @@ class IterationResult(NamedTuple):
 
 
 class IterativeSearch:
-    """A search in rounds, as jackhmmer's: an iterator of lists of IterationResult, one a query that has a further
-    round; with a single query, `for [round] in search` names it.
+    """A search in rounds, as jackhmmer's. It iterates over lists with an IterationResult for each query that has
+    another round. With a single query, write `for [round] in search`.
 
-    `queries`: protein sequences, what Targets takes, or one as residues; or models, to begin with: Model, Models or
-    PyHMMER's HMM, whose alignments have no row of a query. `targets`: as of search; of a path they
-    are read once and stay in memory while they fit. `max_iterations`: rounds at most. `builder`: of the models,
-    whose match columns in later rounds are always the query's and those added since. Options as of search, with
-    jackhmmer's defaults: incE and incdomE are 0.001; without cutoffs, first_target, target_count.
+    `queries`: protein sequences (anything that Targets accepts, or residues as text), or models (Model, Models or
+    PyHMMER's HMM), whose alignments have no query row. `targets`: as in search; those of a path are read once and stay
+    in memory if they fit. `max_iterations`: the largest number of rounds. `builder` makes the models; their match
+    columns in later rounds are always the query's and those added since. Options are those of search except cutoffs,
+    first_target and target_count, with jackhmmer's defaults: incE and incdomE are 0.001.
 
     `a3m`, `alignment_file`: Report.add_rounds of "a3m", or of "stockholm" (which is then written to that file), is
     wanted. `report`: prefer_accession, alignments, text_width of the main report, a dict.
@@ -326,7 +328,7 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
               warning: Optional[OnWarning] = None,
               **options: Unpack[SearchOptions]) -> Iterator[Any]:
     """Searches in rounds, as jackhmmer does, with protein sequences or models as queries; yields the last
-    IterationResult of each query, in order. `checkpoints`: lists of those of all rounds instead. Arguments as of IterativeSearch; many
+    IterationResult of each query, in order. `checkpoints`: lists with the results of all rounds instead. For arguments see IterativeSearch; many
     queries go through their rounds side by side."""
     IterativeSearch([], [], max_iterations=max_iterations, builder=builder, **options)  # reports errors now, not at the first next()
     begun = _queries(queries)

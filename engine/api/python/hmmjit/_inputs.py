@@ -279,7 +279,7 @@ class Models:
                 if not isinstance(other, (bytes, bytearray, memoryview)):
                     raise TypeError(f"no model: {type(item).__name__}")
                 other = Models(other)
-            if isinstance(other, Model):  # changes of it count here, too
+            if isinstance(other, Model):  # later changes of it apply here
                 self._given[len(self)] = other, other._handle
             pointer = other._handle.pointer
             if _b.models_count(pointer) > 0:

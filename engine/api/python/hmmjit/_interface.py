@@ -144,8 +144,8 @@ class SearchOptions(TypedDict, total=False):
     * alignments: keep the alignments of domains; default True
     * threads: busy threads at most, 0: all cores granted; default 0
     * device: "auto" (a GPU where it pays), "cpu", "gpu", or ordinals as in "gpu:0,1"
-    * memory: bound in bytes, or "400M", "2G"; 0: half of what is free; default 0
-    * vram: bytes of each GPU, or "8G"; 0: nine tenths of what is free; default 0
+    * memory: bound in bytes, or "400M", "2G"; 0: half of the free memory; default 0
+    * vram: bytes of each GPU, or "8G"; 0: nine tenths of its free memory; default 0
     * verify: targets per model whose GPU result is checked on the CPU; None: as many as take one hundredth of the
       core-seconds
     * cache: of kernels; None: the environment's
@@ -229,7 +229,7 @@ class HitFields(Fields):
     expected_domains = real('expected_domains', 'Mean number over all paths (Forward).')
     length = whole('length', 'Residues.')
     reported = flag('reported', 'Satisfies the reporting thresholds.')
-    included = flag('included', 'Satisfies the inclusion thresholds, too.')
+    included = flag('included', 'Also satisfies the inclusion thresholds.')
     regions = whole('regions', 'Found by posterior decoding.')
     clustered = whole('clustered', 'Regions resolved by clustering sampled paths.')
     overlaps = whole('overlaps', 'Envelopes that overlap their neighbour.')
@@ -246,7 +246,7 @@ class DomainFields(Fields):
     model_from = whole('model_from', 'First aligned position of the model.')
     model_to = whole('model_to', 'Last aligned position of the model.')
     reported = flag('reported', 'Satisfies the reporting thresholds, as does its target.')
-    included = flag('included', 'Satisfies the inclusion thresholds, too.')
+    included = flag('included', 'Also satisfies the inclusion thresholds.')
     score = real('score', 'Bits.')
     bias = real('bias', 'Bits subtracted for biased composition.')
     conditional_e_value = real('conditional_e_value', 'Expected number of such domains among the domZ targets reported (c-Evalue).')
@@ -275,7 +275,7 @@ class ResultFields(Fields):
     has_alignments = flag('has_alignments', 'The search kept alignments.')
     Z = real('Z', 'Number of targets assumed for E-values.')
     domZ = real('domZ', 'Number of targets assumed for conditional E-values.')
-    seconds = real('seconds', 'From set-up to the last domain, beside other models.')
+    seconds = real('seconds', 'From set-up to the last domain; other models run at the same time.')
     long_targets = flag('long_targets', 'Of nhmmer: each domain is a hit of its own, on one of two strands.')
 
 

@@ -58,9 +58,9 @@ class Cache:
 
 
 def build_database(targets: Any, path: PathLike, alphabet: str = "amino") -> Dict[str, Any]:
-    """Writes a target database, which searches read without parsing: Targets(path) takes it.
+    """Writes a target database, which searches read without parsing; use it as Targets(path).
 
-    `targets`: Targets, or what its constructor takes, or a list of paths. Returns database_info(path).
+    `targets`: Targets, anything that its constructor accepts, or a list of paths. Returns database_info(path).
     """
     if isinstance(targets, (list, tuple)) and targets and all(is_path(t) or isinstance(t, Targets) for t in targets):
         inputs = [t if isinstance(t, Targets) else Targets(t) for t in targets]
@@ -73,7 +73,7 @@ def build_database(targets: Any, path: PathLike, alphabet: str = "amino") -> Dic
 
 
 def database_info(path: PathLike) -> Dict[str, Any]:
-    """What a target database says of itself, a dict; from its header, at once."""
+    """The header of a target database as a dict."""
     info = _b.DatabaseInfo()
     about = _b.Handle("text", lambda pointer: _b.database_get_info(_b.encode(path), byref(info), pointer))
     out: Dict[str, Any] = {n: getattr(info, n) for n, *_ in info._fields_ if n not in ("size", "reserved")}

@@ -18,7 +18,7 @@ _SCORES = ("T", "domT", "incT", "incdomT")
 
 
 def _value(name: str, value: Any) -> Any:
-    """What the C member takes."""
+    """The value of the C member."""
     kind = OPTIONS[name][1]
     if name in _LARGEST:
         return integer(name, value, 0, _LARGEST[name])

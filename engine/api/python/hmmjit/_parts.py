@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PartInfo(NamedTuple):
-    """What a part file says of itself. Indices count from 0, and the last is excluded."""
+    """The header of a part file. Indices count from 0; the last is excluded."""
 
     part: int  #: shares `part` to `last_part` of `parts`, from 1
     last_part: int
@@ -73,7 +73,7 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
     needs its index (`hmmjit part index`).
 
     Any host may search any part; parts of one search need the same models and equal thresholds and filters.
-    Other arguments as of search, without first_target, target_count and a seed of 0.
+    Other arguments are those of search, except first_target, target_count and a seed of 0.
     """
     out = make_options(options, "search_part")
     queries = models if isinstance(models, Models) else Models(models)

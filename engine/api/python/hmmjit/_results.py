@@ -50,8 +50,8 @@ class _Record(Fields):
 
 
 class Alignment(_Record, AlignmentFields):
-    """The alignment of one domain: rows of equal length, one character a column. All are empty where the
-    search kept no alignments. As text, it is in blocks with names and coordinates."""
+    """The alignment of one domain: rows of equal length, one character per column. The rows are empty if the search
+    kept no alignments. str() shows blocks with names and coordinates."""
 
     __slots__ = ()
 
@@ -110,7 +110,7 @@ class Domain(_Record, DomainFields):
 
     @property
     def strand(self) -> Optional[str]:
-        """Of nhmmer: "+", or "-", where positions on the target run down; else None."""
+        """"+", or "-" if positions on the target run down; None except in results of nhmmer."""
         if not self._owner.long_targets:
             return None
         return "-" if self.alignment_from > self.alignment_to else "+"
@@ -152,7 +152,7 @@ class Domains(List[Domain]):
 
     @property
     def included(self) -> List[Domain]:
-        """Those that satisfy the inclusion thresholds, too."""
+        """Those that also satisfy the inclusion thresholds."""
         return [domain for domain in self if domain.included]
 
 
@@ -168,7 +168,7 @@ class Hit(_Record, HitFields):
 
     @property
     def strand(self) -> Optional[str]:
-        """Of nhmmer: "+" or "-"; else None."""
+        """"+" or "-"; None except in results of nhmmer."""
         return self.domains[0].strand if self._owner.long_targets else None
 
     @property
@@ -190,7 +190,7 @@ class Hit(_Record, HitFields):
 
     @property
     def best_domain(self) -> Domain:
-        """The domain of the best score."""
+        """The domain with the best score."""
         return self.domains[int(self._struct.best_domain)]
 
     def __repr__(self) -> str:
@@ -373,7 +373,7 @@ class Result(ResultFields):
 
     @property
     def included(self) -> List[Hit]:
-        """Hits that satisfy the inclusion thresholds, too."""
+        """Hits that also satisfy the inclusion thresholds."""
         return [h for h in self if h.included]
 
     def table(self, of: str = "targets") -> Table:
@@ -482,11 +482,13 @@ class Results(List[Result]):
     def report(self, kind: str = "tblout", path: Optional[PathLike] = None, *, header: bool = False,
                **settings: Any) -> Optional[bytes]:
         """The output of a kind (see Report). Returned as bytes, or written to `path`, which appears when
-        it is complete. `header`: the main report begins with the lines about the run. Other arguments
-        as Report takes them."""
+        it is complete. `header`: the main report begins with the lines about the run (not for nhmmer). For other
+        arguments see Report."""
         from ._reports import Report
         report = Report(kind, path, search=self._options, **settings)
         if header:
+            if any(result.long_targets for result in self):
+                raise _b.UsageError("reports of nhmmer have no header here", where="header")
             report.add_header()
         for result in self:
             report.add(result)

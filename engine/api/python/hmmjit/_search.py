@@ -261,7 +261,7 @@ async def search_async(models: ModelsSource, targets: TargetsSource, *, progress
 class SearchIterator:
     """Results of a running search: an iterator of Result, also asynchronous, and a context manager.
 
-    `statistics`: as of Results, once all results are out; None before. close() cancels the search.
+    `statistics`: those of Results after the last result; None before. close() cancels the search.
     One thread at a time.
     """
 
@@ -389,7 +389,7 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
 
     `files`: a dict of kinds of Report and paths, such as {"tblout": "hits.tbl", "json": "hits.json"}; the
     main report has its header. The files appear when all are complete. `report`: a dict of arguments of
-    Report. Options as of search.
+    Report. Options are those of search.
     """
     out = make_options(options, "search_to_files")
     reports = FileReports(files, out, report)
