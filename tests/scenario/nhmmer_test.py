@@ -13,7 +13,7 @@ import unittest
 
 import builder_test
 import scenario
-from scenario import SEED, ScratchFolder, run
+from scenario import SEED, ScratchFolder, read, result_lines, run
 
 SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 30))
 COMPLEMENT = str.maketrans("ACGTURYMKBDHV", "TGCAAYRKMVHDB")
