@@ -83,9 +83,9 @@ struct ResidueStream {
     Quad quad;
     quad.x = quad.y = quad.z = quad.w = kPaddingResidue * 0x01010101u;
     if (index < pieces) {
-      const s64 at = kReversible && order != kForward ? -1 - static_cast<s64>(index) : index;
-      if constexpr (kQuad) quad = load_quad(residues + at * 16);
-      else quad.x = load_word(residues + at * 4);
+      const s64 place = kReversible && order != kForward ? -1 - static_cast<s64>(index) : index;
+      if constexpr (kQuad) quad = load_quad(residues + place * 16);
+      else quad.x = load_word(residues + place * 4);
     }
     if constexpr (kReversible) {
       if (kQuad && order != kForward) {
