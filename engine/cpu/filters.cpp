@@ -636,8 +636,7 @@ void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan
       views.clear();
       for (const MarkedRows& c : chunks) {
         const std::size_t before = std::min(c.first, static_cast<std::size_t>(t.M));
-        views.push_back(
-            targets[c.target].subspan(c.first - before, c.last - c.first + before));
+        views.push_back(targets[c.target].subspan(c.first - before, c.last - c.first + before));
       }
       const std::vector<int>& best = t.ssv_best_batch(views, scratch);
       std::size_t n = 0;

@@ -52,8 +52,8 @@ WorkList whole_targets(const PackedTargets& targets);
 WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
                        std::uint32_t overlap);
 
-/// Items of a scan of `blocks` blocks of rows, each of `of_item` blocks (at least twice `before`) and
-/// of the `before` blocks before them, whose rows its own depend on.
+/// Items of a scan of `blocks` blocks of rows, each of `of_item` blocks (at least twice `before`)
+/// and of the `before` blocks before them, whose rows its own depend on.
 std::vector<hmmjit_device::WorkItem> scan_items(std::uint32_t blocks, std::uint32_t of_item,
                                                 std::uint32_t before);
 

@@ -123,9 +123,11 @@ struct DeviceScan::State {
   };
 
   explicit State(gpu::Settings given) : settings(std::move(given)) {
-    thread = thread_until_out_of_memory(
-        [this] { run(); },
-        [this] { fail_with({ErrorCode::kResources, "out of memory", {}, {}}); });
+    thread =
+        thread_until_out_of_memory([this] { run(); },
+                                   [this] {
+                                     fail_with({ErrorCode::kResources, "out of memory", {}, {}});
+                                   });
   }
 
   void run();
@@ -167,7 +169,7 @@ struct DeviceScan::State {
   std::condition_variable changed;
   Block block HMMJIT_GUARDED_BY(mutex);
   bool stop HMMJIT_GUARDED_BY(mutex) = false;
-  bool ready HMMJIT_GUARDED_BY(mutex) = false;    // the device has been opened
+  bool ready HMMJIT_GUARDED_BY(mutex) = false;  // the device has been opened
   bool failed HMMJIT_GUARDED_BY(mutex) = false;
   bool flowing HMMJIT_GUARDED_BY(mutex) = false;  // marks will come without much delay
   Error failure HMMJIT_GUARDED_BY(mutex);
@@ -209,11 +211,10 @@ Status DeviceScan::State::open() {
     HMMJIT_ASSIGN(slot.end, driver::Event::create(d.device, true));
   }
   const double opened = Trace::now();
-  HMMJIT_ASSIGN(d.source,
-                settings.open_kernels
-                    ? settings.open_kernels()
-                    : gpu::open_kernel_source(d.driver->report().version / 1000,
-                                              compile_settings()));
+  HMMJIT_ASSIGN(d.source, settings.open_kernels
+                              ? settings.open_kernels()
+                              : gpu::open_kernel_source(d.driver->report().version / 1000,
+                                                        compile_settings()));
   d.loader.emplace(d.driver);
   counters.update([&](gpu::Statistics& s) {
     s.state = "ready";
@@ -295,8 +296,9 @@ void DeviceScan::State::request_kernels() {
     HMMJIT_ASSIGN(plan::Plan plan, plan::make_plan(plan::Stage::kSsv, profile.M, profile.Kp,
                                                    d.device->traits(), {.variant = kVariant}));
     const auto made = std::make_shared<std::promise<Result<compile::KernelPtr>>>();
-    d.source->request(plan, -static_cast<int>(d.requested.size()),
-                      [made](const Result<compile::KernelPtr>& kernel) { made->set_value(kernel); });
+    d.source->request(
+        plan, -static_cast<int>(d.requested.size()),
+        [made](const Result<compile::KernelPtr>& kernel) { made->set_value(kernel); });
     return Device::Requested{std::move(plan), made->get_future().share()};
   };
   for (const ScanModel& model : models) {
@@ -347,13 +349,14 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
   const SearchModel& m = *models[model].model;
   const auto blocks = static_cast<std::uint32_t>(d.blocks);
   const auto before = static_cast<std::uint32_t>((m.bytes.M + kRows - 1) / kRows);
-  const std::uint64_t in_flight = std::uint64_t{kernel.resident_blocks(*d.device)} *
-                                  static_cast<std::uint64_t>(kernel.candidate().launch.block_threads) /
-                                  32 * static_cast<std::uint64_t>(
-                                           kernel.candidate().expected.sequences_per_warp);
+  const std::uint64_t in_flight =
+      std::uint64_t{kernel.resident_blocks(*d.device)} *
+      static_cast<std::uint64_t>(kernel.candidate().launch.block_threads) / 32 *
+      static_cast<std::uint64_t>(kernel.candidate().expected.sequences_per_warp);
   const std::uint64_t waves = blocks / (in_flight * kMostBlocksOfItem) + 1;
-  const auto of_item = std::max(
-      static_cast<std::uint32_t>((blocks + in_flight * waves - 1) / (in_flight * waves)), 2 * before);
+  const auto of_item =
+      std::max(static_cast<std::uint32_t>((blocks + in_flight * waves - 1) / (in_flight * waves)),
+               2 * before);
   auto& [items, count] = d.items[{of_item, before}];
   if (count == 0) {
     const std::vector<dev::WorkItem> list = layout::scan_items(blocks, of_item, before);
@@ -386,8 +389,8 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
     if (!(reverse ? bottom : top)) continue;
     dev::ByteFilterParams p = stages[reverse].parameters(slot.tables.address());
     p.counters = reinterpret_cast<dev::Counters*>(slot.tables.address()) + reverse;
-    p.database.residues = reinterpret_cast<const dev::u8*>(d.residues.address()) +
-                          (reverse ? d.blocks * kRows : 0);
+    p.database.residues =
+        reinterpret_cast<const dev::u8*>(d.residues.address()) + (reverse ? d.blocks * kRows : 0);
     p.items = reinterpret_cast<const dev::WorkItem*>(items.address());
     p.item_count = static_cast<dev::u32>(count);
     p.block_best = reinterpret_cast<dev::u8*>(slot.best.address()) + (reverse ? d.blocks : 0);
@@ -409,8 +412,8 @@ Status DeviceScan::State::collect(Launch& slot) {
   HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, {.timeout = settings.launch_timeout}));
   HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, slot.begin));
   HMMJIT_ASSIGN(const float end, driver::Event::milliseconds(d.origin, slot.end));
-  const double busy = std::max(0.0, static_cast<double>(end) -
-                                        std::max(static_cast<double>(begin), d.busy_until));
+  const double busy =
+      std::max(0.0, static_cast<double>(end) - std::max(static_cast<double>(begin), d.busy_until));
   d.busy_until = std::max(d.busy_until, static_cast<double>(end));
   counters.update([&](gpu::Statistics& s) {
     s.cells += slot.cells;

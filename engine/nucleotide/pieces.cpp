@@ -24,8 +24,7 @@ void BlockStrands::assign(const TargetBlock& targets, bool bottom, int threads) 
   constexpr std::size_t kAtATime = std::size_t{1} << 20;
   for_each_index(threads, (top_.size() + kAtATime - 1) / kAtATime, [&](std::size_t n) {
     const auto part = top_.subspan(n * kAtATime, std::min(kAtATime, top_.size() - n * kAtATime));
-    std::transform(part.rbegin(), part.rend(),
-                   end - n * kAtATime - part.size(),
+    std::transform(part.rbegin(), part.rend(), end - n * kAtATime - part.size(),
                    [&table = complements()](Residue x) { return table[x]; });
   });
 }

@@ -60,8 +60,8 @@ std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> uni
   scratch.parts.clear();
   scratch.sequences.clear();
   for (const Unit& unit : units) {
-    scratch.parts.push_back(strands.part(unit.piece.target - first_target, unit.piece,
-                                         window_length, unit.bottom));
+    scratch.parts.push_back(
+        strands.part(unit.piece.target - first_target, unit.piece, window_length, unit.bottom));
     scratch.sequences.push_back(strands.residues(scratch.parts.back()));
   }
   return scratch.sequences;
@@ -235,9 +235,9 @@ void Search::State::search(std::size_t run, std::size_t model, const TargetBlock
     s.marked.clear();
     for (std::size_t n = 0; n < s.parts.size(); ++n) marks->append(s.parts[n], n, s.marked);
   }
-  result->windows = find_windows(m.filters, options, residues_of_units,
-                                 marks == nullptr ? nullptr : &s.marked, s.filters,
-                                 result->counters);
+  result->windows =
+      find_windows(m.filters, options, residues_of_units, marks == nullptr ? nullptr : &s.marked,
+                   s.filters, result->counters);
   result->turns_before = turns_before(progress[model], run);
   find_domains_of(m, s, *result);
   commit(run, model, block, s, std::move(result));
@@ -413,8 +413,8 @@ Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBl
       const FlushToZeroScope flush;
       const std::size_t target = at / models.size(), model = at % models.size();
       if (targets.length(target) == 0) return;
-      found[at] = scan_target(*models[model], model, models.size(), targets, strands,
-                              target, options, scratch.local());
+      found[at] = scan_target(*models[model], model, models.size(), targets, strands, target,
+                              options, scratch.local());
     });
   }));
   const FlushToZeroScope flush;

@@ -23,9 +23,9 @@ struct SsvScan {
   int floor = 0;      ///< score at which a traced diagonal begins; may be negative
 };
 
-/// The value above `begin` that a plain SSV recurrence in signed bytes reaches in every row in which
-/// a cell of the scan reaches the threshold: the scan clears its row there, which only lowers cells.
-/// 0: bytes do not hold such values, and all rows must be scanned.
+/// The value above `begin` that a plain SSV recurrence in signed bytes reaches in every row in
+/// which a cell of the scan reaches the threshold: the scan clears its row there, which only lowers
+/// cells. 0: bytes do not hold such values, and all rows must be scanned.
 int marking_height(const ByteProfile& profile, const SsvScan& scan);
 
 /// Extends a cell that reaches the threshold (`score` in row `row`, 1-based, at node `node`) in

@@ -321,10 +321,13 @@ TEST_P(BlockScanLockstep, GivesTheLargestValueOfEachBlock) {
         model->hmm);
     std::copy(target.begin(), target.end(), residues.begin() + static_cast<std::ptrdiff_t>(at));
     if (n % 5 == 4)
-      std::fill_n(residues.begin() + static_cast<std::ptrdiff_t>(at), target.size() / 2, Residue{15});
+      std::fill_n(residues.begin() + static_cast<std::ptrdiff_t>(at), target.size() / 2,
+                  Residue{15});
     // The best residue of each node: far more than a byte holds.
     for (std::size_t k = 0; n % 9 == 2 && k < std::min<std::size_t>(target.size(), M); ++k) {
-      const auto cost = [&](Residue x) { return model->bytes.cost[x * static_cast<std::size_t>(M) + k]; };
+      const auto cost = [&](Residue x) {
+        return model->bytes.cost[x * static_cast<std::size_t>(M) + k];
+      };
       residues[at + k] = std::ranges::min(std::array<Residue, 4>{0, 1, 2, 3}, {}, cost);
     }
     at += target.size() + static_cast<std::size_t>(random.integer(1, 4));
@@ -372,9 +375,8 @@ TEST_P(BlockScanLockstep, GivesTheLargestValueOfEachBlock) {
 
 std::vector<std::size_t> scan_instances() {
   std::vector<std::size_t> out = instances_of("ssv_multi_lane");
-  std::erase_if(out, [](std::size_t n) {
-    return hmmjit_lockstep::kernel_instances()[n].at("kScan") == 0;
-  });
+  std::erase_if(
+      out, [](std::size_t n) { return hmmjit_lockstep::kernel_instances()[n].at("kScan") == 0; });
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(All, BlockScanLockstep, testing::ValuesIn(scan_instances()),

@@ -23,8 +23,8 @@ using tests::FakeLaunch;
 
 Query query_of(std::uint64_t seed, int M) {
   Query query;
-  query.model = make_search_model(test_support::random_hmm(
-      seed, M, test_support::ModelKind::kTypical, dna_alphabet()));
+  query.model = make_search_model(
+      test_support::random_hmm(seed, M, test_support::ModelKind::kTypical, dna_alphabet()));
   query.window_length = max_length(query.model->hmm, 1e-7);
   query.report.e_value = 1e6;
   return query;
@@ -47,8 +47,9 @@ std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, 
     std::vector<Residue> residues = test_support::random_target(
         random.next(), length, TargetKind::kBackground, models[0].model->hmm);
     for (int at = 300; at + 500 < length; at += random.integer(700, 3000 * scale)) {
-      const Hmm& hmm = models[static_cast<std::size_t>(random.integer(
-                                  0, static_cast<int>(models.size()) - 1))].model->hmm;
+      const Hmm& hmm =
+          models[static_cast<std::size_t>(random.integer(0, static_cast<int>(models.size()) - 1))]
+              .model->hmm;
       auto copy = test_support::random_target(random.next(), 400, TargetKind::kTandem, hmm);
       if (random.integer(0, 1) == 0) {
         std::ranges::reverse(copy);
@@ -100,11 +101,12 @@ class DeviceScanSearch : public testing::Test {
     const int refused_;
   };
 
-  DeviceScanSearch() : driver_({[] {
-      plan::DeviceTraits device = *plan::find_device("H200");
-      device.sm_count = 1;
-      return device;
-    }()}) {
+  DeviceScanSearch()
+      : driver_({[] {
+          plan::DeviceTraits device = *plan::find_device("H200");
+          device.sm_count = 1;
+          return device;
+        }()}) {
     driver_.on_launch = run_kernel;
   }
 
@@ -243,11 +245,13 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
     random_ = Random(static_cast<std::uint64_t>(run) + 100);
     const int longest = run % 5 == 4 ? 3500 : 400;
     models_.clear();
-    for (int m = 0; m < 3; ++m) models_.push_back(query_of(random_.next(), random_.integer(8, longest)));
+    for (int m = 0; m < 3; ++m)
+      models_.push_back(query_of(random_.next(), random_.integer(8, longest)));
     targets_ = targets_for(models_, random_, random_.integer(1, 40));
     Options options;
     options.block_length = random_.integer(0, 1) == 0 ? 50000 : 262144;
-    options.F1 = std::array{0.001, 0.02, 0.02, 0.1}[static_cast<std::size_t>(random_.integer(0, 3))];
+    options.F1 =
+        std::array{0.001, 0.02, 0.02, 0.1}[static_cast<std::size_t>(random_.integer(0, 3))];
     options.strands = std::array{Strands::kBoth, Strands::kBoth, Strands::kTop,
                                  Strands::kBottom}[static_cast<std::size_t>(random_.integer(0, 3))];
     if (random_.integer(0, 1) == 0) options.partition = Partition::kSerial;

@@ -41,8 +41,8 @@ int run_command(const CommandSpec& command, const std::string& path,
                 std::span<const std::string> words);
 
 /// Prints why `path` failed, and returns the exit status. Prints nothing if the reader of standard
-/// output is gone: the program then ends as others do (main.cpp). If a remedy is to state the format
-/// of a file, the message names the option of `options` that does so.
+/// output is gone: the program then ends as others do (main.cpp). If a remedy is to state the
+/// format of a file, the message names the option of `options` that does so.
 int report_failure(std::string_view path, const Error& error,
                    std::span<const OptionSpec> options = {});
 

@@ -41,8 +41,7 @@ namespace {
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
 
-std::string description_of_run(const SearchStatistics& s,
-                               const std::optional<gpu::Statistics>& gpu,
+std::string description_of_run(const SearchStatistics& s, const std::optional<gpu::Statistics>& gpu,
                                const std::string& note) {
   std::string text;
   if (!gpu) {
@@ -65,10 +64,12 @@ std::string description_of_run(const SearchStatistics& s,
                                s.spooled ? ", spooled to a temporary file" : "")
                  : std::string("targets kept in memory"));
   return text + fmt::format(
-      "hmmjit: core-seconds: read {:.2f}, set-up {:.2f}, SSV {:.2f}, MSV {:.2f}, bias {:.2f}, "
-      "Viterbi {:.2f}, Forward and domains {:.2f}, report {:.2f}; peak {} MB\n",
-      s.read_seconds, s.setup_seconds, s.filters.ssv, s.filters.msv, s.filters.bias,
-      s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
+                    "hmmjit: core-seconds: read {:.2f}, set-up {:.2f}, SSV {:.2f}, MSV {:.2f}, "
+                    "bias {:.2f}, "
+                    "Viterbi {:.2f}, Forward and domains {:.2f}, report {:.2f}; peak {} MB\n",
+                    s.read_seconds, s.setup_seconds, s.filters.ssv, s.filters.msv, s.filters.bias,
+                    s.filters.viterbi, s.scoring_seconds, s.report_seconds,
+                    peak_resident_memory() >> 20);
 }
 
 // Also sets the driver's variables, before it starts.
@@ -160,9 +161,10 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
                   name, "leave {query} out of its name");
   }
   if (rule.resolve && !paths.any() && !resolved)
-    return fail(ErrorCode::kUsage,
-                "overlaps are resolved in tables, --tsv, --json, --gff, --bed, --fasta and --domfasta",
-                {}, "add one of them");
+    return fail(
+        ErrorCode::kUsage,
+        "overlaps are resolved in tables, --tsv, --json, --gff, --bed, --fasta and --domfasta", {},
+        "add one of them");
   if (!paths.any() && !rule.resolve) return nullptr;
   if (paths.sequences_needed() && (target_path == "-" || is_pipe(target_path)))
     return fail(ErrorCode::kUsage, "--fasta and --domfasta read the sequences a second time",
@@ -303,9 +305,9 @@ class RunFiles {
   std::vector<OutputFile*> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
     if (statistics_) {
-      statistics_->write(run_statistics_json({fmt::format("hmmjit {}", program_.name),
-                                              HMMJIT_VERSION, statistics,
-                                              session_.device_statistics(), device_note_}));
+      statistics_->write(
+          run_statistics_json({fmt::format("hmmjit {}", program_.name), HMMJIT_VERSION, statistics,
+                               session_.device_statistics(), device_note_}));
       files.push_back(&*statistics_);
     }
     if (trace_) {
@@ -393,10 +395,9 @@ class SearchInputs {
 
 ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
   const auto path = [&](std::string_view name) { return path_of(options, name); };
-  return {path("-o"),           path("-A"),           path("--tblout"),
-          path("--domtblout"),  path("--pfamtblout"), path("--tsv"),
-          path("--json"),       path("--a3m"),        path("--target-tsv"),
-          standard_output,      path("--dfamtblout"), path("--aliscoresout")};
+  return {path("-o"),           path("-A"),      path("--tblout"),     path("--domtblout"),
+          path("--pfamtblout"), path("--tsv"),   path("--json"),       path("--a3m"),
+          path("--target-tsv"), standard_output, path("--dfamtblout"), path("--aliscoresout")};
 }
 
 // The lines above the first result.
@@ -533,8 +534,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   if (options.is_set("--verbose")) {
     std::string command = options.given().settings();
     for (const std::string& argument : options.given().arguments()) command += argument + " ";
-    session.context.say(fmt::format("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION,
-                                    program.name, command));
+    session.context.say(
+        fmt::format("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION, program.name, command));
   }
   HMMJIT_ASSIGN(SearchRequest request, make_request(program, options, session.context));
   if (joined != nullptr) request.report.records.target_file = options.arguments()[1];
@@ -659,8 +660,8 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
   for (const ParsedOptions& one : searches) {
     const std::string& targets = one.arguments()[1];
     if (targets != "-" && !is_pipe(targets))
-      HMMJIT_TRY(
-          open_targets(one, context, targets, {.alphabet = opened.alphabet(), .format = request.format}));
+      HMMJIT_TRY(open_targets(one, context, targets,
+                              {.alphabet = opened.alphabet(), .format = request.format}));
   }
   for (const NamedFile& output : outputs) {
     if (!takes_all_outputs(output.path)) HMMJIT_TRY(OutputFile::create(output.path));

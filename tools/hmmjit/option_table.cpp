@@ -290,8 +290,8 @@ std::vector<std::string> ParsedOptions::words() const {
   for (std::size_t i = 0; i < table_.size(); ++i) {
     if (!values_[i] || table_[i].name == "--server") continue;
     const bool flag = table_[i].type == ValueType::kNone;
-    for (const std::string& value : flag ? std::vector<std::string>{""}
-                                         : split_list(*values_[i], kBetweenValues)) {
+    for (const std::string& value :
+         flag ? std::vector<std::string>{""} : split_list(*values_[i], kBetweenValues)) {
       // In one word: a value may begin with '-'.
       const bool equals = !flag && table_[i].name.starts_with("--");
       words.push_back(fmt::format("{}{}{}", table_[i].name, equals ? "=" : "", value));

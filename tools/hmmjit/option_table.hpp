@@ -105,8 +105,8 @@ class ParsedOptions {
   /// `placeholder`.
   ParsedOptions with(std::vector<std::string> arguments, std::string_view placeholder,
                      std::string_view replacement) const;
-  /// The same options for other files: `files` gives the new values of options. Reports and messages
-  /// name those of `given`.
+  /// The same options for other files: `files` gives the new values of options. Reports and
+  /// messages name those of `given`.
   ParsedOptions on_files(std::vector<std::string> arguments,
                          std::span<const NamedFile> files) const;
   /// The options before `on_files`.

@@ -7,9 +7,9 @@
 
 namespace hmmjit::tools {
 
-/// The name that was most likely meant by `typed`; empty if none is near. A short word may differ by
-/// one insertion, deletion, substitution or transposition, a longer one by two (Damerau 1964, CACM
-/// 7:171).
+/// The name that was most likely meant by `typed`; empty if none is near. A short word may differ
+/// by one insertion, deletion, substitution or transposition, a longer one by two (Damerau 1964,
+/// CACM 7:171).
 std::string nearest_name(std::string_view typed, std::span<const std::string> names);
 
 /// "did you mean NAME?", or `otherwise` if no name is near.

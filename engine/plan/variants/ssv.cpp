@@ -314,8 +314,9 @@ const std::array kVariants{
                   .launch_shape = multi_lane::launch_shape,
                   .expected = multi_lane::expected,
                   .references = multi_lane::kReferences,
-                  .summary = "multi_lane_mixed for long targets: the largest value of each block of "
-                             "rows as well"},
+                  .summary =
+                      "multi_lane_mixed for long targets: the largest value of each block of "
+                      "rows as well"},
 };
 // Last, since it accepts every model.
 const std::array kLast{

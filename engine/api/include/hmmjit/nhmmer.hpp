@@ -18,14 +18,14 @@ struct NhmmerOptions {
     search.F2 = 3e-3;
     search.F3 = 3e-5;
   }
-  /// Z is in millions of residues. Thresholds of domains have no effect, nor have vram, gpus, verify
-  /// and cache. `memory` bounds the models of a pass and the targets, but not the hits.
+  /// Z is in millions of residues. Thresholds of domains have no effect, nor have vram, gpus,
+  /// verify and cache. `memory` bounds the models of a pass and the targets, but not the hits.
   SearchOptions search;
-  Strands strands = Strands::kBoth;  ///< --watson, --crick
-  int window_length = 0;             ///< --w_length: the longest hit expected; 0: the model's
-  double window_beta = 0;            ///< --w_beta: tail mass at which it is determined
+  Strands strands = Strands::kBoth;   ///< --watson, --crick
+  int window_length = 0;              ///< --w_length: the longest hit expected; 0: the model's
+  double window_beta = 0;             ///< --w_beta: tail mass at which it is determined
   int B1 = 110, B2 = 240, B3 = 1000;  ///< windows of the bias filter
-  int block_length = 262144;         ///< residues of the pieces of targets, 50,000 at least
+  int block_length = 262144;          ///< residues of the pieces of targets, 50,000 at least
 };
 
 /// Searches every model in every target, on both strands, as nhmmer with worker threads does. Every
