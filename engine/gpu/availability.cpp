@@ -13,6 +13,14 @@
 
 namespace hmmjit::gpu {
 
+Availability::Availability(const Settings& settings, ClientCalls& clients, TargetStore& targets,
+                           Counters& counters, ChangeSignal& changed)
+    : settings_(settings),
+      clients_(clients),
+      targets_(targets),
+      counters_(counters),
+      changed_(changed) {}
+
 Availability::~Availability() = default;
 
 Availability::Phase Availability::phase() const {

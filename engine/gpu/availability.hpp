@@ -22,13 +22,7 @@ class TargetStore;
 class Availability {
  public:
   Availability(const Settings& settings, ClientCalls& clients, TargetStore& targets,
-               Counters& counters, ChangeSignal& changed)
-      : settings_(settings),
-        clients_(clients),
-        targets_(targets),
-        counters_(counters),
-        changed_(changed) {}
-
+               Counters& counters, ChangeSignal& changed);
   ~Availability();
 
   enum class Phase { kStarting, kReady, kFailed };

@@ -37,7 +37,8 @@
  */
 #ifndef HMMJIT_H
 #define HMMJIT_H
-/* clang-format off: comments stand in columns */
+/* Comments stand in columns. */
+/* clang-format off */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -338,8 +339,8 @@ typedef struct hmmjit_search_options {
   int32_t keep_alignments; /* keep the alignments of domains; default 1 */
   int32_t threads;         /* busy threads at most, 0: all cores granted; default 0 */
   int32_t device;          /* HMMJIT_DEVICE_...: where filters run; default 0: a GPU where it pays */
-  uint64_t memory; /* bound in bytes, 65,536 at least, 0: half of the free memory; default 0 */
-  uint64_t vram;   /* bytes of each GPU, 0: nine tenths of its free memory; default 0 */
+  uint64_t memory;         /* bound in bytes, 65,536 at least, 0: half of the free memory; default 0 */
+  uint64_t vram;           /* bytes of each GPU, 0: nine tenths of its free memory; default 0 */
   const int32_t *gpus;     /* ordinals of GPUs; default NULL: the first one */
   size_t gpu_count;        /* numbers in `gpus`; default 0 */
   int32_t verify; /* targets per model whose GPU result is checked on the CPU, -1: as many as take one
@@ -484,9 +485,9 @@ typedef struct hmmjit_result_info {
   size_t domains;                /* of all candidates together */
   double Z;                      /* number of targets assumed for E-values */
   double domZ;                   /* number of targets assumed for conditional E-values */
-  double seconds; /* from set-up to the last domain; other models run at the same time */
+  double seconds;                /* from set-up to the last domain; other models run at the same time */
   hmmjit_filter_counts counts;   /* targets that passed each filter */
-  int32_t long_targets; /* of nhmmer: each domain is a hit of its own, on one of two strands */
+  int32_t long_targets;          /* of nhmmer: each domain is a hit of its own, on one of two strands */
   int32_t reserved;
 } hmmjit_result_info;
 
@@ -563,20 +564,16 @@ HMMJIT_C_API int32_t hmmjit_result_merge(const hmmjit_result *const *results, si
                                          hmmjit_error **error);
 HMMJIT_C_API void hmmjit_result_free(hmmjit_result *result);
 
-/* ---- nucleotide searches in long targets --------------------------------------------------------
- */
+/* ---- nucleotide searches in long targets -------------------------------------------------------- */
 
 enum { HMMJIT_STRANDS_BOTH = 0, HMMJIT_STRANDS_TOP = 1, HMMJIT_STRANDS_BOTTOM = 2 };
 
 typedef struct hmmjit_nhmmer_options {
   size_t size;
-  const hmmjit_search_options*
-      search;            /* default NULL: nhmmer's, whose F2 is 0.003 and F3 0.00003 */
+  const hmmjit_search_options *search; /* default NULL: nhmmer's, whose F2 is 0.003 and F3 0.00003 */
   int32_t strands;       /* HMMJIT_STRANDS_...; default 0: both */
-  int32_t window_length; /* residues of the longest hit expected (--w_length), 0: the model's;
-                            default 0 */
-  double window_beta;    /* tail mass at which that length is determined (--w_beta), 0: the model's;
-                            default 0 */
+  int32_t window_length; /* residues of the longest hit expected (--w_length), 0: the model's; default 0 */
+  double window_beta;    /* tail mass at which that length is determined (--w_beta), 0: the model's; default 0 */
   int32_t B1;            /* window of the bias filter after SSV, in residues; default 110 */
   int32_t B2;            /* window of the bias filter after Viterbi; default 240 */
   int32_t B3;            /* window of the bias filter after Forward; default 1000 */
@@ -584,18 +581,18 @@ typedef struct hmmjit_nhmmer_options {
 } hmmjit_nhmmer_options;
 
 /* nhmmer's; `size` must be set. */
-HMMJIT_C_API int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options* options,
-                                                hmmjit_error** error);
-/* Searches DNA or RNA models in targets of any length, on both strands, as nhmmer does. Every
- * domain is a hit of its own; positions on the bottom strand run down (alignment_from >
- * alignment_to). E-values are those of both strands; `ln_p` is the logarithm of the E-value. Counts
- * of filters are residues. Of the search's options Z is in millions of residues, domain thresholds
- * have no effect, `memory` bounds models and targets but not hits, and the CPU does all work.
- * `options` and `callbacks` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_nhmmer(const hmmjit_models* models, const hmmjit_targets* targets,
-                                   const hmmjit_nhmmer_options* options,
-                                   const hmmjit_callbacks* callbacks, hmmjit_results** out,
-                                   hmmjit_error** error);
+HMMJIT_C_API int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options *options,
+                                                hmmjit_error **error);
+/* Searches DNA or RNA models in targets of any length, on both strands, as nhmmer does. Every domain
+ * is a hit of its own; positions on the bottom strand run down (alignment_from > alignment_to).
+ * E-values are those of both strands; `ln_p` is the logarithm of the E-value. Counts of filters are
+ * residues. Of the search's options Z is in millions of residues, domain thresholds have no effect,
+ * `memory` bounds models and targets but not hits, and the CPU does all work. `options` and
+ * `callbacks` may be NULL. */
+HMMJIT_C_API int32_t hmmjit_nhmmer(const hmmjit_models *models, const hmmjit_targets *targets,
+                                   const hmmjit_nhmmer_options *options,
+                                   const hmmjit_callbacks *callbacks, hmmjit_results **out,
+                                   hmmjit_error **error);
 
 /* ---- reports ----------------------------------------------------------------------------------- */
 
@@ -744,12 +741,10 @@ enum { HMMJIT_PRIOR_MIXTURE = 0, HMMJIT_PRIOR_NONE = 1, HMMJIT_PRIOR_LAPLACE = 2
 /* See BuildOptions in build.hpp for each. */
 typedef struct hmmjit_build_options {
   size_t size;
-  const char* matrix; /* substitution matrix of single sequences; default NULL: BLOSUM62, or DNA1 */
+  const char *matrix;      /* substitution matrix of single sequences; default NULL: BLOSUM62, or DNA1 */
   const char *matrix_file; /* a file that replaces it; default NULL: none */
-  double gap_open;   /* probability of opening a gap (--popen); default NaN: 0.02 (DNA 0.03125), or
-                        counted */
-  double gap_extend; /* probability of extending a gap (--pextend); default NaN: 0.4 (DNA 0.75), or
-                        counted */
+  double gap_open;         /* probability of opening a gap (--popen); default NaN: 0.02 (DNA 0.03125), or counted */
+  double gap_extend;       /* probability of extending a gap (--pextend); default NaN: 0.4 (DNA 0.75), or counted */
   int32_t single_rows_by_matrix; /* take alignments of one row as one sequence (--singlemx); default 0 */
   int32_t columns;               /* HMMJIT_COLUMNS_...: which columns become match states; default 0 */
   double least_occupied;         /* weighted fraction of rows in a match column (--symfrac); default 0.5 */
@@ -758,8 +753,7 @@ typedef struct hmmjit_build_options {
   int32_t effective; /* HMMJIT_EFFECTIVE_...: how many sequences the rows count as; default 0 */
   double weight_identity;    /* of HMMJIT_WEIGHTS_CLUSTERS (--wid); default 0.62 */
   double effective_number;   /* of HMMJIT_EFFECTIVE_SET (--eset); default 0 */
-  double
-      relative_entropy; /* bits per position (--ere); default NaN: 0.59, or 0.62 for nucleotides */
+  double relative_entropy;   /* bits per position (--ere); default NaN: 0.59, or 0.62 for nucleotides */
   double total_entropy;      /* bits (--esigma); default 45 */
   double effective_identity; /* of HMMJIT_EFFECTIVE_CLUSTERS (--eid); default 0.62 */
   int32_t prior;             /* HMMJIT_PRIOR_...; default 0 */
@@ -773,18 +767,15 @@ typedef struct hmmjit_build_options {
   double tail_mass;        /* fitted tail of the Forward scores (--Eft); default 0.04 */
   uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */
   int32_t threads;         /* of many models at once, 0: all cores granted; default 0 */
-  int32_t alphabet;        /* HMMJIT_AMINO, ...; default -1: that of targets in memory, guessed for
-                              alignments */
-  int32_t window_length;   /* nucleotides: the longest hit expected (--w_length), 0: by window_beta;
-                              default 0 */
+  int32_t alphabet;        /* HMMJIT_AMINO, ...; default -1: that of targets in memory, guessed for alignments */
+  int32_t window_length;   /* nucleotides: the longest hit expected (--w_length), 0: by window_beta; default 0 */
   double window_beta;      /* nucleotides: tail mass beyond that length (--w_beta); default 1e-7 */
 } hmmjit_build_options;
 
 /* HMMER's defaults; `size` must be set. */
 HMMJIT_C_API int32_t hmmjit_build_options_init(hmmjit_build_options *options, hmmjit_error **error);
 /* The model that phmmer, or nhmmer for nucleotides, searches with, of every sequence that has
- * residues, in order. Results of it are reported with the sequence's names. `options` may be NULL.
- */
+ * residues, in order. Results of it are reported with the sequence's names. `options` may be NULL. */
 HMMJIT_C_API int32_t hmmjit_build_models(const hmmjit_targets *sequences,
                                          const hmmjit_build_options *options, hmmjit_models **out,
                                          hmmjit_error **error);
@@ -1101,8 +1092,7 @@ HMMJIT_C_API void hmmjit_buffer_free(hmmjit_buffer *buffer);
 HMMJIT_C_API int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
                                         const hmmjit_gpu *gpu, hmmjit_kernel **out,
                                         hmmjit_error **error);
-/* The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; valid as long as the
- * handle. */
+/* The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; valid as long as the handle. */
 HMMJIT_C_API void *hmmjit_kernel_native(const hmmjit_kernel *kernel);
 /* SMs times resident blocks. */
 HMMJIT_C_API uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);
