@@ -35,6 +35,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   target_compile_options(hmmjit_highway INTERFACE -march=armv8-a+crypto)
 endif()
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+# Headers alone, for hmmjit serve, which says so where they are absent.
+find_path(HMMJIT_BOOST_INCLUDE_DIR boost/beast/http/parser.hpp)
 
 # Headers only: the driver and NVRTC are opened at run time, so one binary runs with and without a GPU.
 set(HMMJIT_HAVE_CUDA_HEADERS OFF)

@@ -62,6 +62,8 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
   writer->settings_ = {options, filters, std::move(author)};
   writer->header_ = header;
   writer->standard_output_ = paths.standard_output;
+  writer->alignment_name_ = paths.alignment_name.empty() ? paths.alignment : paths.alignment_name;
+  writer->saved_as_ = writer->alignment_name_;
   writer->joined_ = joined;
   const std::string* const paths_of_kinds[kOutputKinds] = {
       &paths.targets,       &paths.domains,   &paths.pfam,       &paths.dfam,
@@ -107,6 +109,7 @@ Status ReportWriter::put(OutputKind kind, std::string_view text) {
 
 Status ReportWriter::begin_query(const std::string& name) {
   query_totals_ = {};
+  saved_as_ = path_of_query(alignment_name_, name);
   bool any = false;
   for (File& output : files_) {
     if (!output.by_query) continue;
@@ -348,10 +351,10 @@ Status ReportWriter::begin_model(const ModelResult& totals, std::string_view tar
 Status ReportWriter::write_saved_alignment(std::size_t rows) {
   const File& alignment = file_of(OutputKind::kAlignment);
   if (!alignment.file) return {};
-  return put(OutputKind::kMain, rows == 0 ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
-                              : "# Alignment of " + std::to_string(rows) +
-                                    " hits satisfying inclusion thresholds saved to: " +
-                                    alignment.file->path() + "\n");
+  return put(OutputKind::kMain,
+             rows == 0 ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
+                       : "# Alignment of " + std::to_string(rows) +
+                             " hits satisfying inclusion thresholds saved to: " + saved_as_ + "\n");
 }
 
 Status ReportWriter::receive_scan(ScanTables& tables, bool only_with_hits) {

@@ -32,6 +32,7 @@ struct ReportPaths {
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
   int standard_output = 1;                    ///< the descriptor
   std::string dfam = {}, column_scores = {};  ///< of nucleotides
+  std::string alignment_name = {};  ///< of `alignment` in the main report; empty: the path
 };
 /// `path` with the name of a query for "{query}"; a '/' of the name becomes '_'.
 std::string path_of_query(std::string path, std::string_view query);
@@ -113,6 +114,7 @@ class ReportWriter final : public ResultSink {
   OutputSettings settings_;
   std::string header_;
   int standard_output_ = 1;
+  std::string alignment_name_, saved_as_;  // with and without "{query}"
   RunDescription run_;
   std::optional<ScanTables> scan_;
   RunTotals totals_, query_totals_;

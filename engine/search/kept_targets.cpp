@@ -22,6 +22,10 @@ struct Packed {
   std::size_t bytes = 0;  // of residues
 };
 
+std::size_t bytes_of(const Packed& packed) {
+  return packed.bytes + packed.text.size() + packed.entries.size() * sizeof(TargetEntry);
+}
+
 std::shared_ptr<const Packed> pack(const TargetBlock& block) {
   auto packed = std::make_shared<Packed>();
   packed->first_index = block.first_index();
@@ -83,7 +87,7 @@ class KeptTargets final : public TargetSource {
     if (keeping_ && !block.packed_residues().empty()) keeping_ = false;
     if (!keeping_) return true;
     const auto packed = pack(block);
-    kept_ += packed->bytes + packed->text.size() + packed->entries.size() * sizeof(TargetEntry);
+    kept_ += bytes_of(*packed);
     if (kept_ > memory_) {
       keeping_ = false;
       blocks_ = {};
@@ -122,7 +126,46 @@ class KeptTargets final : public TargetSource {
   std::size_t position_ = 0;
 };
 
+using Blocks = std::vector<std::shared_ptr<const Packed>>;
+
+class LoadedTargets final : public TargetSource {
+ public:
+  explicit LoadedTargets(std::shared_ptr<const Blocks> blocks) : blocks_(std::move(blocks)) {}
+  Result<bool> next(TargetBlock& block, std::size_t) override {
+    if (position_ == blocks_->size()) return false;
+    block = view_of((*blocks_)[position_++]);
+    return true;
+  }
+  Status rewind() override {
+    position_ = 0;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+
+ private:
+  std::shared_ptr<const Blocks> blocks_;
+  std::size_t position_ = 0;
+};
+
 }  // namespace
+
+Result<TargetMaker> load_targets(TargetSource& source, std::uint64_t memory) {
+  constexpr std::size_t kResidues = std::size_t{1} << 20;
+  auto blocks = std::make_shared<Blocks>();
+  for (std::uint64_t kept = 0;;) {
+    TargetBlock block;
+    HMMJIT_ASSIGN(const bool more, source.next(block, kResidues));
+    if (!more) break;
+    blocks->push_back(pack(block));
+    kept += bytes_of(*blocks->back());
+    if (memory > 0 && kept > memory)
+      return fail(ErrorCode::kResources, "the targets do not fit in memory", {},
+                  "allow more memory, or make a database of them with hmmjit db build");
+  }
+  return [blocks = std::shared_ptr<const Blocks>(std::move(blocks))] {
+    return std::make_unique<LoadedTargets>(blocks);
+  };
+}
 
 std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
                                            std::uint64_t memory) {

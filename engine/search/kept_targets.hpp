@@ -1,6 +1,7 @@
 // Keeps targets that are searched several times in memory.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "search/target_source.hpp"
@@ -13,6 +14,12 @@ namespace hmmjit {
 /// database are not copied.
 std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
                                            std::uint64_t memory);
+
+/// Makes sources of the same targets, from any thread.
+using TargetMaker = std::function<std::unique_ptr<TargetSource>()>;
+/// Reads all targets of `source` into memory, where any number of searches may use them. Fails with
+/// kResources beyond `memory` bytes (0: no bound).
+Result<TargetMaker> load_targets(TargetSource& source, std::uint64_t memory);
 
 /// Consecutive targets of a source, in memory, as a source of their own.
 class TargetChunk final : public TargetSource {

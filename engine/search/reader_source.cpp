@@ -79,9 +79,9 @@ class DatabaseTargets final : public TargetSource {
   DatabaseReader reader_;
 };
 
-Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
-                                                    const SequenceFormatOptions& options,
-                                                    DatabaseAccess access) {
+Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& path,
+                                                            const SequenceFormatOptions& options,
+                                                            DatabaseAccess access) {
   if (options.format)
     return fail(
         ErrorCode::kUsage,
@@ -94,7 +94,7 @@ Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
                 "the target database holds " + std::string(alphabet.name) + " sequences, not " +
                     std::string(options.alphabet.name),
                 path, "search the models and targets of one alphabet");
-  return std::make_unique<DatabaseTargets>(std::move(database));
+  return database;
 }
 
 }  // namespace
@@ -104,7 +104,10 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
                                                        DatabaseAccess access) {
   const std::string path = find_sequence_file(name);
   HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
-  if (is_database) return open_database(path, options, access);
+  if (is_database) {
+    HMMJIT_ASSIGN(auto database, open_database(path, options, access));
+    return std::make_unique<DatabaseTargets>(std::move(database));
+  }
   auto count = std::make_shared<ByteCount>();
   struct stat info {};
   (void)::stat(path.c_str(), &info);
@@ -118,6 +121,19 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
   ByteSource* bytes = counting.get();
   HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), known));
   return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
+}
+
+Result<TargetMaker> keep_target_file(const std::string& name, const Alphabet& alphabet,
+                                     std::uint64_t memory) {
+  const std::string path = find_sequence_file(name);
+  HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
+  if (is_database) {
+    HMMJIT_ASSIGN(auto database, open_database(path, {.alphabet = alphabet}, DatabaseAccess::kMap));
+    return [database] { return std::make_unique<DatabaseTargets>(database); };
+  }
+  HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source,
+                open_target_file(path, {.alphabet = alphabet}));
+  return load_targets(*source, memory);
 }
 
 }  // namespace hmmjit

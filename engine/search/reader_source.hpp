@@ -6,6 +6,7 @@
 
 #include "io/sequence_file.hpp"
 #include "io/target_database.hpp"
+#include "search/kept_targets.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit {
@@ -17,5 +18,10 @@ namespace hmmjit {
 Result<std::unique_ptr<TargetSource>> open_target_file(
     const std::string& name, const SequenceFormatOptions& options,
     DatabaseAccess access = DatabaseAccess::kMap);
+
+/// The targets of a file for any number of searches at a time: those of a target database are
+/// mapped, others loaded (load_targets). Fails with kInput, and with kResources beyond `memory`.
+Result<TargetMaker> keep_target_file(const std::string& name, const Alphabet& alphabet,
+                                     std::uint64_t memory);
 
 }  // namespace hmmjit

@@ -17,6 +17,7 @@ std::vector<std::string> command_names();
 Result<const CommandSpec*> find_command(std::string_view name);
 
 CommandSpec search_command();
+CommandSpec serve_command();
 CommandSpec phmmer_command();
 CommandSpec jackhmmer_command();
 CommandSpec scan_command();

@@ -142,7 +142,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   rounds.output = {run.report, run.search.filters, author.signature()};
   rounds.program = author.model_tag();
   rounds.date = date_text();
-  rounds.alignment_path = run.paths.alignment;
+  rounds.alignment_path = run.paths.alignment_name;
   const std::pair<OutputKind, const std::string*> tables[] = {
       {OutputKind::kTargets, &run.paths.targets}, {OutputKind::kDomains, &run.paths.domains},
       {OutputKind::kTsv, &run.paths.tsv},         {OutputKind::kTargetTsv, &run.paths.target_tsv},

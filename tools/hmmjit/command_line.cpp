@@ -105,9 +105,11 @@ std::string CommandSpec::usage(std::string_view path) const {
 
 OptionSpec help_option() { return {"Basic options", "-h,--help", "", "show this help"}; }
 
+namespace {
+
 // The engine's remedies name no option: programs and hosts have different ones.
-int report_failure(std::string_view path, const Error& failure,
-                   std::span<const OptionSpec> options) {
+std::string failure_line(std::string_view path, const Error& failure,
+                         std::span<const OptionSpec> options) {
   Error error = failure;
   std::string format;
   for (const OptionSpec& option : options) {
@@ -119,9 +121,22 @@ int report_failure(std::string_view path, const Error& failure,
     if (option.name == "--mem" && error.remedy.starts_with(kMemory))
       error.remedy.replace(0, kMemory.size(), "raise --mem");
   }
+  return fmt::format("{}: {}{}\n", path, error.to_string(), format);
+}
+
+}  // namespace
+
+std::string failure_text(const CommandSpec& command, const std::string& path, const Error& error) {
+  std::string text = failure_line(path, error, command.options);
+  if (error.code == ErrorCode::kUsage && command.banner)
+    text += fmt::format("Usage: {}\n", command.usage(path));
+  return text;
+}
+
+int report_failure(std::string_view path, const Error& error, std::span<const OptionSpec> options) {
   const bool to_standard_output = error.where == "-" || error.where == "standard output";
   if (error.code != ErrorCode::kOutput || !to_standard_output || !standard_output_unread())
-    diagnose("{}: {}{}\n", path, error.to_string(), format);
+    print_diagnostic(failure_line(path, error, options));
   return static_cast<int>(error.code);
 }
 

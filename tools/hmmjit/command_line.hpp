@@ -12,6 +12,8 @@
 
 namespace hmmjit::tools {
 
+struct SearchProgram;
+
 /// An argument that is no option.
 struct ArgumentSpec {
   std::string_view name, help;
@@ -30,6 +32,7 @@ struct CommandSpec {
   std::vector<CommandSpec> subcommands = {};
   /// For programs that HMMER has: the lines above the help.
   std::function<std::string(const ParsedOptions&)> banner = {};
+  const SearchProgram* program = nullptr;  ///< what a server runs for this command, if anything
 
   /// "hmmjit db build [options] targets...", where `path` is "hmmjit db build".
   std::string usage(std::string_view path) const;
@@ -45,6 +48,8 @@ int run_command(const CommandSpec& command, const std::string& path,
 /// format of a file, the message names the option of `options` that does so.
 int report_failure(std::string_view path, const Error& error,
                    std::span<const OptionSpec> options = {});
+/// What run_command shows for the failure of a command, with line feeds.
+std::string failure_text(const CommandSpec& command, const std::string& path, const Error& error);
 
 /// The row of -h and --help, which every command takes.
 OptionSpec help_option();

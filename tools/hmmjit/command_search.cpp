@@ -72,21 +72,6 @@ std::string description_of_run(const SearchStatistics& s, const std::optional<gp
                     peak_resident_memory() >> 20);
 }
 
-// Also sets the driver's variables, before it starts.
-gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
-                           Trace* trace) {
-  gpu::Settings settings = device_settings(choice);
-  settings.trace = trace;
-  settings.on_warning = warn;
-  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
-  if (const auto visible =
-          visible_devices_up_to(*std::ranges::max_element(choice.ordinals), std::getenv(kVisible)))
-    ::setenv(kVisible, visible->c_str(), 1);
-  if (const auto queues = driver_queues(positions))
-    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(*queues).c_str(), 0);
-  return settings;
-}
-
 // From some size on a block is a mapping of its own, which leaves the process when it is freed;
 // what is smaller stays with the arena of a thread. The C library raises that size up to 32 MiB as
 // it sees larger blocks freed. An arena gives back its free end when that exceeds `kept` bytes.
@@ -270,6 +255,9 @@ Result<std::string> start_devices(const SearchProgram& program, const ParsedOpti
                 starts_devices(request.device, request.search, positions, residues, note));
   if (starts && session.context.request) {
     if (!program.long_targets) session.gpu = session.context.request->devices();
+    if (session.gpu == nullptr && request.device.use == DeviceChoice::Use::kGpu)
+      return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
+                  "start it on a machine with one, or leave the option out");
     if (session.gpu == nullptr) note = "the server has none";
   } else if (starts) {
     if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
@@ -395,9 +383,19 @@ class SearchInputs {
 
 ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
   const auto path = [&](std::string_view name) { return path_of(options, name); };
-  return {path("-o"),           path("-A"),      path("--tblout"),     path("--domtblout"),
-          path("--pfamtblout"), path("--tsv"),   path("--json"),       path("--a3m"),
-          path("--target-tsv"), standard_output, path("--dfamtblout"), path("--aliscoresout")};
+  return {path("-o"),
+          path("-A"),
+          path("--tblout"),
+          path("--domtblout"),
+          path("--pfamtblout"),
+          path("--tsv"),
+          path("--json"),
+          path("--a3m"),
+          path("--target-tsv"),
+          standard_output,
+          path("--dfamtblout"),
+          path("--aliscoresout"),
+          path_of(options.given(), "-A")};
 }
 
 // The lines above the first result.
@@ -695,6 +693,20 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options,
 
 }  // namespace
 
+gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
+                           Trace* trace) {
+  gpu::Settings settings = device_settings(choice);
+  settings.trace = trace;
+  settings.on_warning = warn;
+  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+  if (const auto visible =
+          visible_devices_up_to(*std::ranges::max_element(choice.ordinals), std::getenv(kVisible)))
+    ::setenv(kVisible, visible->c_str(), 1);
+  if (const auto queues = driver_queues(positions))
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(*queues).c_str(), 0);
+  return settings;
+}
+
 Author author_of(const SearchProgram& program, const ParsedOptions& options) {
   return {program.name, program.reference, program.title, options.is_set("--hmmer-banner")};
 }
@@ -728,8 +740,20 @@ namespace {
 
 constexpr std::string_view kOutputWords[] = {"{target}", "{folder}", "{path}", "{query}"};
 
+Result<int> run_by_server(const SearchProgram& program, const ParsedOptions& options) {
+  HMMJIT_TRY(check_served(options));
+  const auto& given = options.arguments();
+  if (given.size() > 2)
+    return fail(ErrorCode::kUsage, "several target files do not go with --server", {},
+                "search one database at a time");
+  const ParsedOptions one = for_target(options, given[0], given[1]);
+  HMMJIT_TRY(check_files(program, one, std::nullopt));
+  return ask_server(program, one);
+}
+
 Result<int> run_program(const SearchProgram& program, const ParsedOptions& options) {
   HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
+  if (served(program) && options.is_set("--server")) return run_by_server(program, options);
   const RunContext context;
   Session session{context};
   const auto& given = options.arguments();
@@ -754,10 +778,32 @@ Result<int> run_program(const SearchProgram& program, const ParsedOptions& optio
 
 }  // namespace
 
+bool served(const SearchProgram& program) {
+  return std::ranges::any_of(program.options(), [](const OptionSpec& option) {
+    return option.name == "--server" && !option.absent;
+  });
+}
+
+Status check_served(const ParsedOptions& options) {
+  for (const char* option : {"--part", "--part-file", "--model-part", "--trace"}) {
+    if (options.knows(option) && options.is_set(option))
+      return fail(ErrorCode::kUsage, fmt::format("option {} does not go with --server", option));
+  }
+  return {};
+}
+
+Status run_request(const SearchProgram& program, const ParsedOptions& options,
+                   const RunContext& context) {
+  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
+  Session session{context};
+  return search_and_repeat(program, options, session, OutputFile::Afterwards::kProcessGoesOn);
+}
+
 CommandSpec command_of(const SearchProgram& program, std::string_view summary) {
   CommandSpec out{program.name, summary, {program.queries, program.targets}};
   const std::span<const OptionSpec> options = program.options();
   out.options.assign(options.begin(), options.end());
+  out.program = &program;
   out.run = [&program](const ParsedOptions& given) { return run_program(program, given); };
   out.banner = [&program](const ParsedOptions& given) {
     return author_of(program, given).banner();

@@ -10,7 +10,7 @@ namespace hmmjit::tools {
 const std::vector<CommandSpec>& commands() {
   static const std::vector<CommandSpec> all = {
       search_command(), phmmer_command(), jackhmmer_command(),   scan_command(),
-      nhmmer_command(), nhmmscan_command(), align_command(),
+      serve_command(),  nhmmer_command(), nhmmscan_command(),    align_command(),
       build_command(),  merge_command(),  part_command(),        db_command(),
       report_command(), plan_command(),   cache_command(),       bench_command(),
       tune_command(),   doctor_command(), completions_command(), man_command()};

@@ -14,6 +14,7 @@
 #include "option_table.hpp"
 #include "report/report_writer.hpp"
 #include "run_text.hpp"
+#include "search/device_choice.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::nucleotide {
@@ -21,6 +22,7 @@ class DeviceScan;
 }
 namespace hmmjit::tools {
 
+struct RunContext;
 class NucleotideQueries;
 class QuerySequences;
 
@@ -87,6 +89,21 @@ Author author_of(const SearchProgram& program, const ParsedOptions& options);
 
 /// Adds the times and counts of another search.
 void add(SearchStatistics& sum, const SearchStatistics& other);
+
+/// Whether a server may run `program`: it has the option --server.
+bool served(const SearchProgram& program);
+/// Fails with kUsage where an option is given that no server takes.
+Status check_served(const ParsedOptions& options);
+/// Runs `program` as its command does. `context` is a request's.
+Status run_request(const SearchProgram& program, const ParsedOptions& options,
+                   const RunContext& context);
+/// Asks the server of --server to run `program`; returns the exit status.
+Result<int> ask_server(const SearchProgram& program, const ParsedOptions& options);
+
+/// Settings for the devices of `choice`; `positions` of all models, if they are known. Also sets
+/// the driver's variables: call it before the driver starts.
+gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
+                           Trace* trace);
 
 /// The command that runs `program`, which must outlive it.
 CommandSpec command_of(const SearchProgram& program, std::string_view summary);

@@ -1,0 +1,442 @@
+"""hmmjit serve: the same bytes, messages and exit statuses as without it, for many clients at a time, and for those that
+break off, send rubbish or are killed.
+
+Recorded runs are replayed through it where shared/data is there (scenario.py).
+"""
+import gzip
+import http.client
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import scenario
+
+# Lines that differ from run to run.
+CLOCKS = re.compile(rb'^# (CPU time|Mc/sec|Date):.*|^DATE .*|"date":"[^"]*"', re.MULTILINE)
+# Small recorded runs of every option of the programs, and of those that they refuse.
+SEARCHES = ["opt_rrm1_*", "opt_acc_notextw", "lee_*", "hmmer_short"]
+PROGRAMS = ["ph_hbb_globins45", "ph_20aa", "ph_opt_*globq3*", "ph_opt_T", "ph_opt_incT", "ph_opt_seed1", "ph_mx*", "ph_bad*",
+            "ph_degen", "ph_zero", "ph_dupdb", "ph_nohits", "ph_sto_query", "ph_afa_query", "jk_hbb*", "jk_zero", "jk_dupdb",
+            "jk_degen", "jk_tandem", "jk_bad*", "hs_bad*", "hs_fn3*", "hs_*small*"]
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """A server while it lives; `folder` is where its sockets and temporary files are."""
+
+    def __init__(self, folder, databases, options=(), cwd=None):
+        self.socket = os.path.join(folder, "socket")
+        self.temporary = os.path.join(folder, "temporary")
+        os.makedirs(self.temporary, exist_ok=True)
+        words = [word for name, file in databases.items() for word in ("--db", f"{name}={file}")]
+        self.process = subprocess.Popen(
+            [scenario.program, "serve", "--socket", self.socket, "--device", "cpu", *words, *options], cwd=cwd,
+            stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": self.temporary, "HMMER_NCPU": "1"})
+        self.messages = [self.process.stderr.readline().decode()]
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+        assert "ready" in self.messages[0], self.messages
+
+    def read(self):
+        for line in self.process.stderr:
+            self.messages.append(line.decode())
+
+    def ask(self, method, path, body=None):
+        connection = Connection(self.socket)
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        try:
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def metric(self, name):
+        for line in self.ask("GET", "/metrics")[1].decode().split("\n"):
+            if line.startswith(name + " "):
+                return float(line.split()[-1])
+        raise KeyError(name)
+
+    def wait(self, name, value):
+        for _ in range(400):
+            if self.metric(name) == value:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"{name} is {self.metric(name)}, not {value}")
+
+    def raw(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(60)
+        connection.connect(self.socket)
+        return connection
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(60)
+        self.close()
+        return status
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.close()
+
+    def close(self):
+        self.reader.join()
+        self.process.stderr.close()
+
+
+class Serve(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if b"built without a server" in scenario.run([scenario.program, "serve", "--db", "a=b"]).stderr:
+            raise unittest.SkipTest("the program was built without Boost")
+        cls.folder = tempfile.mkdtemp(prefix="hmmjit-serve-test-")
+        cls.data = os.path.join(cls.folder, "data")
+        os.mkdir(cls.data)
+        for name in ("globins4.hmm", "fn3.hmm", "Pkinase.hmm", "globins45.fa", "7LESS_DROME", "HBB_HUMAN"):
+            shutil.copy(scenario.example_model(name, cls.folder), os.path.join(cls.data, name))
+        records = scenario.emitted_targets([os.path.join(cls.data, "Pkinase.hmm")], 7, 40, 400)
+        scenario.write_fasta(os.path.join(cls.data, "large.fa"), records * 40)
+        scenario.write_fasta(os.path.join(cls.data, "slow.fa"), records * 90)
+        both = b"".join(scenario.read(os.path.join(cls.data, name)) for name in ("globins4.hmm", "fn3.hmm"))
+        with open(os.path.join(cls.data, "both.hmm"), "wb") as file:
+            file.write(both)
+        with open(os.path.join(cls.data, "cut.hmm"), "wb") as file:
+            file.write(both[:-2000])
+        with open(os.path.join(cls.data, "dna.fa"), "w") as file:
+            file.write(">a\n" + "ACGT" * 40 + "\n")
+        made = scenario.run([scenario.program, "db", "build", "-o", cls.data + "/g.hjdb", cls.data + "/globins45.fa"])
+        assert made.returncode == 0, made.stderr
+        cls.databases = {name: name for name in ("globins45.fa", "7LESS_DROME", "g.hjdb", "large.fa", "slow.fa", "both.hmm", "dna.fa")}
+        cls.server = Server(cls.folder, cls.databases, ["--queued", "40", "--max-request", "4M"], cwd=cls.data)
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.end() == 0, cls.server.messages
+        left = os.listdir(cls.server.temporary)
+        assert left == [], left
+        shutil.rmtree(cls.folder)
+
+    def results(self, words, server, data=None):
+        """Exit status, standard output and error, and all files written, without what a clock gives."""
+        work = tempfile.mkdtemp(dir=self.folder)
+        for name in os.listdir(self.data):
+            os.symlink(os.path.join(self.data, name), os.path.join(work, name))
+        os.mkdir(os.path.join(work, "by"))
+        asked = ["--server", self.server.socket] if server else []
+        done = subprocess.run([scenario.program, words[0], *asked, *words[1:]], cwd=work, input=data, timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        files = {}
+        for root, _, names in os.walk(work):
+            for name in names:
+                path = os.path.join(root, name)
+                if not os.path.islink(path):
+                    files[os.path.relpath(path, work)] = scenario.read(path)
+        shutil.rmtree(work)
+        kept = {name: CLOCKS.sub(b"", text.replace(work.encode(), b"WORK")).split(b"\n")
+                for name, text in {**files, "stdout": done.stdout, "stderr": done.stderr}.items()}
+        return done.returncode, kept
+
+    def test_same_bytes(self):
+        every = ("-o o -A a.sto --tblout t --domtblout d --pfamtblout p --tsv x.zst --target-tsv y.gz --json j "
+                 "--a3m b.a3m --gff g.gff --fasta f.fa --verify 0")
+        for line in (f"search {every} both.hmm globins45.fa", "search --tblout t -E 1e-9 --cpu 2 globins4.hmm g.hjdb",
+                     "search -o by/{query}.out --tblout by/{target}-{query}.tbl both.hmm 7LESS_DROME",
+                     "search --as hmmscan --domtblout d both.hmm 7LESS_DROME", "search --hmmer-banner globins4.hmm globins45.fa",
+                     "phmmer --tblout t --mx BLOSUM45 HBB_HUMAN globins45.fa", "search --tformat uniprot fn3.hmm 7LESS_DROME",
+                     "jackhmmer -N 3 --chkhmm c --chkali k -A a.sto HBB_HUMAN globins45.fa", "search fn3.hmm dna.fa",
+                     "scan --tblout t --domtblout d both.hmm 7LESS_DROME", "search --acc --seed 7 --max globins4.hmm globins45.fa"):
+            with self.subTest(line):
+                words = shlex.split(line)
+                want, got = self.results(words, False), self.results(words, True)
+                self.assertEqual(want[0], 0, want[1]["stderr"])
+                self.assertEqual(want, got)
+                self.assertGreater(len(want[1]["stdout"]) + len(want[1]), 3)
+
+    def test_standard_input(self):
+        model = scenario.read(os.path.join(self.data, "globins4.hmm"))
+        words = ["search", "--tblout", "t", "-", "globins45.fa"]
+        self.assertEqual(self.results(words, False, model), self.results(words, True, model))
+
+    def test_same_errors(self):
+        for line in ("search nosuch.hmm globins45.fa", "search cut.hmm globins45.fa", "search --bogus both.hmm globins45.fa",
+                     "search -E 1 -T 5 both.hmm globins45.fa", "search globins45.fa globins45.fa", "search both.hmm",
+                     "search --cut_ga --tblout t globins4.hmm globins45.fa", "search by globins45.fa",
+                     "search --tblout t -o t both.hmm globins45.fa", "search --tblout no/t both.hmm globins45.fa",
+                     "search --tblout globins45.fa both.hmm globins45.fa", "search --clans nosuch --gff g fn3.hmm 7LESS_DROME",
+                     "phmmer --mxfile nosuch HBB_HUMAN globins45.fa", "phmmer both.hmm globins45.fa",
+                     "scan --cut_ga both.hmm HBB_HUMAN", "jackhmmer HBB_HUMAN nosuch --tblout {bad}",
+                     "search --tformat stockholm fn3.hmm 7LESS_DROME"):
+            with self.subTest(line):
+                words = shlex.split(line)
+                want, got = self.results(words, False), self.results(words, True)
+                self.assertNotEqual(want[0], 0)
+                self.assertEqual(want, got)
+
+    def test_what_a_server_refuses(self):
+        for line, status, text in (
+                ("search both.hmm nosuch", 3, "nosuch: the server has no such database; it has 7LESS_DROME, both.hmm"),
+                ("search both.hmm both.hmm", 3, "these are profiles"), ("scan globins45.fa HBB_HUMAN", 3, "these are sequences"),
+                ("search both.hmm globins45.fa 7LESS_DROME", 2, "several target files"),
+                ("search --part 1/2 --part-file f both.hmm globins45.fa", 2, "--part does not go with --server"),
+                ("search --device gpu both.hmm globins45.fa", 4, "the server has no GPU")):
+            with self.subTest(line):
+                got = self.results(shlex.split(line), True)
+                self.assertEqual(got[0], status, got)
+                self.assertIn(text, b"\n".join(got[1]["stderr"]).decode())
+                self.assertEqual(sorted(got[1]), ["stderr", "stdout"])
+        nobody = scenario.run([scenario.program, "search", "--server", "/nonexistent", self.data + "/both.hmm", "x"])
+        self.assertEqual((nobody.returncode, nobody.stderr.count(b"\n")), (5, 1), nobody.stderr)
+        self.assertIn(b"/nonexistent: cannot reach a server", nobody.stderr)
+
+    def test_curl_form(self):
+        model = scenario.read(os.path.join(self.data, "both.hmm"))
+        status, table = self.server.ask("POST", "/v1/search?db=globins45.fa&output=tblout&E=1e-5&noali", model)
+        want = self.results(shlex.split("search --noali -E 1e-5 --tblout t both.hmm globins45.fa"), False)[1]["t"]
+        lines = [line for line in table.split(b"\n") if line and not line.startswith(b"#")]
+        self.assertEqual((status, lines), (200, [line for line in want if line and not line.startswith(b"#")]))
+        for path, status, text in (("/v1/search?db=nosuch", 400, b"no such database"), ("/v1/search?db=globins45.fa&E=x", 400, b"-E"),
+                                   ("/v1/search?db=globins45.fa&clans=/etc/passwd&gff=x", 400, b"cannot be opened"),
+                                   ("/v1/search?db=globins45.fa&cut-file=/etc/passwd", 400, b"cannot be opened"),
+                                   ("/v1/phmmer?db=globins45.fa&mxfile=/etc/passwd", 400, b"cannot be opened"),
+                                   ("/v1/search?db=globins45.fa&part-file=/tmp/x", 400, b"--part-file does not go with"),
+                                   ("/v1/search?db=globins45.fa&part=1/2", 400, b"--part does not go with"),
+                                   ("/v1/search?db=globins45.fa&trace=/tmp/x", 400, b"--trace does not go with"),
+                                   ("/v1/search?db=/etc/passwd", 400, b"no such database"),
+                                   ("/v1/build?db=globins45.fa", 400, b"build"), ("/nosuch", 404, b"hmmjit")):
+            with self.subTest(path):
+                answer = self.server.ask("POST", path, model)
+                self.assertEqual(answer[0], status, answer)
+                self.assertIn(text, answer[1])
+        health = json.loads(self.server.ask("GET", "/health")[1])
+        self.assertEqual((health["status"], health["databases"]["both.hmm"]["holds"]), ("ready", "profiles"))
+
+    def test_malformed_and_oversized(self):
+        for text in (b"", b"GET", b"\0" * 300, b"POST /v1/run HTTP/1.1\r\nContent-Length: 9\r\n\r\nnot json\n",
+                     b"POST /v1/run HTTP/1.1\r\nContent-Length: 19\r\n\r\n{\"command\":[1,2,3]}",
+                     b"POST /v1/run HTTP/1.1\r\nContent-Length: 33\r\n\r\n{\"input\":\"../../x\",\"bytes\":1}\nx\n\n\n",
+                     b"POST /v1/run HTTP/1.1\r\nContent-Length: 25\r\n\r\n{\"input\":\"query\",\"bytes\":9}"):
+            with self.subTest(text):
+                connection = self.server.raw()
+                connection.sendall(text)
+                connection.shutdown(socket.SHUT_WR)
+                self.assertIn(connection.recv(100)[:12], (b"", b"HTTP/1.1 400", b"HTTP/1.1 404"))
+                connection.close()
+        command = b"\0" * (2 << 20)
+        answer = self.server.ask("POST", "/v1/run", b'{"command":"search","bytes":%d}\n' % len(command) + command)
+        self.assertEqual(answer, (400, b"the command is too long\n"))
+        status, text = self.server.ask("POST", "/v1/search?db=globins45.fa", b"x" * (5 << 20))
+        self.assertEqual((status, b"too large" in text), (413, True))
+        bomb = gzip.compress(b">a\n" + b"A" * (5 << 20) + b"\n")
+        status, text = self.server.ask("POST", "/v1/phmmer?db=globins45.fa", bomb)
+        self.assertEqual((status, b"too large when decompressed" in text), (400, True), text)
+        large = os.path.join(self.folder, "large.hmm")
+        with open(large, "wb") as file:
+            file.write(b"x" * (5 << 20))
+        done = scenario.run([scenario.program, "search", "--server", self.server.socket, large, "globins45.fa"])
+        self.assertEqual(done.returncode, 5)
+        self.assertIn(b"the request is too large", done.stderr)
+
+    def slow(self, *options):
+        """A client whose query runs until it is cancelled, nearly."""
+        return subprocess.Popen([scenario.program, "search", "--server", self.server.socket, "--max", "--cpu", "1", *options,
+                                 self.data + "/Pkinase.hmm", "slow.fa"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def test_a_client_that_is_killed(self):
+        before = self.server.metric("hmmjit_running")
+        client = self.slow()
+        self.server.wait("hmmjit_running", before + 1)
+        client.kill()
+        client.communicate()
+        begun = time.time()
+        self.server.wait("hmmjit_running", before)
+        self.assertLess(time.time() - begun, 8)
+        connection = self.server.raw()  # one that breaks off in its request
+        connection.sendall(b"POST /v1/search?db=globins45.fa HTTP/1.1\r\nContent-Length: 1000\r\n\r\nHMMER3/f")
+        connection.close()
+
+    def test_many_clients_and_a_slow_reader(self):
+        words = shlex.split("search --tblout t --domtblout d both.hmm globins45.fa")
+        want = self.results(words, False)
+        reader = self.server.raw()  # never reads
+        model = scenario.read(os.path.join(self.data, "Pkinase.hmm"))
+        reader.sendall(b"POST /v1/search?db=large.fa&E=1e-3 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(model) + model)
+        got = [None] * 8
+        threads = [threading.Thread(target=lambda i=i: got.__setitem__(i, [self.results(words, True) for _ in range(3)]))
+                   for i in range(len(got))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for results in got:
+            self.assertEqual(results, [want] * 3)
+        reader.close()
+
+    def test_bounds(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            server = Server(folder, {"slow.fa": self.data + "/slow.fa"}, ["--running", "1", "--queued", "1", "--time-limit", "3"])
+            words = [scenario.program, "search", "--server", server.socket, "--max", "--cpu", "1", self.data + "/Pkinase.hmm", "slow.fa"]
+            clients = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)]
+            server.wait("hmmjit_running", 1)
+            clients.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            server.wait("hmmjit_queued", 1)
+            refused = scenario.run(words)
+            self.assertEqual((refused.returncode, b"1 queries wait; try again later" in refused.stderr), (5, True), refused.stderr)
+            clients[1].kill()  # one that is gone does not wait
+            clients.pop().communicate()
+            for _ in range(40):
+                status = server.ask("POST", "/v1/search?db=nosuch", b"")[0]
+                if status != 503:
+                    break
+                time.sleep(0.05)
+            self.assertEqual(status, 400)
+            clients.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            for client in clients:
+                messages = client.communicate()[1]
+                self.assertEqual((client.returncode, b"longer than 3 s" in messages), (5, True), messages)
+            self.assertEqual(server.end(), 0)
+
+    def test_end_and_reload(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            database = os.path.join(folder, "db.fa")
+            shutil.copy(self.data + "/large.fa", database)
+            server = Server(folder, {"db": database})
+            ask = [scenario.program, "search", "--server", server.socket, "--noali", self.data + "/globins4.hmm", "db"]
+            self.assertIn(b" 17600  (", scenario.run(ask).stdout)
+            slow = subprocess.Popen([*ask[:-2], "--max", "--cpu", "1", self.data + "/Pkinase.hmm", "db"], stdout=subprocess.PIPE)
+            server.wait("hmmjit_running", 1)
+            shutil.copy(self.data + "/globins45.fa", database + ".new")
+            os.rename(database + ".new", database)
+            server.process.send_signal(signal.SIGHUP)
+            for _ in range(200):
+                if any("opened again" in line for line in server.messages):
+                    break
+                time.sleep(0.05)
+            self.assertIn(b" 45  (", scenario.run(ask).stdout)
+            os.remove(database)  # it cannot be opened again
+            server.process.send_signal(signal.SIGHUP)
+            server.process.send_signal(signal.SIGTERM)
+            for _ in range(200):
+                refused = scenario.run(ask)
+                if refused.returncode != 0:
+                    break
+            self.assertEqual((refused.returncode, b"the server is ending" in refused.stderr), (5, True), refused.stderr)
+            report = slow.communicate()[0]  # the old targets, to the end
+            self.assertIn(b" 17600  (", report)
+            self.assertEqual((slow.returncode, server.process.wait(60)), (0, 0))
+            self.assertFalse(os.path.exists(server.socket))
+            server.close()
+
+    def test_a_server_that_is_killed(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            server = Server(folder, {"slow.fa": self.data + "/slow.fa"})
+            client = subprocess.Popen([scenario.program, "search", "--server", server.socket, "--max", "--cpu", "1", "--tblout",
+                                       folder + "/t", self.data + "/Pkinase.hmm", "slow.fa"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            server.wait("hmmjit_running", 1)
+            server.kill()
+            os.mkdir(server.temporary + "/hmmjit-serve-backup")  # a user's
+            messages = client.communicate()[1]
+            self.assertEqual((client.returncode, b"the server ended before its answer" in messages), (5, True), messages)
+            self.assertFalse(os.path.exists(folder + "/t"))
+            self.assertEqual(len(os.listdir(server.temporary)), 2)
+            again = Server(folder, {"large.fa": self.data + "/large.fa"})  # where the dead one has left its socket
+            self.assertEqual(len(os.listdir(again.temporary)), 2)
+            self.assertTrue(os.path.isdir(again.temporary + "/hmmjit-serve-backup"))
+            self.assertEqual(again.end(), 0)
+
+    def test_port(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            token = os.path.join(folder, "token")
+            with open(token, "w") as file:
+                file.write("secret-word\n")
+            free = socket.create_server(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+            free.close()
+            server = Server(folder, {"g": self.data + "/globins45.fa"}, ["--listen", f"127.0.0.1:{port}", "--token-file", token])
+            answers = []
+            for given in ("", "Bearer other", "Bearer secret-word"):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                connection.request("GET", "/health", headers={"Authorization": given})
+                answers.append(connection.getresponse().status)
+                connection.close()
+            self.assertEqual(answers, [401, 401, 200])
+            self.assertEqual(server.end(), 0)
+            with socket.create_server(("127.0.0.1", 0)) as given:  # by systemd
+                done = subprocess.run(
+                    ["bash", "-c", f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&{given.fileno()}', "bash", scenario.program,
+                     "serve", "--device", "cpu", "--db", f"g={self.data}/globins45.fa"],
+                    pass_fds=[given.fileno()], capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, b"needs a token" in done.stderr), (2, True), done.stderr)
+
+    @unittest.skipIf(scenario.shared_folder() is None, "no recorded runs (shared/data)")
+    def test_recorded_runs(self):
+        shared = scenario.shared_folder()
+        work = os.path.join(self.folder, "replayed")
+        for script, cases, patterns, each in (
+                ("replay_expected.py", "expected", SEARCHES, {"hmmsearch": ["--program", "search"]}),
+                ("replay_programs.py", "programs/expected", PROGRAMS,
+                 {"phmmer": ["--program-phmmer", "phmmer"], "jackhmmer": ["--program-jackhmmer", "jackhmmer"],
+                  "hmmscan": ["--program-hmmscan", "scan"]})):
+            with self.subTest(script):
+                self.replay(shared, script, os.path.join(shared, "data", cases, "commands.tsv"), patterns, each, work + script)
+
+    def replay(self, shared, script, commands, patterns, programs, work):
+        import fnmatch
+        import gzip
+        databases = {}
+        with open(commands) as file:
+            lines = [line.rstrip("\n").split("\t", 1) for line in file][1:]
+        for case, command in lines:
+            words = shlex.split(command.split(" > ")[0])
+            inputs = [word for word in words if word.startswith(("hmm/", "seq/", "edge/", "query/"))]
+            if words[0] not in programs or not any(fnmatch.fnmatch(case, pattern) for pattern in patterns):
+                continue
+            name = inputs[-2 if words[0] == "hmmscan" else -1]
+            root = os.path.join(shared, "data", "programs", "expected") if name.startswith("query/") \
+                else os.path.join(shared, "data")
+            plain = os.path.join(root, name)
+            if not os.path.exists(plain):
+                if not os.path.exists(plain + ".gz"):
+                    continue
+                plain = os.path.join(work, "in", name)
+                if not os.path.exists(plain):
+                    os.makedirs(os.path.dirname(plain), exist_ok=True)
+                    with gzip.open(os.path.join(root, name) + ".gz") as source, open(plain, "wb") as sink:
+                        shutil.copyfileobj(source, sink)
+            databases[name if "programs" in script else plain] = plain
+        os.makedirs(work, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            server = Server(folder, databases)
+            words = []
+            for option, command in programs.values():
+                words += [option, shlex.join([scenario.program, command, "--server", server.socket])]
+            done = scenario.run([sys.executable, os.path.join(shared, "tools", script), "--data", os.path.join(shared, "data"),
+                                 "--work", work, *words, "--only", *patterns])
+            self.assertEqual(done.returncode, 0, done.stdout.decode()[-3000:])
+            print(script, done.stdout.decode().strip().split("\n")[-1])
+            self.assertEqual(server.end(), 0)
+
+
+if __name__ == "__main__":
+    scenario.main()

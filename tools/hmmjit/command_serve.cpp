@@ -1,0 +1,683 @@
+// hmmjit serve: databases and devices that stay ready, searched by the queries of clients.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <ctime>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "command.hpp"
+#include "core/diagnostics.hpp"
+#include "core/folder.hpp"
+#include "core/output_file.hpp"
+#include "core/read_only_file.hpp"
+#include "core/threads.hpp"
+#include "progress.hpp"
+#include "search_options.hpp"
+#include "search_program.hpp"
+#include "server_http.hpp"
+#include "server_query.hpp"
+#include "server_wire.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // bytes of its words
+constexpr const char* kText = "text/plain; charset=utf-8";
+constexpr std::string_view kBasic = "Basic options";
+constexpr std::string_view kBounds = "Bounds";
+constexpr OptionSpec kServeOptions[] = {
+    {kBasic, "-h,--help", "", "show this help"},
+    {kBasic, "--db", "NAME=FILE", "serve the sequences or profiles of FILE under NAME", kSeveral},
+    {kBasic, "--socket", "path", "listen at a Unix socket, which this user may open"},
+    {kBasic, "--listen", "HOST:PORT", "listen at a TCP port, for clients with the token",
+     needing("--token-file")},
+    {kBasic, "--token-file", "file", "the token that clients of --listen send"},
+    {kBounds, "--running", "n=4 n>0", "queries that run at a time"},
+    {kBounds, "--queued", "n=64 n>=0", "queries that wait; more are refused"},
+    {kBounds, "--time-limit", "n=0 n>=0", "seconds that a query may run; 0: any number"},
+    {kBounds, "--max-request", "size=256M", "the largest request"},
+};
+
+// A query on its way through the server.
+struct Job {
+  explicit Job(TemporaryFolder folder) : query(std::move(folder)) {}
+  ~Job() { ::close(done); }
+  bool is_done() const {
+    pollfd event{done, POLLIN, 0};
+    return ::poll(&event, 1, 0) > 0;
+  }
+  Query query;
+  const int done = ::eventfd(0, EFD_CLOEXEC);
+  bool runs = false;
+};
+
+// A file open for reading.
+struct Descriptor {
+  explicit Descriptor(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Descriptor() { ::close(number); }
+  std::uint64_t size() const {
+    struct stat info {};
+    return ::fstat(number, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
+  }
+  const int number;
+};
+
+// Runs jobs in the order in which they come, several at a time.
+class JobQueue {
+ public:
+  JobQueue(std::size_t running, std::size_t queued, QueryBounds bounds)
+      : queued_(queued), bounds_(std::move(bounds)) {
+    for (std::size_t i = 0; i < running; ++i) workers_.emplace_back([this] { work(); });
+  }
+  ~JobQueue() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  // Signals Job::done at the end; false: as many wait as may wait.
+  bool submit(std::shared_ptr<Job> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (full()) return false;
+      waiting_.push_back(std::move(job));
+    }
+    wake_.notify_one();
+    return true;
+  }
+  bool refuses() {
+    const std::lock_guard lock(mutex_);
+    return full();
+  }
+  std::pair<std::size_t, std::size_t> running_and_waiting() {
+    const std::lock_guard lock(mutex_);
+    return {running_, waiting_.size()};
+  }
+
+ private:
+  bool full() {
+    std::erase_if(waiting_, [](const auto& job) { return job->query.cancelled(); });
+    return waiting_.size() + running_ >= queued_ + workers_.size();
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const std::shared_ptr<Job> job = std::move(waiting_.front());
+      waiting_.pop_front();
+      ++running_;
+      lock.unlock();
+      job->query.run(bounds_);
+      lock.lock();
+      --running_;
+      ::eventfd_write(job->done, 1);
+    }
+  }
+
+  const std::size_t queued_;
+  const QueryBounds bounds_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Job>> waiting_;
+  std::size_t running_ = 0;
+  bool ending_ = false;
+  std::vector<std::thread> workers_;
+};
+
+// The devices of the server. This is where targets and kernels that stay on a device belong, too:
+// a run gets here what it uses of them.
+class Devices {
+ public:
+  explicit Devices(const DeviceChoice& choice) {
+    if (choice.use != DeviceChoice::Use::kCpu)
+      filters_ = std::make_shared<gpu::GpuFilters>(gpu_settings(choice, std::nullopt, nullptr));
+  }
+  std::string state() const { return filters_ ? filters_->statistics().state : "none"; }
+  // See RunContext::Request. One run at a time has them.
+  std::shared_ptr<gpu::GpuFilters> lend() {
+    if (filters_ == nullptr || state() == "failed") return nullptr;
+    auto turn = std::make_shared<std::unique_lock<std::mutex>>(mutex_);
+    return {filters_.get(), [turn](gpu::GpuFilters*) {}};
+  }
+
+ private:
+  std::shared_ptr<gpu::GpuFilters> filters_;
+  std::mutex mutex_;
+};
+
+class Server {
+ public:
+  struct Settings {
+    std::vector<std::pair<std::string, std::string>> files;  // name, file
+    std::string token, folder;
+    std::size_t running, queued;
+    std::uint64_t largest_request, memory;
+    QueryBounds bounds;
+  };
+  Server(Settings settings, Devices& devices)
+      : settings_(std::move(settings)),
+        devices_(devices),
+        queue_(settings_.running, settings_.queued, settings_.bounds) {}
+  ~Server() {
+    const std::lock_guard lock(mutex_);  // the last connection may still hold it
+  }
+
+  // Opens databases for the first time, or those again that have been replaced; running queries
+  // keep theirs. Fails only the first time.
+  Status load() {
+    for (const auto& [name, file] : settings_.files) {
+      const std::shared_ptr<const Database> old = databases()[name];
+      if (old != nullptr && !old->replaced()) continue;
+      auto opened = Database::open(file, settings_.memory / 2);
+      if (!opened && old == nullptr) return std::unexpected(opened.error());
+      if (opened) {
+        const std::lock_guard lock(mutex_);
+        databases_[name] = *opened;
+      }
+      if (old == nullptr) continue;
+      diagnose("hmmjit serve: {}: {}\n", name,
+               opened ? "opened again" : opened.error().to_string() + "; the old one stays");
+    }
+    return {};
+  }
+
+  // A connection, from its first byte to the last, in a thread of its own.
+  void accept(int socket, bool needs_token) {
+    {
+      const std::lock_guard lock(mutex_);
+      const std::size_t most = settings_.running + settings_.queued + 16;
+      if (connections_ >= most) {
+        ::send(socket, kBusy.data(), kBusy.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::close(socket);
+        return;
+      }
+      ++connections_;
+    }
+    try {
+      std::thread([this, socket, needs_token] {
+        try {
+          HttpConnection connection(socket, settings_.largest_request);
+          answer(connection, needs_token);
+        } catch (const std::exception& error) {
+          diagnose("hmmjit serve: a request failed: {}\n", error.what());
+        }
+        leave();
+      }).detach();
+    } catch (const std::system_error&) {
+      ::close(socket);
+      leave();
+    }
+  }
+
+  // Queries are refused from now on; `idle` is signalled when the last one has its answer.
+  void end(int idle) {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    idle_ = idle;
+    if (connections_ == 0) ::eventfd_write(idle, 1);
+  }
+
+ private:
+  static constexpr std::string_view kBusy =
+      "HTTP/1.1 503 Error\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+      "too many queries; try again later\n";
+
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    if (--connections_ == 0 && ending_) ::eventfd_write(idle_, 1);
+  }
+  Databases databases() {
+    const std::lock_guard lock(mutex_);
+    return databases_;
+  }
+
+  void answer(HttpConnection& connection, bool needs_token) {
+    const std::optional<HttpRequest> request = connection.read_head();
+    if (!request) return;
+    if (needs_token && !same(request->token, settings_.token))
+      return connection.answer(401, kText, "the token is missing or wrong\n");
+    if (request->method == "GET" && request->path == "/health")
+      return connection.answer(200, "application/json", health());
+    if (request->method == "GET" && request->path == "/metrics")
+      return connection.answer(200, "text/plain; version=0.0.4", metrics());
+    if (request->method != "POST" || !request->path.starts_with("/v1/"))
+      return connection.answer(404, kText, "see hmmjit help serve\n");
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return connection.answer(503, kText, "the server is ending\n");
+    }
+    if (queue_.refuses()) return refuse(connection);
+    auto folder = TemporaryFolder::create(settings_.folder);
+    if (!folder) return connection.answer(500, kText, folder.error().to_string() + "\n");
+    const auto job = std::make_shared<Job>(*std::move(folder));
+    if (request->path == "/v1/run")
+      run_frames(connection, job);
+    else
+      run_simple(connection, *request, job);
+  }
+
+  static bool same(std::string_view given, std::string_view token) {
+    unsigned differ = given.size() != token.size();
+    for (std::size_t i = 0; i < std::min(given.size(), token.size()); ++i)
+      differ |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(token[i]);
+    return differ == 0;
+  }
+
+  void refuse(HttpConnection& connection) {
+    ++refused_;
+    connection.answer(503, kText,
+                      fmt::format("{} queries wait; try again later\n", settings_.queued));
+  }
+
+  // Unpacks a request of frames (docs/serve.md) into the folder of its query.
+  Status unpack(Job& job, const std::string& body) {
+    std::string command, strings;
+    std::optional<OutputFile> file;
+    std::time_t modified = 0;
+    const auto end_file = [&]() -> Status {
+      if (!file) return {};
+      HMMJIT_TRY(file->commit());
+      const timespec times[2] = {{modified, 0}, {modified, 0}};
+      ::utimensat(AT_FDCWD, file->path().c_str(), times, 0);
+      file.reset();
+      return {};
+    };
+    FrameReader frames(
+        [&](const nlohmann::json& head) -> Status {
+          HMMJIT_TRY(end_file());
+          command = head.value("command", command);
+          if (!head.contains("input")) return {};
+          HMMJIT_ASSIGN(const std::string path,
+                        job.query.input_path(head.value("input", ""), head.value("ending", "")));
+          modified = head.value("modified", std::time_t{0});
+          if (head.value("folder", false)) {
+            ::mkdir(path.c_str(), 0700);
+            return {};
+          }
+          HMMJIT_ASSIGN(file, OutputFile::create(path));
+          return {};
+        },
+        [&](std::string_view bytes) -> Status {
+          if (file) {
+            file->write(bytes);
+            return file->status();
+          }
+          if (strings.size() + bytes.size() > kLongestCommand)
+            return fail(ErrorCode::kInput, "the command is too long");
+          strings += bytes;
+          return {};
+        });
+    try {
+      HMMJIT_ASSIGN(const ReadOnlyFile received, ReadOnlyFile::open(body));
+      std::string piece(kPiece, '\0');
+      for (std::uint64_t at = 0; at < received.size(); at += piece.size()) {
+        piece.resize(std::min<std::uint64_t>(kPiece, received.size() - at));
+        HMMJIT_TRY(received.read(at, piece));
+        HMMJIT_TRY(frames.feed(piece));
+      }
+    } catch (const nlohmann::json::exception& error) {
+      return fail(ErrorCode::kInput, error.what());
+    }
+    HMMJIT_TRY(end_file());
+    std::vector<std::string> words = split_list(strings, '\0');
+    if (!frames.complete() || words.empty())
+      return fail(ErrorCode::kInput, "the request is incomplete");
+    const std::string folder = words.front();
+    words.erase(words.begin());
+    job.runs = job.query.prepare(command, words, folder, databases());
+    return {};
+  }
+
+  void run_frames(HttpConnection& connection, const std::shared_ptr<Job>& job) {
+    Query& query = job->query;
+    const std::string body = query.folder() + "/request";
+    if (!connection.read_body(body)) return;
+    if (const Status unpacked = unpack(*job, body); !unpacked)
+      return connection.answer(unpacked.error().code == ErrorCode::kOutput ? 507 : 400, kText,
+                               unpacked.error().to_string() + "\n");
+    ::unlink(body.c_str());
+    if (job->runs && !queue_.submit(job)) return refuse(connection);
+    bool there = connection.begin(200, "application/octet-stream");
+    const auto begun = std::chrono::steady_clock::now();
+    std::uint64_t shown = 0;
+    const auto show_report = [&] {
+      struct stat info {};
+      const bool any = query.report() >= 0 && ::fstat(query.report(), &info) == 0;
+      const std::uint64_t more = any ? static_cast<std::uint64_t>(info.st_size) - shown : 0;
+      if (more == 0) return true;
+      const std::uint64_t from = std::exchange(shown, shown + more);
+      return connection.write(frame_head({{"output", ""}}, more)) &&
+             send(connection, query.report(), from, more);
+    };
+    for (bool done = !job->runs; there && !done;) {
+      there = connection.wait(job->done, std::chrono::seconds(1));
+      done = job->is_done();
+      if (done || !there) break;
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
+      there = connection.write(frame_head(
+                  {{"progress", progress_line(query.progress(), {}, time.count(), 80)}})) &&
+              show_report();
+    }
+    if (!there) return query.cancel();
+    count(query);
+    there = show_report();
+    for (const Query::Output& output : query.outputs()) {
+      const Descriptor file(output.path);
+      there = there &&
+              connection.write(
+                  frame_head({{"output", output.option}, {"part", output.part}}, file.size())) &&
+              send(connection, file.number, 0, file.size());
+    }
+    const std::string messages = query.take_messages();
+    if (there)
+      connection.write(frame_head({{"messages", true}}, messages.size()) + messages +
+                       frame_head({{"exit", query.exit_status()}}));
+  }
+
+  // Bytes of a file; false: the client is gone.
+  static bool send(HttpConnection& connection, int file, std::uint64_t from, std::uint64_t size) {
+    std::string piece(std::min<std::uint64_t>(size, kPiece), '\0');
+    while (size > 0) {
+      const ssize_t got = ::pread(file, piece.data(), std::min<std::uint64_t>(size, piece.size()),
+                                  static_cast<off_t>(from));
+      if (got <= 0 || !connection.write({piece.data(), static_cast<std::size_t>(got)}))
+        return false;
+      from += static_cast<std::uint64_t>(got);
+      size -= static_cast<std::uint64_t>(got);
+    }
+    return true;
+  }
+
+  // A file of queries and options as parameters; the answer is one output, as the program writes
+  // it.
+  void run_simple(HttpConnection& connection, const HttpRequest& request,
+                  const std::shared_ptr<Job>& job) {
+    Query& query = job->query;
+    std::string database, output;
+    std::vector<std::string> words;
+    for (const auto& [name, value] : request.parameters) {
+      const std::string option = (name.size() == 1 ? "-" : "--") + name;
+      if (name == "db")
+        database = value;
+      else if (name == "output")
+        words.push_back((output = (value.size() == 1 ? "-" : "--") + value) +
+                        (value.size() == 1 ? "-" : "=-"));
+      else
+        words.push_back(name.size() == 1 ? option + value
+                        : value.empty()  ? option
+                                         : option + "=" + value);
+    }
+    if (!connection.read_body(*query.input_path("query"))) return;
+    const std::string command = request.path.substr(4);
+    words.insert(words.end(), {"--", "-", database});
+    if (command == "scan") std::swap(words[words.size() - 2], words.back());
+    const bool runs = query.prepare(command, words, "/", databases());
+    if (runs && !queue_.submit(job)) return refuse(connection);
+    while (runs && !job->is_done()) {
+      if (!connection.wait(job->done, std::chrono::hours(1))) return query.cancel();
+    }
+    count(query);
+    const int exit = query.exit_status();
+    if (exit != 0)
+      return connection.answer(exit == 2 || exit == 3 ? 400
+                               : exit == 5            ? 503
+                                                      : 500,
+                               kText, query.take_messages());
+    std::string place = fmt::format("/proc/self/fd/{}", query.report());
+    for (const Query::Output& one : query.outputs()) {
+      if (one.option == output) place = one.path;
+    }
+    const Descriptor file(place);
+    if (connection.begin(200, kText, file.size())) send(connection, file.number, 0, file.size());
+  }
+
+  void count(const Query& query) {
+    const std::lock_guard lock(mutex_);
+    auto& [number, seconds] = counts_[{query.command(), query.exit_status()}];
+    ++number;
+    seconds += query.seconds();
+  }
+
+  std::string health() {
+    nlohmann::json all = {{"version", HMMJIT_VERSION}, {"device", devices_.state()}};
+    for (const auto& [name, database] : databases())
+      all["databases"][name] = {{"file", database->path},
+                                {"holds", database->targets ? "sequences" : "profiles"}};
+    const std::lock_guard lock(mutex_);
+    all["status"] = ending_ ? "ending" : "ready";
+    return all.dump() + "\n";
+  }
+  std::string metrics() {
+    const auto [running, waiting] = queue_.running_and_waiting();
+    std::string text = "# TYPE hmmjit_queries_total counter\n";
+    std::string seconds = "# TYPE hmmjit_query_seconds_total counter\n";
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, value] : counts_) {
+      const std::string labels =
+          fmt::format("{{command=\"{}\",exit=\"{}\"}}", key.first, key.second);
+      text += fmt::format("hmmjit_queries_total{} {}\n", labels, value.first);
+      seconds += fmt::format("hmmjit_query_seconds_total{} {}\n", labels, value.second);
+    }
+    return text + seconds +
+           fmt::format(
+               "# TYPE hmmjit_refused_total counter\nhmmjit_refused_total {}\n"
+               "# TYPE hmmjit_running gauge\nhmmjit_running {}\n"
+               "# TYPE hmmjit_queued gauge\nhmmjit_queued {}\n"
+               "# TYPE hmmjit_device gauge\nhmmjit_device{{state=\"{}\"}} 1\n",
+               refused_.load(), running, waiting, devices_.state());
+  }
+
+  const Settings settings_;
+  Devices& devices_;
+  std::mutex mutex_;
+  Databases databases_;
+  std::size_t connections_ = 0;
+  bool ending_ = false;
+  int idle_ = -1;
+  std::atomic<std::uint64_t> refused_ = 0;
+  std::map<std::pair<std::string, int>, std::pair<std::uint64_t, double>> counts_;
+  JobQueue queue_;  // destroyed first: its jobs are the last to use the rest
+};
+
+struct Listener {
+  int descriptor;
+  bool needs_token;
+};
+
+Result<std::vector<Listener>> listeners(const ParsedOptions& options) {
+  std::vector<Listener> all;
+  // systemd says how many sockets it has opened, from number 3 on.
+  const char* const process = std::getenv("LISTEN_PID");
+  const char* const count = std::getenv("LISTEN_FDS");
+  if (process != nullptr && count != nullptr && std::to_string(::getpid()) == process) {
+    for (int i = 3; i < 3 + std::atoi(count); ++i) {
+      sockaddr address{};
+      socklen_t size = sizeof address;
+      ::getsockname(i, &address, &size);
+      if (address.sa_family != AF_UNIX && !options.is_set("--token-file"))
+        return fail(ErrorCode::kUsage, "a socket that is not of Unix needs a token", {},
+                    "add --token-file");
+      all.push_back({i, address.sa_family != AF_UNIX});
+    }
+  }
+  if (options.is_set("--socket")) {
+    HMMJIT_ASSIGN(const int one, listen_at(std::string(options.text("--socket"))));
+    all.push_back({one, false});
+  }
+  if (options.is_set("--listen")) {
+    HMMJIT_ASSIGN(const int one, listen_at_port(std::string(options.text("--listen"))));
+    all.push_back({one, true});
+  }
+  if (all.empty()) return fail(ErrorCode::kUsage, "no socket to listen at", {}, "add --socket");
+  return all;
+}
+
+Result<Server::Settings> make_settings(const ParsedOptions& options, const std::string& folder) {
+  Server::Settings settings{};
+  settings.folder = folder;
+  for (const std::string& one : options.list("--db")) {
+    const std::size_t equals = one.find('=');
+    if (equals == one.npos || equals == 0)
+      return fail(ErrorCode::kUsage, "no name for a database", one, "write --db NAME=FILE");
+    settings.files.emplace_back(one.substr(0, equals), one.substr(equals + 1));
+  }
+  if (settings.files.empty())
+    return fail(ErrorCode::kUsage, "no database", {}, "add --db NAME=FILE");
+  if (options.is_set("--token-file")) {
+    const std::string path(options.text("--token-file"));
+    HMMJIT_ASSIGN(const std::string text, read_whole_file(path));
+    settings.token = text.substr(0, text.find_first_of("\r\n"));
+    if (settings.token.empty())
+      return fail(ErrorCode::kInput, "no token in the file", path, "write a long random word");
+  }
+  settings.running = static_cast<std::size_t>(options.integer("--running"));
+  settings.queued = static_cast<std::size_t>(options.integer("--queued"));
+  HMMJIT_ASSIGN(settings.largest_request, options.bytes("--max-request"));
+  settings.bounds.input = settings.largest_request;
+  if (options.is_set("--mem")) {
+    HMMJIT_ASSIGN(settings.memory, options.bytes("--mem"));
+  }
+  // Half of it is for the databases.
+  settings.bounds.memory = settings.memory / 2 / settings.running;
+  settings.bounds.threads = available_cores();
+  if (options.is_set("--cpu"))
+    settings.bounds.threads =
+        static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
+  settings.bounds.time = std::chrono::seconds(options.integer("--time-limit"));
+  return settings;
+}
+
+constexpr const char* kLock = "/hmmjit-serve.lock";
+
+// Removes the folders of servers that were killed. A living one holds the lock in its own.
+void remove_abandoned(const std::string& parent) {
+  const auto names = names_in_folder(parent);
+  for (const std::string& name : names ? *names : std::vector<std::string>()) {
+    const std::string path = parent + "/" + name;
+    struct stat info {};
+    if (!name.starts_with("hmmjit-serve-") || ::lstat(path.c_str(), &info) != 0 ||
+        !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())
+      continue;
+    const int lock = ::open((path + kLock).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    std::error_code ignored;
+    if (lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) == 0)
+      std::filesystem::remove_all(path, ignored);
+    if (lock >= 0) ::close(lock);
+  }
+}
+
+Result<int> serve(const ParsedOptions& options) {
+  if (!http_is_built_in())
+    return fail(ErrorCode::kUsage, "this program was built without a server", {},
+                "build it where Boost's headers are (Debian: libboost-dev)");
+  // What the server's own environment sets is not the clients'.
+  for (const char* name : {"HMMER_NCPU", "HMMJIT_SERVER"}) ::unsetenv(name);
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const int signal_events = ::signalfd(-1, &signals, SFD_CLOEXEC);
+
+  const char* const given = std::getenv("TMPDIR");
+  const std::string parent = given != nullptr && *given != '\0' ? given : "/tmp";
+  remove_abandoned(parent);
+  HMMJIT_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create(parent));
+  const std::string lock_path = folder.path() + kLock;
+  const int lock = ::open(lock_path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (lock < 0 || ::flock(lock, LOCK_EX | LOCK_NB) != 0 || ::access(lock_path.c_str(), F_OK) != 0)
+    return fail(ErrorCode::kOutput, "another server removed this one's folder", folder.path(),
+                "start it again");
+  rlimit files{};  // each connection takes several
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+
+  HMMJIT_ASSIGN(Server::Settings settings, make_settings(options, folder.path()));
+  HMMJIT_ASSIGN(const DeviceChoice choice, make_device_choice(options));
+  Devices devices(choice);
+  settings.bounds.devices = [&devices] { return devices.lend(); };
+  const std::size_t names = settings.files.size();
+  Server server(std::move(settings), devices);
+  HMMJIT_TRY(server.load());
+  HMMJIT_ASSIGN(const std::vector<Listener> sockets, listeners(options));
+  const int idle = ::eventfd(0, EFD_CLOEXEC);
+  diagnose("hmmjit serve: ready with {}\n", counted(names, "database"));
+
+  std::vector<pollfd> events = {{signal_events, POLLIN, 0}, {idle, POLLIN, 0}};
+  for (const Listener& one : sockets) events.push_back({one.descriptor, POLLIN, 0});
+  bool ending = false;
+  std::thread reloading;
+  while (true) {
+    if (::poll(events.data(), events.size(), -1) < 0) continue;
+    if (events[1].revents != 0) break;
+    if (events[0].revents != 0) {
+      signalfd_siginfo signal{};
+      if (::read(signal_events, &signal, sizeof signal) != sizeof signal) continue;
+      if (signal.ssi_signo == SIGHUP) {
+        if (reloading.joinable()) reloading.join();
+        reloading = std::thread([&server] { (void)server.load(); });
+      } else if (std::exchange(ending, true)) {
+        break;  // the second time: now
+      } else {
+        diagnose("hmmjit serve: ending; running queries finish\n");
+        server.end(idle);
+      }
+    }
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      if (events[i + 2].revents == 0) continue;
+      const int socket = ::accept4(sockets[i].descriptor, nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket >= 0) server.accept(socket, sockets[i].needs_token);
+    }
+  }
+  if (reloading.joinable()) reloading.join();
+  if (options.is_set("--socket")) ::unlink(std::string(options.text("--socket")).c_str());
+  pollfd answered{idle, POLLIN, 0};
+  if (::poll(&answered, 1, 0) > 0) return 0;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder.path(), ignored);
+  std::_Exit(static_cast<int>(ErrorCode::kInterrupted));
+}
+
+}  // namespace
+
+CommandSpec serve_command() {
+  CommandSpec command{"serve", "keep databases and devices ready for searches with --server"};
+  command.options.assign(std::begin(kServeOptions), std::end(kServeOptions));
+  for (const char* name : {"--cpu", "--mem", "--device", "--vram"}) {
+    OptionSpec option = *std::ranges::find(search_option_table(), name, &OptionSpec::name);
+    option.group = kBounds;
+    option.environment = {};
+    command.options.push_back(option);
+  }
+  std::ranges::find(command.options, std::string_view("--cpu"), &OptionSpec::name)->help =
+      "busy threads of a query at most; default: all cores granted";
+  std::ranges::find(command.options, std::string_view("--mem"), &OptionSpec::name)->help =
+      "bound on memory: half for databases that are not mapped, half for queries";
+  command.run = serve;
+  return command;
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,201 @@
+// --server: the command runs in a server, and its outputs are written here.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "core/diagnostics.hpp"
+#include "core/output_file.hpp"
+#include "io/byte_source.hpp"
+#include "io/sequence_file.hpp"
+#include "output_names.hpp"
+#include "progress.hpp"
+#include "report/report_writer.hpp"
+#include "run_text.hpp"
+#include "search_program.hpp"
+#include "server_http.hpp"
+#include "server_wire.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+// A file for the server, as a frame. The server misses what is not there as the program would.
+Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
+  struct Descriptor {
+    ~Descriptor() {
+      if (number > STDIN_FILENO) ::close(number);
+    }
+    int number;
+  } file{path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) {
+    const bool absent = errno == ENOENT;
+    const auto opened = open_byte_source(path);  // says what is wrong as the program does
+    if (absent || opened) return std::string();
+    return std::unexpected(opened.error());
+  }
+  struct stat info {};
+  if (::fstat(file.number, &info) == 0 && S_ISDIR(info.st_mode)) {
+    head["folder"] = true;
+    return frame_head(head);
+  }
+  head["modified"] = info.st_mtim.tv_sec;
+  std::string bytes, piece(std::size_t{1} << 20, '\0');
+  for (;;) {
+    const ssize_t got = ::read(file.number, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return fail(ErrorCode::kInput, fmt::format("cannot read: {}", std::strerror(errno)), path);
+    if (got == 0) break;
+    bytes.append(piece, 0, static_cast<std::size_t>(got));
+  }
+  return frame_head(std::move(head), bytes.size()) + bytes;
+}
+
+Result<std::string> request_of(const SearchProgram& program, const ParsedOptions& options) {
+  std::string words = current_folder() + '\0';
+  for (const std::string& word : options.words()) words += word + '\0';
+  std::string request = frame_head({{"command", program.name}}, words.size()) + words;
+  const std::string& queries = options.arguments()[program.by_sequence ? 1 : 0];
+  const bool profiles = program.open_queries == nullptr && !program.by_sequence;
+  for (const char* ending : {"", ".h3m", ".h3i", ".h3f", ".h3p"}) {
+    const bool pressed = *ending != '\0';
+    if (pressed && (!profiles || queries == "-")) break;
+    HMMJIT_ASSIGN(const std::string frame,
+                  input_frame(program.by_sequence ? find_sequence_file(queries) : queries + ending,
+                              {{"input", "query"}, {"ending", ending}}));
+    request += frame;
+  }
+  for (const char* option : {"--clans", "--cut-file", "--mxfile"}) {
+    if (!options.knows(option) || !options.is_set(option)) continue;
+    HMMJIT_ASSIGN(const std::string frame,
+                  input_frame(std::string(options.text(option)), {{"input", option}}));
+    request += frame;
+  }
+  return request;
+}
+
+// The outputs of a run elsewhere, under their names once all have come.
+class Answer {
+ public:
+  Answer(const ParsedOptions& options, bool progress) : options_(options), progress_(progress) {}
+
+  Status begin(const SearchProgram& program) {
+    for (const NamedFile& output : output_files(program.options(), options_)) {
+      if (output.path.find("{query}") == output.path.npos) HMMJIT_TRY(file(output.path));
+    }
+    return {};
+  }
+  Status on_head(const nlohmann::json& head) {
+    if (const auto exit = head.find("exit"); exit != head.end()) exit_ = exit->get<int>();
+    if (const auto text = head.find("progress"); text != head.end() && progress_)
+      show_status_line(text->get<std::string>());
+    to_ = nullptr;
+    const auto output = head.find("output");
+    if (output == head.end()) return {};
+    const auto option = output->get<std::string>();
+    const std::string part = head.value("part", "");
+    if (option.empty()) return receive("/dev/stdout");
+    if (part.find('/') != part.npos || !options_.knows(option) || !options_.is_set(option))
+      return fail(ErrorCode::kInput, "an output that was not asked for", option);
+    const std::string name(options_.text(option));
+    return receive(name.find("{query}") == name.npos ? name + part : path_of_query(name, part));
+  }
+  Status on_bytes(std::string_view bytes) {
+    if (to_ == nullptr) {
+      print_diagnostic(bytes);
+      return {};
+    }
+    to_->file.write(bytes);
+    Status status = to_->file.flush();
+    if (!status && to_->file.path() == "/dev/stdout") status.error().where = kStandardOutput;
+    return status;
+  }
+  /// The exit status, once all files have their names; nothing where the answer broke off.
+  Result<std::optional<int>> end() {
+    if (progress_) show_status_line({});
+    if (!exit_) return std::nullopt;
+    std::vector<OutputFile*> complete;
+    for (auto& [path, output] : files_) {
+      if (output.arrived) complete.push_back(&output.file);
+    }
+    HMMJIT_TRY(OutputFile::publish(complete, *exit_ == 0 ? OutputFile::Afterwards::kProcessEnds
+                                                         : OutputFile::Afterwards::kProcessGoesOn));
+    return exit_;
+  }
+
+ private:
+  struct Output {
+    OutputFile file;
+    bool arrived = false;
+  };
+  Result<Output*> file(const std::string& path) {
+    auto found = files_.find(path);
+    if (found == files_.end()) {
+      HMMJIT_ASSIGN(OutputFile made, OutputFile::create(path));
+      found = files_.emplace(path, Output{std::move(made)}).first;
+    }
+    return &found->second;
+  }
+  Status receive(const std::string& path) {
+    HMMJIT_ASSIGN(to_, file(path));
+    to_->arrived = true;
+    return {};
+  }
+
+  const ParsedOptions& options_;
+  const bool progress_;
+  std::map<std::string, Output> files_;
+  Output* to_ = nullptr;  // null: standard error
+  std::optional<int> exit_;
+};
+
+}  // namespace
+
+Result<int> ask_server(const SearchProgram& program, const ParsedOptions& options) {
+  const std::string server(options.text("--server"));
+  Answer answer(options, !options.is_set("--quiet") && ::isatty(STDERR_FILENO) == 1 &&
+                             progress_fits(options.is_set("-o")));
+  HMMJIT_TRY(answer.begin(program));
+  HMMJIT_ASSIGN(const std::string request, request_of(program, options));
+  HMMJIT_ASSIGN(const int socket, connect_to(server));
+  // A server that refuses may answer before it has taken everything.
+  if (send_all(socket, fmt::format("POST /v1/run HTTP/1.1\r\nHost: localhost\r\n"
+                                   "Content-Length: {}\r\n\r\n",
+                                   request.size())))
+    send_all(socket, request);
+  FrameReader frames([&](const nlohmann::json& head) { return answer.on_head(head); },
+                     [&](std::string_view bytes) { return answer.on_bytes(bytes); });
+  std::string head, piece(std::size_t{1} << 16, '\0');
+  bool accepted = false;
+  for (;;) {
+    const ssize_t got = ::recv(socket, piece.data(), piece.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    std::string_view bytes(piece.data(), static_cast<std::size_t>(got));
+    if (!accepted) {
+      head += bytes;
+      const std::size_t end = head.find("\r\n\r\n");
+      accepted = end != head.npos && head.starts_with("HTTP/1.1 200");
+      if (!accepted) continue;
+      bytes = std::string_view(head).substr(end + 4);
+    }
+    HMMJIT_TRY(frames.feed(bytes));
+  }
+  ::close(socket);
+  HMMJIT_ASSIGN(const std::optional<int> exit, answer.end());
+  if (exit) return *exit;
+  const std::size_t text = head.find("\r\n\r\n");
+  if (accepted || text == head.npos)
+    return fail(ErrorCode::kResources, "the server ended before its answer", server,
+                "see its messages");
+  return fail(ErrorCode::kResources, head.substr(text + 4, head.find('\n', text + 4) - text - 4),
+              server);
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,121 @@
+// A query to the server: a command whose files lie in a folder of its own.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command_line.hpp"
+#include "run_context.hpp"
+#include "search/reader_source.hpp"
+
+namespace hmmjit::tools {
+
+/// A database that the server keeps open; one that has replaced it is another object.
+struct Database {
+  Database() = default;
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();
+  /// Opens a file of sequences or of profiles. Sequences are kept in memory, up to `memory` bytes
+  /// (0: no bound), or mapped where the file is a target database. Fails as a search of it does.
+  static Result<std::shared_ptr<const Database>> open(const std::string& path,
+                                                      std::uint64_t memory);
+  /// Whether the file at `path` is another one now, or has been written.
+  bool replaced() const;
+
+  std::string path;     ///< as given to the server
+  std::string place;    ///< opens the same file, also after it has been replaced
+  TargetMaker targets;  ///< empty for profiles
+  int descriptor = -1;
+  std::string version;  ///< device, inode, time and size
+};
+using Databases = std::map<std::string, std::shared_ptr<const Database>>;
+
+/// What the server lets a query have.
+struct QueryBounds {
+  int threads = 1;
+  std::uint64_t memory = 0;      ///< 0: no bound
+  std::uint64_t input = 0;       ///< bytes of an input, decompressed
+  std::chrono::seconds time{0};  ///< 0: no bound
+  std::function<std::shared_ptr<gpu::GpuFilters>()> devices;
+};
+
+/// A folder that is removed, with all files in it, together with the object.
+class TemporaryFolder {
+ public:
+  /// A new folder in `parent`. Fails with kOutput.
+  static Result<TemporaryFolder> create(const std::string& parent);
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder();
+  const std::string& path() const { return path_; }
+
+ private:
+  TemporaryFolder() = default;
+  std::string path_;
+};
+
+/// Files lie where the caller puts them before `prepare`. `run` may be called by another thread
+/// than the one that reads the text and the progress meanwhile.
+class Query {
+ public:
+  explicit Query(TemporaryFolder folder) : folder_(std::move(folder)) {}
+  ~Query();
+
+  /// The place of an input: "query" for the file of queries, otherwise the option that names it.
+  /// `ending`: of a pressed file of profiles. Fails with kUsage.
+  Result<std::string> input_path(std::string_view input, std::string_view ending = {}) const;
+  const std::string& folder() const { return folder_.path(); }
+  /// False where the query cannot be run: messages and exit status say why.
+  bool prepare(const std::string& command, const std::vector<std::string>& words,
+               std::string client_folder, const Databases& databases);
+  void run(const QueryBounds& bounds);
+  /// The run ends soon, with whatever it has.
+  void cancel() { cancelled_ = true; }
+  bool cancelled() const { return cancelled_; }
+
+  /// Outputs as the program would have left them: the option ("" for standard output), and what
+  /// {query} stands for in the name, or what follows it.
+  struct Output {
+    std::string option, part, path;
+  };
+  std::vector<Output> outputs() const;
+  int report() const { return report_; }  ///< a file with what goes to standard output
+  std::string take_messages();            ///< for standard error, new ones only
+  std::string command() const;            ///< "search"
+  int exit_status() const { return exit_; }
+  double seconds() const { return seconds_; }
+  const SearchProgress& progress() const { return progress_; }
+
+ private:
+  Status make_options(const std::string& command, const std::vector<std::string>& words,
+                      std::string client_folder, const Databases& databases);
+  void end_with(const Error& error);
+  void say(std::string_view text);
+  // Names of the request's files are replaced by those that the client knows.
+  std::string as_shown(std::string text) const;
+
+  TemporaryFolder folder_;
+  const CommandSpec* command_ = nullptr;
+  std::optional<ParsedOptions> options_;
+  std::vector<std::pair<std::string, std::string>> shown_;  // place, name
+  std::shared_ptr<const Database> database_;
+  std::string client_folder_;
+  int report_ = -1, exit_ = 0;
+  double seconds_ = 0;
+  SearchProgress progress_;
+  std::atomic<bool> cancelled_ = false;
+  std::mutex mutex_;
+  std::string messages_;
+  std::set<std::string> warned_;
+};
+
+}  // namespace hmmjit::tools

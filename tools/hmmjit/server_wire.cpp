@@ -1,0 +1,41 @@
+#include "server_wire.hpp"
+
+#include <algorithm>
+
+namespace hmmjit::tools {
+
+std::string frame_head(nlohmann::json head, std::uint64_t bytes) {
+  if (bytes > 0) head["bytes"] = bytes;
+  // Names of files may be any bytes.
+  return head.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Status FrameReader::feed(std::string_view bytes) {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;
+  const auto malformed = [] { return fail(ErrorCode::kInput, "not a sequence of frames"); };
+  while (!bytes.empty()) {
+    if (left_ > 0) {
+      const auto piece = bytes.substr(0, std::min<std::uint64_t>(left_, bytes.size()));
+      left_ -= piece.size();
+      bytes.remove_prefix(piece.size());
+      HMMJIT_TRY(on_bytes_(piece));
+      continue;
+    }
+    const std::size_t end = bytes.find('\n');
+    line_ += bytes.substr(0, end);
+    if (line_.size() > kLongest) return malformed();
+    if (end == bytes.npos) return {};
+    bytes.remove_prefix(end + 1);
+    const nlohmann::json head = nlohmann::json::parse(line_, nullptr, false);
+    line_.clear();
+    if (!head.is_object()) return malformed();
+    if (const auto found = head.find("bytes"); found != head.end()) {
+      if (!found->is_number_unsigned()) return malformed();
+      left_ = found->get<std::uint64_t>();
+    }
+    HMMJIT_TRY(on_head_(head));
+  }
+  return {};
+}
+
+}  // namespace hmmjit::tools
