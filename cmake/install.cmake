@@ -10,7 +10,7 @@ if(SKBUILD)
   install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
   install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
   set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
-  foreach(package nlohmann-json3-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
+  foreach(package nlohmann-json3-dev libboost-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
                   zlib1g-dev)
     set(copyright ${HMMJIT_LICENCE_FOLDER}/${package}/copyright)
     if(EXISTS ${copyright})

@@ -15,7 +15,7 @@
 set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3-numpy dpkg-dev file locales
           libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
-          libzstd-dev zlib1g-dev zstd nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
+          libzstd-dev zlib1g-dev zstd nlohmann-json3-dev libboost-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 readers=no packaging=no snakemake=no consumers=no
 sudo=""

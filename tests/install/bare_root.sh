@@ -64,7 +64,7 @@ for file in "$@"; do
   case $file in *.deb) debs+=("$file") ;; *) files+=("$file") ;; esac
 done
 pip="apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null && python3 -m venv venv"
-needed="g++ cmake ninja-build pkg-config libfmt-dev libhwy-dev libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev"
+needed="g++ cmake ninja-build pkg-config libfmt-dev libhwy-dev libxxhash-dev libzstd-dev zlib1g-dev nlohmann-json3-dev libboost-dev"
 for file in ${files[@]+"${files[@]}"}; do
   name=$(basename "$file")
   case $name in

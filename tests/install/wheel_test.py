@@ -25,7 +25,7 @@ import venv
 import zipfile
 
 NEEDED = "scikit_build_core"
-NOTICES = ("nlohmann-json3-dev", "libxxhash-dev", "libfmt-dev", "libhwy-dev",
+NOTICES = ("nlohmann-json3-dev", "libboost-dev", "libxxhash-dev", "libfmt-dev", "libhwy-dev",
            "libzstd-dev", "zlib1g-dev")
 
 

@@ -116,7 +116,7 @@ class Documents(ScratchFolder):
         return done.stdout.split()
 
     def test_bash_completes(self):
-        self.assertEqual(self.offered("hmmjit", "se"), ["search"])
+        self.assertEqual(self.offered("hmmjit", "se"), ["search", "serve"])
         self.assertEqual(set(self.offered("hmmjit", "")) - {"--help", "--version"},
                          set(command_names()))
         self.assertEqual(self.offered("hmmjit", "search", "--tb"), ["--tblout"])
@@ -133,7 +133,7 @@ class Documents(ScratchFolder):
         self.assertNotIn("--repair", self.offered("hmmjit", "cache", "stats", "--"))
         self.assertEqual(self.offered("hmmjit", "completions", "b"), ["bash"])
         # Positional values, lists of values, and values after a '='.
-        self.assertEqual(self.offered("hmmjit", "man", "se"), ["search"])
+        self.assertEqual(self.offered("hmmjit", "man", "se"), ["search", "serve"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "H2"), ["H200"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "H200,sm_9"), ["H200,sm_90"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "=", "T"), ["T4"])
