@@ -250,6 +250,8 @@ class Serve(unittest.TestCase):
         bomb = gzip.compress(b">a\n" + b"A" * (5 << 20) + b"\n")
         status, text = self.server.ask("POST", "/v1/phmmer?db=globins45.fa", bomb)
         self.assertEqual((status, b"too large when decompressed" in text), (400, True), text)
+        status, text = self.server.ask("POST", "/v1/phmmer?db=globins45.fa", b">long\n" + b"ACDEFGHIKL" * 10001)
+        self.assertEqual((status, b"long: a query of 100010 residues" in text), (400, True), text)
         large = os.path.join(self.folder, "large.hmm")
         with open(large, "wb") as file:
             file.write(b"x" * (5 << 20))

@@ -53,7 +53,8 @@ constexpr OptionSpec kServeOptions[] = {
     {kBounds, "--running", "n=4 n>0", "queries that run at a time"},
     {kBounds, "--queued", "n=64 n>=0", "queries that wait; more are refused"},
     {kBounds, "--time-limit", "n=0 n>=0", "seconds that a query may run; 0: any number"},
-    {kBounds, "--max-request", "size=256M", "the largest request"},
+    {kBounds, "--max-request", "size=256M", "the largest request, also when decompressed"},
+    {kBounds, "--longest-query", "n=100000 n>0", "residues of a query of phmmer or jackhmmer"},
 };
 
 // A query on its way through the server.
@@ -556,6 +557,7 @@ Result<Server::Settings> make_settings(const ParsedOptions& options, const std::
   settings.queued = static_cast<std::size_t>(options.integer("--queued"));
   HMMJIT_ASSIGN(settings.largest_request, options.bytes("--max-request"));
   settings.bounds.input = settings.largest_request;
+  settings.bounds.longest_query = static_cast<std::size_t>(options.integer("--longest-query"));
   if (options.is_set("--mem")) {
     HMMJIT_ASSIGN(settings.memory, options.bytes("--mem"));
   }

@@ -21,6 +21,7 @@
 #include "core/spool_file.hpp"
 #include "io/byte_source.hpp"
 #include "io/hmm_file.hpp"
+#include "query_sequences.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -64,6 +65,24 @@ Status check_sizes(const std::string& folder, std::uint64_t most) {
         return fail(ErrorCode::kInput, "too large when decompressed", path,
                     "raise the server's --max-request");
     }
+  }
+  return {};
+}
+
+// The search checks its bounds between models, not while it builds one. What is wrong with the file
+// is for the program to say.
+Status check_lengths(const SearchProgram& program, const ParsedOptions& options,
+                     std::size_t longest) {
+  if (program.open_queries == nullptr) return {};
+  const auto sequences = QuerySequences::open(options, options.arguments()[0]);
+  while (sequences) {
+    const auto sequence = (*sequences)->next();
+    if (!sequence || !*sequence) break;
+    const std::size_t length = (*sequence)->residues.size();
+    if (length > longest)
+      return fail(ErrorCode::kInput, fmt::format("a query of {} residues", length),
+                  std::string((*sequence)->name),
+                  fmt::format("the server takes {}; see its --longest-query", longest));
   }
   return {};
 }
@@ -249,6 +268,7 @@ void Query::run(const QueryBounds& bounds) {
   Status status;
   try {
     status = check_sizes(folder(), bounds.input);
+    if (status) status = check_lengths(*command_->program, *options_, bounds.longest_query);
     if (status) status = run_request(*command_->program, *options_, context);
   } catch (const std::bad_alloc&) {
     status = fail(ErrorCode::kResources, "out of memory", {}, "use fewer threads or a lower --mem");
