@@ -111,7 +111,8 @@ class Block {
 
  private:
   static constexpr std::size_t kStackBytes = 64 * 1024;
-  // Apart from the registers, which are large: the scheduler reads all fibers of a warp at each step.
+  // Apart from the registers, which are large: the scheduler reads all fibers of a warp at each
+  // step.
   struct Fiber {
     Wait wait = Wait::kNone;
     std::uint32_t value = 0, lane = 0, mask = 0, result = 0;
@@ -139,9 +140,9 @@ class Block {
     block->yield();
   }
 
-  // swapcontext makes a system call for the signal mask, and setjmp of the C library mangles pointers;
-  // after the first entry, fibers are therefore switched by the compiler's own jumps. Sanitizers
-  // follow swapcontext only, so under them every switch is a slow one.
+  // swapcontext makes a system call for the signal mask, and setjmp of the C library mangles
+  // pointers; after the first entry, fibers are therefore switched by the compiler's own jumps.
+  // Sanitizers follow swapcontext only, so under them every switch is a slow one.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   void yield() { swapcontext(&switches_[running_].context, &scheduler_); }
   void enter() { swapcontext(&scheduler_, &switches_[running_].context); }
