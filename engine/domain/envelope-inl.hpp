@@ -37,12 +37,12 @@ struct EnvelopeCells {
     const std::size_t in_block = std::clamp<std::size_t>(kBlockBytes / (pair * sizeof(float)), 4,
                                                          std::max(rows, std::size_t{4}));
     space.block_rows = block_rows = static_cast<int>(in_block);
-    float* at = space.cells.ensure(4 * vectors + 5 * pair + (in_block + rows / in_block) * pair);
+    float* at = space.cells.ensure(4 * vectors + 4 * pair + (in_block + rows / in_block) * pair);
     const auto take = [&](std::size_t floats) { return std::exchange(at, at + floats); };
     forward = take(3 * vectors);
     deletions = take(vectors);
-    for (float*& row : accuracy) row = take(pair);
-    for (float*& row : turns) row = take(pair);
+    for (float*& of_turn : accuracy) of_turn = take(pair);
+    row = take(pair);
     sums = take(pair);
     block = take(in_block * pair);
     checkpoints = at;
@@ -55,18 +55,18 @@ struct EnvelopeCells {
 
   std::size_t pair;
   int block_rows;
-  float *forward, *deletions, *accuracy[2], *turns[2], *sums, *block, *checkpoints;
+  float *forward, *deletions, *accuracy[2], *row, *sums, *block, *checkpoints;
 };
 
 template <class V>
 void envelope_backward(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space) {
   const EnvelopeCells<V> cells(t, lanes, space);
-  backward_rows<V, true, false>(t, lanes, lanes.rows - 1, 0, ec, 0.0f, nullptr, cells.deletions,
-                                [&](int r, bool) HWY_ATTR {
-                                  if (r < cells.block_rows) return cells.in_block(r, 0);
-                                  if (r % cells.block_rows == 0) return cells.checkpoint(r);
-                                  return cells.turns[r & 1];
-                                });
+  backward_rows<V>(t, lanes, lanes.rows - 1, 0, ec, 0.0f, cells.row, cells.deletions,
+                   [&](int r) HWY_ATTR {
+                     return r < cells.block_rows        ? cells.in_block(r, 0)
+                            : r % cells.block_rows == 0 ? cells.checkpoint(r)
+                                                        : nullptr;
+                   });
 }
 
 // Null2 odds of the K residues by expectation: `sums` of the posteriors of one group over the rows.
@@ -145,10 +145,9 @@ class Decoder {
     for (int first = 0; first < rows; first += cells_.block_rows) {
       const int last = std::min(first + cells_.block_rows, rows) - 1;
       if (first > 0) {
-        backward_rows<V, true, true>(
-            t_, lanes_, last, first, ec_, 0.0f,
-            last + 1 < rows ? cells_.checkpoint(last + 1) : nullptr, cells_.deletions,
-            [&](int r, bool) HWY_ATTR { return cells_.in_block(r, first); });
+        backward_rows_again<V>(t_, lanes_, last, first, ec_,
+                               last + 1 < rows ? cells_.checkpoint(last + 1) : nullptr,
+                               cells_.deletions, cells_.block);
       }
       for (int r = first; r <= last; ++r) step(r, cells_.in_block(r, first));
     }

@@ -326,72 +326,73 @@ HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* 
   }
 }
 
-// One row of Backward: from M and I of row i+1 to those of row i times `inverse`; `emission` is
-// that of residue i+1. E(i) follows from B(i): exit(B) returns it. In the unihit model it does not,
-// and is given: the chain of deletions and the addition of E run in the loop of the matches.
-// Returns B before scaling, if asked for (`kSum`).
-template <class V, bool kUnihit, bool kSum, typename Exit>
-HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, const Exit& exit,
-                          V inverse, const float* next, float* row, float* deletions) {
+// Terms of B of the row before one whose emitted matches are given, a sum a lane.
+template <class V>
+HWY_INLINE V begin_terms(const Tables& t, const float* row) {
+  V sum = V::zero();
+  for (int q = t.Q - 1; q >= 0; --q)
+    sum = sum + V::load(row + q * 2 * kWidth<V>) * V::same(t.backward[q].bm);
+  return sum;
+}
+
+// One row of Backward: from M and I of row i+1 to those of row i times `inverse`. E(i) is given.
+// The first pass (`kEmits`) keeps emitted matches, i.e. M(i) times the odds of residue i, may write
+// the row in the place of row i+1, and returns the terms of B(i-1); `emission` is that of residue
+// i. Later passes keep M; `emission` is that of residue i+1. `copy`: null, or place for M and I.
+template <class V, bool kEmits>
+HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, V inverse,
+                          const float* next, float* row, float* deletions, float* copy = nullptr) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
   const BackwardStripe* const stripe = t.backward.data();
-  V mp = (V::load(next) * emission[0]).down();
-  V sum = V::zero(), c = V::zero(), d = V::zero();
-  V v = (V::load(next + 2 * W) * emission[1] * V::same(stripe->dm) + E).down();
+  const auto emitted = [&](int q) HWY_ATTR {
+    const V m = V::load(next + q * 2 * W);
+    return kEmits ? m : m * emission[q];
+  };
+  V mp = emitted(0).down();
+  V c = V::zero();
+  V v = (emitted(1) * V::same(stripe->dm) + E).down();
   for (int q = Q - 1; q >= 0; --q) {
     const BackwardStripe& b = stripe[q];
-    const float* const in = next + q * 2 * W;
     float* const out = row + q * 2 * W;
-    const V ip = V::load(in + W);
-    const V m = V::load(in) * emission[q];
+    const V ip = V::load(next + q * 2 * W + W);
+    const V m = emitted(q);
     ((ip * V::same(b.ii) + mp * V::same(b.im)) * inverse).store(out + W);
-    const V match = ip * V::same(b.mi) + mp * V::same(b.mm);
-    d = mp * V::same(b.dm);
-    if constexpr (kUnihit) {
-      (match + E).store(out);
-      c = v * V::same(b.dd);
-      d = v = d + (c + E);
-    } else {
-      match.store(out);
-    }
-    d.store(deletions + q * W);
+    (ip * V::same(b.mi) + mp * V::same(b.mm) + E).store(out);
+    c = v * V::same(b.dd);
+    v = mp * V::same(b.dm) + (c + E);
+    v.store(deletions + q * W);
     mp = m;
-    if constexpr (kSum) sum = sum + mp * V::same(b.bm);
-  }
-  const V B = kSum ? group_sum(sum) : sum;
-  if constexpr (!kUnihit) {
-    E = exit(B);
-    v = (d + E).down();
-    for (int q = Q - 1; q >= 0; --q) {
-      float* const cell = deletions + q * W;
-      c = v * V::same(stripe[q].dd);
-      v = V::load(cell) + (c + E);
-      v.store(cell);
-    }
   }
   finish_backward_deletions(t, c, E * V::all(t.backward_bound), deletions);
   c = V::load(deletions).down();
+  V sum = V::zero();
   for (int q = Q - 1; q >= 0; --q) {
     float* const cell = row + q * 2 * W;
-    V match = V::load(cell);
-    if constexpr (!kUnihit) match = match + E;
-    ((match + c * V::same(stripe[q].md)) * inverse).store(cell);
+    V m = (V::load(cell) + c * V::same(stripe[q].md)) * inverse;
+    if (copy != nullptr) {
+      m.store(copy + q * 2 * W);
+      V::load(cell + W).store(copy + q * 2 * W + W);
+    }
+    if constexpr (kEmits) {
+      m = m * emission[q];
+      sum = sum + m * V::same(stripe[q].bm);
+    }
+    m.store(cell);
     c = V::load(deletions + q * W);
   }
-  return B;
+  return sum;
 }
 
-// Row 0 of a job, where only B and N are left, from M and I of its row 1, whose N is given.
+// Row 0 of a job, where only B and N are left, from the emitted matches of row 1, whose N is given.
 template <class V>
-HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Lanes& lanes, const Job& job,
-                                        const float* cells, float N) {
+HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells,
+                                        float N) {
   using One = Groups<1>;
-  const float* const emission = lanes.emission->row(job.row_of(job.residues[0]), t.Q);
   One sum = One::zero();
   for (int q = 0; q < t.Q; ++q) {
     const One m = One::load(cells + q * 2 * kWidth<V> + job.group * kLanes);
-    sum = sum + m * One::load(emission + q * kLanes) * One::load(t.backward[q].bm);
+    sum = sum + m * One::load(t.backward[q].bm);
   }
   const float B = group_value(group_sum(sum), 0);
   return {0.0f, B * job.move + N * job.loop, 0.0f, B, 0.0f, 1.0f};
@@ -418,92 +419,106 @@ HWY_INLINE V own_scales(const LaneCursor& at) {
 }
 
 // Moves on to the jobs that end in the row before a border. Returns their moves to T, zero for all
-// other groups. `kAgain`: their scale factors are known.
-template <bool kAgain, class V>
+// other groups.
+template <class V>
 HWY_INLINE V begin_backward(unsigned borders, LaneCursor& at, Moves<V>& moves) {
   V begins = V::zero();
   at_borders(borders, [&](int g) HWY_ATTR {
     Job* const job = at.previous(g);
     moves.set(g, job);
-    if (job == nullptr) return;
-    if constexpr (!kAgain) job->own_scale = false;
-    set_group(begins, g, job->move);
+    if (job != nullptr) set_group(begins, g, job->move);
   });
   return begins;
 }
 
-// Rows last to first of Backward, M and I of row r to row_of(r, keep): `keep` says that it may not
-// take the place of row r+1, which is at `next` where it is given. `kAgain`: special states and
-// scale factors are known from a pass before, as E of the unihit model is.
-template <class V, bool kUnihit, bool kAgain, typename RowOf>
+template <class V>
+HWY_INLINE void clear_pairs(const Tables& t, float* row) {
+  std::memset(row, 0, static_cast<std::size_t>(t.Q) * 2 * kWidth<V> * sizeof(float));
+}
+
+// Rows last to first of Backward with emitted matches, all in `row`, see backward_row(), where row
+// last+1 is given. M and I of row r are copied to copy_of(r).
+template <class V, typename CopyOf>
 HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first, float ec,
-                              float ej, const float* next, float* deletions, const RowOf& row_of) {
+                              float ej, float* row, float* deletions, const CopyOf& copy_of) {
   const int Q = t.Q;
-  const V one = V::all(1.0f), zero = V::zero(), vec = V::all(ec), vej = V::all(ej);
+  const V one = V::all(1.0f), zero = V::zero();
   LaneCursor at(lanes, last + 1);
   auto moves = Moves<V>::of(at);
   V own = own_scales<V>(at);
   Specials<V> s{zero, zero, zero, zero, zero, one};
-  if (last + 1 < lanes.rows) s = Specials<V>::load(lanes.backward_row(last + 1));
+  V terms = zero;  // of B of the row to come
+  if (last + 1 < lanes.rows) {
+    s = Specials<V>::load(lanes.backward_row(last + 1));
+    terms = begin_terms<V>(t, row);
+  }
   for (int r = last; r >= first; --r) {
+    float* const copy = copy_of(r);
     if (r + 1 == lanes.rows) {
-      float* const row = row_of(r, false);
-      std::memset(row, 0, static_cast<std::size_t>(Q) * 2 * kWidth<V> * sizeof(float));
+      clear_pairs<V>(t, row);
+      if (copy != nullptr) clear_pairs<V>(t, copy);
       s.store(lanes.backward_row(r));
-      next = row;
       continue;
     }
-    const unsigned ends = lanes.borders[r + 1];
+    const unsigned ends = lanes.borders[r + 1], zeros = lanes.borders[r];
     V begins = zero;
     if (ends != 0) {
-      begins = begin_backward<kAgain>(ends, at, moves);
+      begins = begin_backward(ends, at, moves);
+      at_borders(ends, [&](int g) HWY_ATTR {
+        if (at[g]) at[g]->own_scale = false;
+      });
       own = own_scales<V>(at);
     }
-    if constexpr (kAgain) s.C = Specials<V>::load(lanes.backward_row(r + 1)).C;
-    s.C = s.C * moves.loop + begins;
-    const V J = s.J, N = s.N;
-    const auto exit = [&](V B) HWY_ATTR {
-      s.J = B * moves.move + J * moves.loop;
-      s.N = B * moves.move + N * moves.loop;
-      return s.E = s.C * vec + s.J * vej;
-    };
-    const V scale = Specials<V>::load(kAgain ? lanes.backward_row(r) : lanes.forward_row(r)).scale;
-    const V inverse = one / scale;
-    // Row r+1 is needed again where jobs begin, and where the scale factor may turn out to be
-    // wrong.
-    const unsigned zeros = lanes.borders[r];
-    float* const row = row_of(r, zeros != 0 || any_greater(scale, one));
-    const auto compute = [&] HWY_ATTR {
-      const V factor = kAgain ? inverse : choose(own, one, inverse);
-      s.B = backward_row<V, kUnihit, !kAgain>(t, Emissions<V>(t, lanes, r + 1), s.C * vec, exit,
-                                              factor, next, row, deletions);
-    };
-    compute();
-    if constexpr (!kAgain) {
-      if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
-        note_own_scale(at, s.B);
-        own = own_scales<V>(at);
-        if (any_greater(scale, one)) compute();
-      }
-      if constexpr (kUnihit) exit(s.B);
-      s.scale = backward_scale(own, s.B, scale);
-      if (any_greater(s.scale, one)) {
-        s.divide();
-        if (any_greater(own & s.scale, one)) scale_row(row, 2 * Q, choose(own, one / s.scale, one));
-      }
-      s.store(lanes.backward_row(r));
-    }
+    SpecialRow row_zero[V::kGroups];
     at_borders(zeros, [&](int g) HWY_ATTR {
-      if constexpr (!kAgain) {
-        const Job* const job = at[g];
-        SpecialRows::put(job && job->L > 0
-                             ? backward_row_zero<V>(t, lanes, *job, next, group_value(N, g))
-                             : kNoRow,
-                         V::kGroups, lanes.backward_row(r) + g * kLanes);
-        for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C}) set_group(*state, g, 0.0f);
-      }
-      fill_group<V>(row, 2 * Q, g, 0.0f);
+      const Job* const job = at[g];
+      row_zero[g] =
+          job && job->L > 0 ? backward_row_zero<V>(t, *job, row, group_value(s.N, g)) : kNoRow;
     });
+    s.B = group_sum(terms);
+    s.C = s.C * moves.loop + begins;
+    s.J = s.B * moves.move + s.J * moves.loop;
+    s.N = s.B * moves.move + s.N * moves.loop;
+    s.E = s.C * V::all(ec) + s.J * V::all(ej);
+    if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
+      note_own_scale(at, s.B);
+      own = own_scales<V>(at);
+    }
+    s.scale = backward_scale(own, s.B, Specials<V>::load(lanes.forward_row(r)).scale);
+    terms = backward_row<V, true>(t, Emissions<V>(t, lanes, r), s.E, one / s.scale, row, row,
+                                  deletions, copy);
+    if (any_greater(s.scale, one)) s.divide();
+    s.store(lanes.backward_row(r));
+    at_borders(zeros, [&](int g) HWY_ATTR {
+      SpecialRows::put(row_zero[g], V::kGroups, lanes.backward_row(r) + g * kLanes);
+      for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C, &terms}) set_group(*state, g, 0.0f);
+      fill_group<V>(row, 2 * Q, g, 0.0f);
+      if (copy != nullptr) fill_group<V>(copy, 2 * Q, g, 0.0f);
+    });
+  }
+}
+
+// M and I of rows last to first of the unihit model once more, row r to rows + (r - first) * 2QW.
+// `next`: those of row last+1, unless it is the end.
+template <class V>
+HWY_INLINE void backward_rows_again(const Tables& t, Lanes& lanes, int last, int first, float ec,
+                                    const float* next, float* deletions, float* rows) {
+  const std::size_t pair = t.Q * 2 * kWidth<V>;
+  LaneCursor at(lanes, last + 1);
+  auto moves = Moves<V>::of(at);
+  for (int r = last; r >= first; --r) {
+    float* const row = rows + (r - first) * pair;
+    if (r + 1 == lanes.rows) {
+      clear_pairs<V>(t, row);
+    } else {
+      const unsigned ends = lanes.borders[r + 1];
+      const V begins = ends != 0 ? begin_backward(ends, at, moves) : V::zero();
+      const V C = Specials<V>::load(lanes.backward_row(r + 1)).C * moves.loop + begins;
+      const V scale = Specials<V>::load(lanes.backward_row(r)).scale;
+      backward_row<V, false>(t, Emissions<V>(t, lanes, r + 1), C * V::all(ec), V::all(1.0f) / scale,
+                             next, row, deletions);
+      at_borders(lanes.borders[r], [&](int g) HWY_ATTR { fill_group<V>(row, 2 * t.Q, g, 0.0f); });
+    }
     next = row;
   }
 }
@@ -511,15 +526,8 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
 template <class V>
 void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, float ej,
               float* cells) {
-  // A second row only where the first must be kept: one fits into the first cache, two may not.
-  const std::size_t row = t.Q * 2 * kWidth<V>;
-  float* at = cells;
-  backward_rows<V, false, false>(t, lanes, last, first, ec, ej, cells, cells + 2 * row,
-                                 [&](int, bool keep) HWY_ATTR {
-                                   if (keep) at = at == cells ? cells + row : cells;
-                                   return at;
-                                 });
-  if (at != cells) std::copy_n(at, row, cells);
+  backward_rows<V>(t, lanes, last, first, ec, ej, cells, cells + t.Q * 2 * kWidth<V>,
+                   [](int) HWY_ATTR -> float* { return nullptr; });
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ struct Kernels {
                   float ej, float* cells, std::size_t row_stride);
   /// Rows last to first of Backward; those of Forward are given, and the special states of row
   /// last+1 and its M and I in `cells`, unless it is the end. Those of row `first` are there then.
+  /// Here M stands for M times the match odds of the row's residue.
   void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first, float ec,
                    float ej, float* cells);
   /// All of Backward of the unihit model after forward(). Prepares decode().
@@ -71,12 +72,11 @@ struct Kernels {
   void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums,
                  EnvelopeSpace& space);
   /// linked[p] = 1 where segment p of 0..count-1 is linked to the segment (i, j, k, m), else 0.
-  /// Returns whether any is.
-  bool (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
+  void (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
                         std::int32_t j, std::int32_t k, std::int32_t m, std::uint8_t* linked);
 
   /// Floats that `cells` takes for one row of Forward, and in Backward.
-  std::size_t scratch(int Q) const { return static_cast<std::size_t>(5 * Q * groups * kLanes); }
+  std::size_t scratch(int Q) const { return static_cast<std::size_t>(3 * Q * groups * kLanes); }
   std::size_t choice_row(int Q) const {
     return static_cast<std::size_t>(Q * kChoices * mask_bytes);
   }

@@ -212,19 +212,25 @@ class PlainEnvelope {
   // `change` may set special states of Forward before their use.
   ScoredEnvelope score(const std::function<void(float* row, int i)>& change) {
     const std::size_t row = MatrixLayout::of(t.Q, 1).row;
-    AlignedArray<float> forward(static_cast<std::size_t>(lanes_.rows) * row), backward(2 * row);
+    AlignedArray<float> forward(static_cast<std::size_t>(lanes_.rows) * row), backward(row);
     const Kernels& kernel = kernel_sets().back().front();
     kernel.forward(t, lanes_, 0, lanes_.rows - 1, odds_.ec, odds_.ej, forward.data(), row);
     for (int i = 0; i <= job_.L; ++i) change(lanes_.forward_row(i), i);
+    // Backward multiplies matches by the odds of their residue: here by one, and then below.
+    EmissionRows ones;
+    ones.zero(kCodeRows, t.Q);
+    std::fill_n(ones.odds.data(), kCodeRows * t.Q * kLanes, 1.0f);
+    lanes_.emission = &ones;
     for (int i = lanes_.rows - 1; i >= 0; --i) {
       kernel.backward(t, lanes_, i, i, odds_.ec, odds_.ej, backward.data());
       if (i < 1 || i > job_.L) continue;
       const float* const f = forward.data() + static_cast<std::size_t>(i) * row;
-      const float* const b = backward.data();
+      float* const b = backward.data();
       for (int k = 1; k <= 4 * t.Q; ++k) {
         const int q = t.stripe_of(k), r = t.lane_of(k);
         cell(PM, i, k) = f[q * 3 * kLanes + r] * b[q * 2 * kLanes + r];
         cell(PI, i, k) = f[(q * 3 + 2) * kLanes + r] * b[(q * 2 + 1) * kLanes + r];
+        b[q * 2 * kLanes + r] *= t.match_row(job_.residues[i - 1])[q * kLanes + r];
       }
     }
     const SpecialRows f = lanes_.forward_of(job_), b = lanes_.backward_of(job_);
