@@ -1,6 +1,6 @@
 // Errors, versions, devices, compiler.
 #include "api/convert.hpp"
-#include "api/copy_members.hpp"
+#include "api/structs.hpp"
 #include "cache/entry_format.hpp"
 #include "compile/nvrtc_library.hpp"
 #include "driver/driver.hpp"
@@ -90,17 +90,19 @@ Version version() noexcept {
 
 Device to_device(const plan::DeviceTraits& t, int ordinal) {
   Device d;
-  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 2)(d, t);
+  d.name = t.name;
   d.ordinal = ordinal;
   d.shared_per_block = t.shared_per_block_limit;
+  copy_limits(t, d);
   return d;
 }
 
 plan::DeviceTraits to_traits(const Device& d) {
   plan::DeviceTraits t;
-  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 2)(t, d);
+  t.name = d.name;
   t.shared_per_block_limit = d.shared_per_block;
   t.live = d.ordinal >= 0;
+  copy_limits(d, t);
   return t;
 }
 

@@ -1,13 +1,14 @@
 // Models from sequences and alignments.
 #include "hmmjit/build.hpp"
 
-#include <limits>
+#include <cmath>
 #include <utility>
 
 #include "api/build.hpp"
-#include "api/copy_members.hpp"
+#include "api/defaults.hpp"
 #include "api/handles.hpp"
 #include "api/inputs.hpp"
+#include "api/structs.hpp"
 #include "build/builder.hpp"
 #include "build/sequence_model.hpp"
 #include "core/random_seed.hpp"
@@ -33,18 +34,29 @@ std::string read_file(const std::string& path) {
   }
 }
 
-int threads_of(const BuildOptions& options) {
+/// NaN stands for none.
+std::optional<double> given(double value) {
+  return std::isnan(value) ? std::nullopt : std::optional(value);
+}
+
+std::optional<Alphabet> alphabet_in(const hmmjit_build_options& options) {
+  if (options.alphabet == -1) return std::nullopt;
+  check_choice(options.alphabet, HMMJIT_RNA, "alphabet");
+  return static_cast<Alphabet>(options.alphabet);
+}
+
+int threads_of(const hmmjit_build_options& options) {
   return options.threads > 0 ? options.threads : available_cores();
 }
 
 // Calls `work` with 0 to `count` - 1 on several threads and rethrows its exceptions.
 template <typename Work>
-void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
+void in_parallel(const hmmjit_build_options& options, std::size_t count, Work&& work) {
   if (count == 1) return work(std::size_t{0});
   for_each_index(threads_of(options), count, work);
 }
 
-build::Builder to_builder(const BuildOptions& options) {
+build::Builder to_builder(const hmmjit_build_options& options) {
   build::Builder builder;
   builder.alignment = to_alignment_options(options);
   builder.calibration = to_calibration(options);
@@ -54,15 +66,15 @@ build::Builder to_builder(const BuildOptions& options) {
 }
 
 Models build_all(AlignmentReader reader, const std::string& fallback_name,
-                 const BuildOptions& options) {
+                 const hmmjit_build_options& options) {
   build::Builder builder = to_builder(options);
   if (options.single_rows_by_matrix) {
     builder.single = to_score_system(options, reader.alphabet());
     builder.open = builder.single->gap_open;
     builder.extend = builder.single->gap_extend;
   }
-  if (options.gap_open) builder.open = options.gap_open;
-  if (options.gap_extend) builder.extend = options.gap_extend;
+  if (const auto open = given(options.gap_open)) builder.open = open;
+  if (const auto extend = given(options.gap_extend)) builder.extend = extend;
 
   Models out;
   std::size_t number = 0;
@@ -93,29 +105,36 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
   return out;
 }
 
-AlignmentFileOptions file_options(const std::string& format, const BuildOptions& options) {
+AlignmentFileOptions file_options(const std::string& format, const hmmjit_build_options& options) {
   AlignmentFileOptions out;
-  if (options.alphabet) out.alphabet = &alphabet_of(*options.alphabet);
+  if (const auto alphabet = alphabet_in(options)) out.alphabet = &alphabet_of(*alphabet);
   if (!format.empty()) out.format = value(parse_sequence_format(format, "format"));
   return out;
 }
 
 }  // namespace
 
-void check_options(const BuildOptions& o) {
+BuildOptions::BuildOptions() noexcept : hmmjit_build_options(hmmjit_defaults::kBuildOptions) {}
+
+void check_options(const hmmjit_build_options& o) {
+  (void)alphabet_in(o);
+  check_choice(o.columns, HMMJIT_COLUMNS_REFERENCE, "columns");
+  check_choice(o.weights, HMMJIT_WEIGHTS_GIVEN, "weights");
+  check_choice(o.effective, HMMJIT_EFFECTIVE_SET, "effective number");
+  check_choice(o.prior, HMMJIT_PRIOR_LAPLACE, "prior");
   const auto fraction = [](double x) { return x >= 0 && x <= 1; };
-  require(!o.gap_open || (*o.gap_open >= 0 && *o.gap_open < 0.5), "gap_open",
+  require(!(o.gap_open < 0 || o.gap_open >= 0.5), "gap_open",
           "a probability, 0 or more and below 0.5");
-  require(!o.gap_extend || (*o.gap_extend >= 0 && *o.gap_extend < 1), "gap_extend",
+  require(!(o.gap_extend < 0 || o.gap_extend >= 1), "gap_extend",
           "a probability, 0 or more and below 1");
   require(fraction(o.least_occupied), "least_occupied", "0 to 1");
   require(fraction(o.fragment), "fragment", "0 to 1");
   require(fraction(o.weight_identity), "weight_identity", "0 to 1");
   require(fraction(o.effective_identity), "effective_identity", "0 to 1");
   require(o.effective_number >= 0, "effective_number", "0 or more");
-  require(!o.relative_entropy || *o.relative_entropy > 0, "relative_entropy", "a number above 0");
+  require(!(o.relative_entropy <= 0), "relative_entropy", "a number above 0");
   require(o.total_entropy > 0, "total_entropy", "a number above 0");
-  require(!o.most_insertions || *o.most_insertions >= 5, "most_insertions", "5 or more");
+  require(o.most_insertions == 0 || o.most_insertions >= 5, "most_insertions", "5 or more");
   require(o.window_length >= 0, "window_length", "a number of residues, or 0");
   require(o.window_beta >= 0 && o.window_beta <= 1, "window_beta", "0 to 1");
   for (const int number : {o.msv_length, o.msv_targets, o.viterbi_length, o.viterbi_targets,
@@ -126,43 +145,49 @@ void check_options(const BuildOptions& o) {
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
 }
 
-build::AlignmentOptions to_alignment_options(const BuildOptions& o) {
+build::AlignmentOptions to_alignment_options(const hmmjit_build_options& o) {
   AlignmentOptions out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 18)(out, o);
+  out.columns = static_cast<AlignmentOptions::Columns>(o.columns);
+  out.least_occupied = static_cast<float>(o.least_occupied);
+  out.fragment = static_cast<float>(o.fragment);
+  out.weights = static_cast<AlignmentOptions::Weights>(o.weights);
+  out.weight_identity = o.weight_identity;
+  out.effective = static_cast<AlignmentOptions::Effective>(o.effective);
   out.effective_set = o.effective_number;
+  out.relative_entropy = given(o.relative_entropy);
+  out.total_entropy = o.total_entropy;
+  out.effective_identity = o.effective_identity;
+  out.prior = static_cast<AlignmentOptions::Prior>(o.prior);
+  if (o.most_insertions != 0) out.most_insertions = o.most_insertions;
   return out;
 }
-static_assert(
-    static_cast<int>(MatchColumns::kReference) ==
-        static_cast<int>(AlignmentOptions::Columns::kReference) &&
-    static_cast<int>(RowWeights::kGiven) == static_cast<int>(AlignmentOptions::Weights::kGiven) &&
-    static_cast<int>(RowWeights::kTree) == static_cast<int>(AlignmentOptions::Weights::kTree) &&
-    static_cast<int>(RowWeights::kClusters) ==
-        static_cast<int>(AlignmentOptions::Weights::kClusters) &&
-    static_cast<int>(EffectiveNumber::kEntropyPower) ==
-        static_cast<int>(AlignmentOptions::Effective::kEntropyPower) &&
-    static_cast<int>(EffectiveNumber::kRows) ==
-        static_cast<int>(AlignmentOptions::Effective::kRows) &&
-    static_cast<int>(EffectiveNumber::kSet) ==
-        static_cast<int>(AlignmentOptions::Effective::kSet) &&
-    static_cast<int>(ModelPrior::kLaplace) == static_cast<int>(AlignmentOptions::Prior::kLaplace));
+static_assert(HMMJIT_COLUMNS_REFERENCE == static_cast<int>(AlignmentOptions::Columns::kReference) &&
+              HMMJIT_WEIGHTS_TREE == static_cast<int>(AlignmentOptions::Weights::kTree) &&
+              HMMJIT_WEIGHTS_CLUSTERS == static_cast<int>(AlignmentOptions::Weights::kClusters) &&
+              HMMJIT_WEIGHTS_GIVEN == static_cast<int>(AlignmentOptions::Weights::kGiven) &&
+              HMMJIT_EFFECTIVE_ENTROPY_POWER ==
+                  static_cast<int>(AlignmentOptions::Effective::kEntropyPower) &&
+              HMMJIT_EFFECTIVE_ROWS == static_cast<int>(AlignmentOptions::Effective::kRows) &&
+              HMMJIT_EFFECTIVE_SET == static_cast<int>(AlignmentOptions::Effective::kSet) &&
+              HMMJIT_PRIOR_LAPLACE == static_cast<int>(AlignmentOptions::Prior::kLaplace));
 
-build::CalibrationOptions to_calibration(const BuildOptions& o) {
-  build::CalibrationOptions out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 21)(out, o);
-  out.seed = o.seed != 0 ? o.seed : random_seed();
-  return out;
+build::CalibrationOptions to_calibration(const hmmjit_build_options& o) {
+  return {
+      o.msv_length,     o.msv_targets,     o.viterbi_length, o.viterbi_targets,
+      o.forward_length, o.forward_targets, o.tail_mass,      o.seed != 0 ? o.seed : random_seed()};
 }
 
-build::ScoreSystem to_score_system(const BuildOptions& o, const hmmjit::Alphabet& alphabet) {
+build::ScoreSystem to_score_system(const hmmjit_build_options& o,
+                                   const hmmjit::Alphabet& alphabet) {
   const bool protein = alphabet.type == AlphabetType::kAmino;
-  const std::string name = !o.matrix.empty() ? o.matrix : protein ? "BLOSUM62" : "DNA1";
+  const std::string name = text_of(o.matrix), file = text_of(o.matrix_file);
+  const std::string usual = protein ? "BLOSUM62" : "DNA1";
   const build::SubstitutionMatrix matrix =
-      o.matrix_file.empty()
-          ? value(build::find_matrix(name, alphabet))
-          : value(build::parse_matrix(read_file(o.matrix_file), o.matrix_file, alphabet));
-  return value(build::make_score_system(matrix, o.gap_open.value_or(protein ? 0.02 : 0.03125),
-                                        o.gap_extend.value_or(protein ? 0.4 : 0.75)));
+      file.empty() ? value(build::find_matrix(name.empty() ? usual : name, alphabet))
+                   : value(build::parse_matrix(read_file(file), file, alphabet));
+  return value(build::make_score_system(matrix,
+                                        given(o.gap_open).value_or(protein ? 0.02 : 0.03125),
+                                        given(o.gap_extend).value_or(protein ? 0.4 : 0.75)));
 }
 
 void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,
@@ -181,18 +206,17 @@ void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,
   }
 }
 
-Models build_models(const Targets& sequences, const BuildOptions& options) {
+Models build_models(const Targets& sequences, const hmmjit_build_options& options) {
   return guarded([&] {
     check_options(options);
     const hmmjit::Alphabet& alphabet =
-        alphabet_of(options.alphabet.value_or(sequences.alphabet().value_or(Alphabet::kAmino)));
+        alphabet_of(alphabet_in(options).value_or(sequences.alphabet().value_or(Alphabet::kAmino)));
     build::Builder builder = to_builder(options);
     builder.single = to_score_system(options, alphabet);
     std::vector<std::vector<Residue>> residues;
-    std::vector<Model::Query> queries;
+    std::vector<QueryNames> queries;
     for_each_query(sequences, alphabet, [&](const TargetView& sequence) {
-      queries.push_back({std::string(sequence.name), std::string(sequence.accession),
-                         std::string(sequence.description)});
+      queries.push_back(names_of(sequence));
       residues.emplace_back(sequence.residues.begin(), sequence.residues.end());
     });
     std::vector<build::BuiltModel> built(residues.size());
@@ -206,9 +230,9 @@ Models build_models(const Targets& sequences, const BuildOptions& options) {
   });
 }
 
-Model build_model(const Sequence& sequence, const BuildOptions& options) {
+Model build_model(const Sequence& sequence, const hmmjit_build_options& options) {
   return guarded([&] {
-    Targets one(options.alphabet.value_or(Alphabet::kAmino));
+    Targets one(alphabet_in(options).value_or(Alphabet::kAmino));
     one.add(sequence);
     const Models built = build_models(one, options);
     if (built.size() == 0)
@@ -218,7 +242,7 @@ Model build_model(const Sequence& sequence, const BuildOptions& options) {
   });
 }
 
-Models build_from_alignments(const std::string& path, const BuildOptions& options,
+Models build_from_alignments(const std::string& path, const hmmjit_build_options& options,
                              const std::string& format) {
   return guarded([&] {
     check_options(options);
@@ -227,7 +251,7 @@ Models build_from_alignments(const std::string& path, const BuildOptions& option
   });
 }
 
-Models build_from_alignment_text(std::string_view contents, const BuildOptions& options,
+Models build_from_alignment_text(std::string_view contents, const hmmjit_build_options& options,
                                  const std::string& format, const std::string& name) {
   return guarded([&] {
     check_options(options);

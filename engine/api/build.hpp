@@ -14,10 +14,11 @@
 namespace hmmjit::v0 {
 
 /// Throws kUsage for options that make no sense.
-void check_options(const BuildOptions& options);
-build::AlignmentOptions to_alignment_options(const BuildOptions& options);
-build::CalibrationOptions to_calibration(const BuildOptions& options);
-build::ScoreSystem to_score_system(const BuildOptions& options, const hmmjit::Alphabet& alphabet);
+void check_options(const hmmjit_build_options& options);
+build::AlignmentOptions to_alignment_options(const hmmjit_build_options& options);
+build::CalibrationOptions to_calibration(const hmmjit_build_options& options);
+build::ScoreSystem to_score_system(const hmmjit_build_options& options,
+                                   const hmmjit::Alphabet& alphabet);
 
 /// Calls `use` with every sequence that has residues; it is valid until `use` returns.
 void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,

@@ -5,15 +5,22 @@ using namespace hmmjit::c_interface;
 
 namespace hmmjit::c_interface {
 
-hmmjit_device to_c(const hmmjit::Device& d) {
+hmmjit_device to_c(const hmmjit::Device& device) {
   hmmjit_device out{};
-  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 0)(out, d);
+  out.size = sizeof out;
+  device.name.copy(out.name, sizeof out.name - 1);
+  out.ordinal = device.ordinal;
+  out.shared_per_block = device.shared_per_block;
+  copy_limits(device, out);
   return out;
 }
 
-hmmjit::Device to_cpp(const hmmjit_device& d) {
+hmmjit::Device to_cpp(const hmmjit_device& device) {
   hmmjit::Device out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 0)(out, d);
+  out.name.assign(device.name, ::strnlen(device.name, sizeof device.name));
+  out.ordinal = device.ordinal;
+  out.shared_per_block = device.shared_per_block;
+  copy_limits(device, out);
   return out;
 }
 

@@ -14,70 +14,24 @@ struct hmmjit_rounds {
   std::vector<hmmjit_round> rounds;
 };
 
-namespace {
-
-hmmjit_build_options default_build_options() {
-  const hmmjit::BuildOptions d;
-  hmmjit_build_options o{};
-  o.size = sizeof o;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 2)(o, d);
-  o.matrix = o.matrix_file = nullptr;
-  o.alphabet = -1;
-  return o;
-}
-
-hmmjit::BuildOptions to_build_options(const hmmjit_build_options* given_options) {
-  const hmmjit_build_options o = read(given_options, default_build_options());
-  hmmjit::BuildOptions out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 1)(out, o);
-  if (o.alphabet != -1) out.alphabet = to_alphabet(o.alphabet);
-  out.columns = to_enum<hmmjit::MatchColumns>(o.columns, HMMJIT_COLUMNS_REFERENCE, "columns");
-  out.weights = to_enum<hmmjit::RowWeights>(o.weights, HMMJIT_WEIGHTS_GIVEN, "weights");
-  out.effective =
-      to_enum<hmmjit::EffectiveNumber>(o.effective, HMMJIT_EFFECTIVE_SET, "effective number");
-  out.prior = to_enum<hmmjit::ModelPrior>(o.prior, HMMJIT_PRIOR_LAPLACE, "prior");
-  if (o.most_insertions == 0) out.most_insertions.reset();
-  return out;
-}
-
-hmmjit_iteration_options default_iteration_options() {
-  const hmmjit::IterationOptions d;
-  hmmjit_iteration_options o{};
-  o.size = sizeof o;
-  HMMJIT_COPY_MEMBERS(HMMJIT_ITERATION_OPTIONS_MEMBERS, 2)(o, d);
-  o.alignment_file = nullptr;
-  return o;
-}
-
-hmmjit::IterationOptions to_iteration_options(const hmmjit_iteration_options* given_options) {
-  const hmmjit_iteration_options o = read(given_options, default_iteration_options());
-  hmmjit::IterationOptions to;
-  HMMJIT_COPY_MEMBERS(HMMJIT_ITERATION_OPTIONS_MEMBERS, 2)(to, o);
-  if (o.search != nullptr) to.search = to_options(o.search);
-  to.build = to_build_options(o.build);
-  return to;
-}
-
-}  // namespace
-
 extern "C" {
 
 int32_t hmmjit_build_options_init(hmmjit_build_options* options, hmmjit_error** error) {
-  return run(error, [&] { write(options, default_build_options()); });
+  return run(error, [&] { write(options, hmmjit::BuildOptions()); });
 }
 int32_t hmmjit_build_models(const hmmjit_targets* sequences, const hmmjit_build_options* options,
                             hmmjit_models** out, hmmjit_error** error) {
   return run(error, [&] {
-    give(out,
-         hmmjit::build_models(required(sequences, "sequences").value, to_build_options(options)));
+    give(out, hmmjit::build_models(required(sequences, "sequences").value,
+                                   read(options, hmmjit::BuildOptions())));
   });
 }
 int32_t hmmjit_build_from_alignments(const char* path, const char* format,
                                      const hmmjit_build_options* options, hmmjit_models** out,
                                      hmmjit_error** error) {
   return run(error, [&] {
-    give(out, hmmjit::build_from_alignments(&required(path, "path"), to_build_options(options),
-                                            text_of(format)));
+    give(out, hmmjit::build_from_alignments(
+                  &required(path, "path"), read(options, hmmjit::BuildOptions()), text_of(format)));
   });
 }
 int32_t hmmjit_build_from_alignment_memory(const void* bytes, size_t size, const char* format,
@@ -87,15 +41,15 @@ int32_t hmmjit_build_from_alignment_memory(const void* bytes, size_t size, const
     const auto* data = static_cast<const char*>(bytes);
     if (size > 0) required(data, "bytes");
     give(out,
-         hmmjit::build_from_alignment_text({data, size}, to_build_options(options), text_of(format),
-                                           name != nullptr ? name : "memory"));
+         hmmjit::build_from_alignment_text({data, size}, read(options, hmmjit::BuildOptions()),
+                                           text_of(format), name != nullptr ? name : "memory"));
   });
 }
 
 // ---- searches in rounds -----------------------------------------------------------------------
 
 int32_t hmmjit_iteration_options_init(hmmjit_iteration_options* options, hmmjit_error** error) {
-  return run(error, [&] { write(options, default_iteration_options()); });
+  return run(error, [&] { write(options, hmmjit::IterationOptions()); });
 }
 int32_t hmmjit_iteration_create(const hmmjit_targets* queries, const hmmjit_targets* targets,
                                 const hmmjit_iteration_options* options, hmmjit_iteration** out,
@@ -103,7 +57,7 @@ int32_t hmmjit_iteration_create(const hmmjit_targets* queries, const hmmjit_targ
   return run(error, [&] {
     give(out, hmmjit::IterativeSearch(required(queries, "queries").value,
                                       required(targets, "targets").value,
-                                      to_iteration_options(options)));
+                                      read(options, hmmjit::IterationOptions())));
   });
 }
 int32_t hmmjit_iteration_from_models(const hmmjit_models* queries, const hmmjit_targets* targets,
@@ -112,7 +66,7 @@ int32_t hmmjit_iteration_from_models(const hmmjit_models* queries, const hmmjit_
   return run(error, [&] {
     give(out, hmmjit::IterativeSearch(required(queries, "queries").value,
                                       required(targets, "targets").value,
-                                      to_iteration_options(options)));
+                                      read(options, hmmjit::IterationOptions())));
   });
 }
 size_t hmmjit_iteration_queries(const hmmjit_iteration* iteration) {
@@ -143,12 +97,7 @@ const hmmjit_round* hmmjit_rounds_get(const hmmjit_rounds* rounds, size_t index)
 void hmmjit_rounds_free(hmmjit_rounds* rounds) { delete rounds; }
 int32_t hmmjit_round_get_info(const hmmjit_round* round, hmmjit_round_info* info,
                               hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::Round& r = required(round, "round").value;
-    hmmjit_round_info out{};
-    HMMJIT_COPY_MEMBERS(HMMJIT_ROUND_INFO_MEMBERS, 0)(out, r);
-    write(info, out);
-  });
+  return run(error, [&] { write(info, required(round, "round").value); });
 }
 const hmmjit_result* hmmjit_round_result(const hmmjit_round* round) {
   return round != nullptr ? &round->result : nullptr;

@@ -1,5 +1,6 @@
 // The C interface: the kernel cache.
 #include "api/c_support.hpp"
+#include "api/defaults.hpp"
 
 using namespace hmmjit::c_interface;
 
@@ -21,14 +22,14 @@ extern "C" {
 int32_t hmmjit_cache_open(const hmmjit_cache_settings* settings, hmmjit_cache** out,
                           hmmjit_error** error) {
   return run(error, [&] {
-    hmmjit_cache_settings defaults{};
-    defaults.mode = -1;
-    const hmmjit_cache_settings s = read(settings, defaults);
+    const hmmjit_cache_settings s = read(settings, hmmjit_defaults::kCacheSettings);
     hmmjit::CacheSettings to = hmmjit::CacheSettings::from_environment();
     if (s.directory != nullptr) to.directory = s.directory;
     if (s.system_directory != nullptr) to.system_directory = s.system_directory;
-    if (s.mode != -1)
-      to.mode = to_enum<hmmjit::CacheMode>(s.mode, HMMJIT_CACHE_STRICT, "cache mode");
+    if (s.mode != -1) {
+      check_choice(s.mode, HMMJIT_CACHE_STRICT, "cache mode");
+      to.mode = static_cast<hmmjit::CacheMode>(s.mode);
+    }
     if (s.allow_group != 0) to.allow_group = true;
     if (s.max_bytes > 0) to.max_bytes = s.max_bytes;
     if (s.max_memory_bytes > 0) to.max_memory_bytes = s.max_memory_bytes;
@@ -40,12 +41,7 @@ const char* hmmjit_cache_directory(const hmmjit_cache* cache) {
 }
 int32_t hmmjit_cache_get_statistics(const hmmjit_cache* cache, hmmjit_cache_statistics* statistics,
                                     hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::CacheStatistics s = required(cache, "cache").value.statistics();
-    hmmjit_cache_statistics out{};
-    HMMJIT_COPY_MEMBERS(HMMJIT_CACHE_STATISTICS_MEMBERS, 0)(out, s);
-    write(statistics, out);
-  });
+  return run(error, [&] { write(statistics, required(cache, "cache").value.statistics()); });
 }
 int32_t hmmjit_cache_trim(const hmmjit_cache* cache, uint64_t max_bytes, uint64_t* count,
                           hmmjit_error** error) {

@@ -53,7 +53,10 @@ hmmjit::Problem to_problem(const hmmjit_problem* given_problem) {
 hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
   const hmmjit_variant v = read(given_variant);
   hmmjit::KernelVariant out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_VARIANT_MEMBERS, 4)(out, v);
+  out.name = text_of(v.name);
+  out.family = text_of(v.family);
+  out.template_file = text_of(v.template_file);
+  out.entry_name = text_of(v.entry_name);
   out.competes = v.by_name_only == 0;
   for (std::size_t i = 0; i < v.compile_option_count; ++i)
     out.compile_options.push_back(text_of((&required(v.compile_options, "compile_options"))[i]));
@@ -64,8 +67,7 @@ hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
     for (const hmmjit::Constant& c : problem.parameters)
       parameters.push_back({c.name.c_str(), c.value});
     const hmmjit_problem p{sizeof p, problem.family.c_str(), parameters.data(), parameters.size()};
-    hmmjit_device d = to_c(device);
-    d.size = sizeof d;
+    const hmmjit_device d = to_c(device);
     hmmjit_offer offer;
     v.configurations(v.context, &p, &d, &offer);
     return offer;
@@ -77,13 +79,6 @@ hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
   out.configurations = [ask](const hmmjit::Problem& problem, const hmmjit::Device& device) {
     return ask(problem, device).configurations;
   };
-  return out;
-}
-
-hmmjit::PlanOptions to_plan_options(const hmmjit_plan_options& o) {
-  hmmjit::PlanOptions out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_PLAN_OPTIONS_MEMBERS, 1)(out, o);
-  out.policy = to_enum<hmmjit::PlanPolicy>(o.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
   return out;
 }
 
@@ -105,7 +100,8 @@ int32_t hmmjit_offer_add(hmmjit_offer* offer, const hmmjit_configuration* config
     hmmjit::Configuration out;
     out.constants = to_constants(c.constants, c.constant_count);
     out.launch = {c.threads_x, c.threads_y, c.threads_z, c.dynamic_shared_bytes};
-    HMMJIT_COPY_MEMBERS(HMMJIT_CONFIGURATION_MEMBERS, 6)(out.expected, c);
+    out.expected = {c.registers, c.local_bytes, c.items_per_clock_per_sm,
+                    text_of(c.binding_resource)};
     required(offer, "offer").configurations.push_back(std::move(out));
   });
 }
@@ -143,7 +139,7 @@ int32_t hmmjit_engine_plan(const hmmjit_engine* engine, const hmmjit_problem* pr
   return run(error, [&] {
     give(out, required(engine, "engine")
                   .value.plan(to_problem(problem), to_cpp(read(&required(device, "device"))),
-                              to_plan_options(read(options))));
+                              read(options)));
   });
 }
 int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
@@ -151,12 +147,9 @@ int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
                                  const hmmjit_plan_options* options, hmmjit_plan** out,
                                  hmmjit_error** error) {
   return run(error, [&] {
-    const hmmjit_plan_options o = read(options);
-    const int codes = o.alphabet_codes != 0 ? o.alphabet_codes : 29;
     give(out, required(engine, "engine")
                   .value.plan_stage(hmmjit::find_stage(text_of(stage)), model_length,
-                                    to_cpp(read(&required(device, "device"))), to_plan_options(o),
-                                    codes));
+                                    to_cpp(read(&required(device, "device"))), read(options)));
   });
 }
 int32_t hmmjit_engine_render(const hmmjit_engine* engine, const hmmjit_plan* plan,
@@ -210,7 +203,11 @@ int32_t hmmjit_image_get_info(const hmmjit_image* image, hmmjit_image_info* info
     out.bytes = image->text.data();
     out.byte_count = image->text.size();
     out.is_ptx = i.is_ptx();
-    HMMJIT_COPY_MEMBERS(HMMJIT_IMAGE_INFO_MEMBERS, 10)(out, i.resources());
+    const hmmjit::KernelResources& r = i.resources();
+    out.registers = r.registers;
+    out.local_bytes = r.local_bytes;
+    out.spill_bytes = r.spill_bytes;
+    out.static_shared_bytes = r.static_shared_bytes;
     out.parameter_bytes = i.parameter_bytes();
     out.seconds = i.seconds();
     write(info, out);

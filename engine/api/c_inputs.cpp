@@ -33,30 +33,19 @@ int32_t hmmjit_models_add_with_query(hmmjit_models* models, const hmmjit_models*
                                      const char* query_name, const char* query_accession,
                                      const char* query_description, hmmjit_error** error) {
   return run(error, [&] {
-    required(models, "models")
-        .value.add(required(from, "from")
-                       .value[index]
-                       .with_query({text_of(query_name), text_of(query_accession),
-                                    text_of(query_description)}));
+    const hmmjit::Model model = required(from, "from").value[index];
+    hmmjit_model_info info = model.info();
+    info.query_name = query_name;
+    info.query_accession = query_accession;
+    info.query_description = query_description;
+    required(models, "models").value.add(model.with(info));
   });
 }
 int32_t hmmjit_models_add_changed(hmmjit_models* models, const hmmjit_models* from, size_t index,
                                   const hmmjit_model_info* info, hmmjit_error** error) {
   return run(error, [&] {
-    const hmmjit_model_info i = read(&required(info, "info"));
-    const auto cutoff = [](double sequence, double domain) -> std::optional<hmmjit::ScoreCutoff> {
-      if (std::isnan(sequence)) return std::nullopt;
-      return hmmjit::ScoreCutoff{sequence, domain};
-    };
     required(models, "models")
-        .value.add(required(from, "from")
-                       .value[index]
-                       .with_names(text_of(i.name), text_of(i.accession), text_of(i.description))
-                       .with_cutoffs(cutoff(i.gathering, i.gathering_domain),
-                                     cutoff(i.trusted, i.trusted_domain),
-                                     cutoff(i.noise, i.noise_domain))
-                       .with_query({text_of(i.query_name), text_of(i.query_accession),
-                                    text_of(i.query_description)}));
+        .value.add(required(from, "from").value[index].with(read(&required(info, "info"))));
   });
 }
 int32_t hmmjit_models_write(const hmmjit_models* models, size_t index, int32_t binary,
@@ -71,43 +60,7 @@ size_t hmmjit_models_count(const hmmjit_models* models) {
 }
 int32_t hmmjit_models_get(const hmmjit_models* models, size_t index, hmmjit_model_info* info,
                           hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::Model model = required(models, "models").value[index];
-    hmmjit_model_info out{};
-    out.name = model.name().c_str();
-    out.accession = model.accession().c_str();
-    out.description = model.description().c_str();
-    out.consensus = model.consensus().c_str();
-    out.length = model.length();
-    out.alphabet = static_cast<int32_t>(model.alphabet());
-    const auto cutoff = [](const std::optional<hmmjit::ScoreCutoff>& c, double& sequence,
-                           double& domain) {
-      sequence = c ? c->sequence : kNone;
-      domain = c ? c->domain : kNone;
-    };
-    cutoff(model.gathering(), out.gathering, out.gathering_domain);
-    cutoff(model.trusted(), out.trusted, out.trusted_domain);
-    cutoff(model.noise(), out.noise, out.noise_domain);
-    out.query_name = model.query().name.c_str();
-    out.query_accession = model.query().accession.c_str();
-    out.query_description = model.query().description.c_str();
-    const hmmjit::Model::Parameters p = model.parameters();
-    out.match = p.match.data();
-    out.insert = p.insert.data();
-    out.transition = p.transition.data();
-    out.composition = p.composition.data();
-    out.letters = p.letters;
-    using Distribution = hmmjit::Model::Parameters::Distribution;
-    const auto distribution = [](const std::optional<Distribution>& d, double& location,
-                                 double& lambda) {
-      location = d ? d->location : kNone;
-      lambda = d ? d->lambda : kNone;
-    };
-    distribution(p.msv, out.msv_mu, out.msv_lambda);
-    distribution(p.viterbi, out.viterbi_mu, out.viterbi_lambda);
-    distribution(p.forward, out.forward_tau, out.forward_lambda);
-    write(info, out);
-  });
+  return run(error, [&] { write(info, required(models, "models").value[index].info()); });
 }
 int32_t hmmjit_models_for_each(const hmmjit_models* models,
                                int32_t (*visit)(void* context, const hmmjit_models* one),
@@ -208,13 +161,8 @@ int32_t hmmjit_database_get_info(const char* path, hmmjit_database_info* info, h
                                  hmmjit_error** error) {
   return run(error, [&] {
     const hmmjit::DatabaseInfo d = hmmjit::database_info(&required(path, "path"));
-    hmmjit_database_info out{};
-    HMMJIT_COPY_MEMBERS(HMMJIT_DATABASE_INFO_MEMBERS, 0)(out, d);
-    write(info, out);
-    if (about == nullptr) return;
-    std::string lines = "program " + d.program + "\n";
-    for (const std::string& source : d.sources) lines += "source " + source + "\n";
-    give(about, std::move(lines));
+    write(info, d);
+    if (about != nullptr) give(about, d.about);
   });
 }
 int32_t hmmjit_database_verify(const char* path, hmmjit_error** error) {

@@ -12,12 +12,6 @@ std::vector<std::string> to_paths(const char* const* files, std::size_t count) {
   return paths;
 }
 
-void write_info(hmmjit_part_info* info, const hmmjit::PartInfo& part) {
-  hmmjit_part_info out{};
-  HMMJIT_COPY_MEMBERS(HMMJIT_PART_INFO_MEMBERS, 0)(out, part);
-  write(info, out);
-}
-
 }  // namespace
 
 extern "C" {
@@ -40,8 +34,8 @@ int32_t hmmjit_search_model_part(const hmmjit_models* models, const char* databa
     const hmmjit::PartInfo made =
         hmmjit::search_part(required(models, "models").value, &required(database, "database"),
                             {part, parts, model_part, model_parts}, &required(output, "output"),
-                            to_options(options), to_callbacks(c));
-    if (info != nullptr) write_info(info, made);
+                            read(options, hmmjit::SearchOptions()), to_callbacks(c));
+    if (info != nullptr) write(info, made);
   });
 }
 int32_t hmmjit_merge_parts(const char* const* files, size_t count,
@@ -58,21 +52,20 @@ int32_t hmmjit_join_parts(const char* const* files, size_t count, const char* ou
   return run(error, [&] {
     const hmmjit::PartInfo made =
         hmmjit::join_parts(to_paths(files, count), &required(output, "output"));
-    if (info != nullptr) write_info(info, made);
+    if (info != nullptr) write(info, made);
   });
 }
 int32_t hmmjit_part_get_info(const char* file, hmmjit_part_info* info, hmmjit_text** settings,
                              hmmjit_error** error) {
   return run(error, [&] {
     const hmmjit::PartInfo part = hmmjit::part_info(&required(file, "file"));
-    write_info(info, part);
+    write(info, part);
     if (settings != nullptr) give(settings, part.settings);
   });
 }
 int32_t hmmjit_part_get_options(const char* file, hmmjit_search_options* options,
                                 hmmjit_error** error) {
-  return run(error,
-             [&] { write(options, to_c(hmmjit::part_info(&required(file, "file")).options)); });
+  return run(error, [&] { write(options, hmmjit::part_info(&required(file, "file")).options); });
 }
 int32_t hmmjit_part_verify(const char* file, hmmjit_error** error) {
   return run(error, [&] { hmmjit::verify_part(&required(file, "file")); });

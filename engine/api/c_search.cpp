@@ -1,68 +1,12 @@
 // The C interface: searches and their results.
 #include <memory>
+#include <span>
 
 #include "api/c_support.hpp"
 
 using namespace hmmjit::c_interface;
 
 namespace hmmjit::c_interface {
-
-hmmjit_search_options default_options() { return to_c(hmmjit::SearchOptions()); }
-
-hmmjit::SearchOptions to_options(const hmmjit_search_options* given_options) {
-  const hmmjit_search_options o = read(given_options, default_options());
-  hmmjit::SearchOptions out;
-  // All but the eight thresholds, GPUs and cutoffs with their numbers, and the cache.
-  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 13)(out, o);
-  out.report = {o.E, given(o.T)};
-  out.report_domain = {o.domE, given(o.domT)};
-  out.include = {o.incE, given(o.incT)};
-  out.include_domain = {o.incdomE, given(o.incdomT)};
-  out.cutoffs = to_enum<hmmjit::ModelCutoffs>(o.cutoffs, HMMJIT_CUT_TABLE, "kind of cutoffs");
-  for (std::size_t i = 0; i < o.cutoff_count; ++i) {
-    const hmmjit_cutoff& c = (&required(o.cutoff_table, "cutoff_table"))[i];
-    out.cutoff_table[&required(c.model, "model")] = {c.score, c.domain_score};
-  }
-  out.missing_cutoffs =
-      to_enum<hmmjit::MissingCutoffs>(o.missing_cutoffs, HMMJIT_MISSING_DEFAULT, "missing_cutoffs");
-  out.device = to_enum<hmmjit::DeviceUse>(o.device, HMMJIT_DEVICE_GPU, "kind of device");
-  out.Z = positive(o.Z);
-  out.domZ = positive(o.domZ);
-  if (o.target_count == -1) out.target_count.reset();
-  if (o.gpu_count > 0) {
-    const std::int32_t* gpus = &required(o.gpus, "gpus");
-    out.gpus.assign(gpus, gpus + o.gpu_count);
-  }
-  if (o.cache != nullptr) out.cache = o.cache->value;
-  if (o.target_count < -1) misused("target_count takes a number, or -1 for all");
-  return out;
-}
-
-hmmjit_search_options to_c(const hmmjit::SearchOptions& options) {
-  hmmjit_search_options o{};
-  o.size = sizeof o;
-  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 14)(o, options);
-  const auto threshold = [](const hmmjit::Threshold& t, double& e_value, double& score) {
-    e_value = t.e_value;
-    score = t.score.value_or(kNone);
-  };
-  threshold(options.report, o.E, o.T);
-  threshold(options.report_domain, o.domE, o.domT);
-  threshold(options.include, o.incE, o.incT);
-  threshold(options.include_domain, o.incdomE, o.incdomT);
-  o.Z = options.Z.value_or(0);
-  o.domZ = options.domZ.value_or(0);
-  // Options of the machine and of the targets have their defaults.
-  const hmmjit::SearchOptions defaults;
-  o.threads = defaults.threads;
-  o.device = static_cast<std::int32_t>(defaults.device);
-  o.memory = defaults.memory;
-  o.vram = defaults.vram;
-  o.verify = defaults.verify;
-  o.first_target = nullptr;
-  o.target_count = -1;
-  return o;
-}
 
 hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c) {
   hmmjit::SearchCallbacks to;
@@ -74,12 +18,7 @@ hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c) {
     };
   }
   if (c.progress != nullptr) {
-    to.progress = [&c](const hmmjit::Progress& p) {
-      hmmjit_progress progress{};
-      progress.size = sizeof progress;
-      HMMJIT_COPY_MEMBERS(HMMJIT_PROGRESS_MEMBERS, 0)(progress, p);
-      return c.progress(c.context, &progress) == 0;
-    };
+    to.progress = [&c](const hmmjit::Progress& p) { return c.progress(c.context, &p) == 0; };
   }
   if (c.warning != nullptr) {
     to.warning = [&c](const Error& warning) {
@@ -104,32 +43,19 @@ std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found) {
 
 namespace {
 
-hmmjit_nhmmer_options default_nhmmer_options() {
-  hmmjit_nhmmer_options o{};
-  o.size = sizeof o;
-  HMMJIT_COPY_MEMBERS(HMMJIT_NHMMER_OPTIONS_MEMBERS, 1)(o, hmmjit::NhmmerOptions());
-  return o;
-}
-
-hmmjit_filter_counts to_c(const hmmjit::FilterCounts& c) {
-  hmmjit_filter_counts out{};
-  HMMJIT_COPY_MEMBERS(HMMJIT_FILTER_COUNTS_MEMBERS, 0)(out, c);
-  return out;
-}
-
-/// Domains of all hits, which are contiguous.
-std::span<const hmmjit::Domain> all_domains(const hmmjit::ModelResult& result) {
-  const auto hits = result.hits();
-  if (hits.empty()) return {};
-  const hmmjit::Domain* first = hits.front().domains.data();
-  return {first, hits.back().domains.data() + hits.back().domains.size()};
-}
-
+/// Writes `count` of the structs `all` from number `first` on.
 template <typename T>
-void check_range(std::size_t first, std::size_t count, std::size_t all, T* out) {
-  if (first > all || count > all - first)
-    misused("a range beyond the " + std::to_string(all) + " there are");
-  if (count > 0) check_size(required(out, "the array to fill").size);
+void write_range(std::span<const T> all, std::size_t first, std::size_t count, T* out) {
+  if (first > all.size() || count > all.size() - first)
+    misused("a range beyond the " + std::to_string(all.size()) + " there are");
+  if (count == 0) return;
+  const std::size_t size = required(out, "the array to fill").size;
+  check_size(size);
+  if (size == sizeof(T)) {
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(first), count, out);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) write(element(out, i, size), all[first + i], size);
 }
 
 }  // namespace
@@ -139,7 +65,7 @@ extern "C" {
 // ---- search ------------------------------------------------------------------------------------
 
 int32_t hmmjit_search_options_init(hmmjit_search_options* options, hmmjit_error** error) {
-  return run(error, [&] { write(options, default_options()); });
+  return run(error, [&] { write(options, hmmjit::SearchOptions()); });
 }
 
 int32_t hmmjit_cancellation_create(hmmjit_cancellation** out, hmmjit_error** error) {
@@ -160,13 +86,14 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
     // Callbacks may free the handles.
     const hmmjit::Models own_models = required(models, "models").value;
     const hmmjit::Targets own_targets = required(targets, "targets").value;
-    *out = to_results(hmmjit::search(own_models, own_targets, to_options(options), to_callbacks(c)))
+    *out = to_results(hmmjit::search(own_models, own_targets,
+                                     read(options, hmmjit::SearchOptions()), to_callbacks(c)))
                .release();
   });
 }
 
 int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options* options, hmmjit_error** error) {
-  return run(error, [&] { write(options, default_nhmmer_options()); });
+  return run(error, [&] { write(options, hmmjit::NhmmerOptions()); });
 }
 int32_t hmmjit_nhmmer(const hmmjit_models* models, const hmmjit_targets* targets,
                       const hmmjit_nhmmer_options* options, const hmmjit_callbacks* callbacks,
@@ -174,14 +101,11 @@ int32_t hmmjit_nhmmer(const hmmjit_models* models, const hmmjit_targets* targets
   return run(error, [&] {
     required(out, "the handle to fill");
     const hmmjit_callbacks c = read(callbacks);
-    const hmmjit_nhmmer_options o = read(options, default_nhmmer_options());
-    hmmjit::NhmmerOptions to;
-    HMMJIT_COPY_MEMBERS(HMMJIT_NHMMER_OPTIONS_MEMBERS, 1)(to, o);
-    to.strands = to_enum<hmmjit::Strands>(o.strands, HMMJIT_STRANDS_BOTTOM, "strands");
-    if (o.search != nullptr) to.search = to_options(o.search);
     const hmmjit::Models own_models = required(models, "models").value;
     const hmmjit::Targets own_targets = required(targets, "targets").value;
-    *out = to_results(hmmjit::nhmmer(own_models, own_targets, to, to_callbacks(c))).release();
+    *out = to_results(hmmjit::nhmmer(own_models, own_targets,
+                                     read(options, hmmjit::NhmmerOptions()), to_callbacks(c)))
+               .release();
   });
 }
 
@@ -193,17 +117,11 @@ const hmmjit_result* hmmjit_results_get(const hmmjit_results* results, size_t in
 }
 int32_t hmmjit_results_statistics(const hmmjit_results* results,
                                   hmmjit_search_statistics* statistics, hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::SearchStatistics& s = required(results, "results").statistics;
-    hmmjit_search_statistics out{};
-    HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_STATISTICS_MEMBERS, 1)(out, s);
-    out.counts = to_c(s.counts);
-    write(statistics, out);
-  });
+  return run(error, [&] { write(statistics, required(results, "results").statistics); });
 }
 int32_t hmmjit_results_get_options(const hmmjit_results* results, hmmjit_search_options* options,
                                    hmmjit_error** error) {
-  return run(error, [&] { write(options, to_c(required(results, "results").options)); });
+  return run(error, [&] { write(options, required(results, "results").options); });
 }
 void hmmjit_results_free(hmmjit_results* results) { delete results; }
 
@@ -211,73 +129,19 @@ void hmmjit_results_free(hmmjit_results* results) { delete results; }
 
 int32_t hmmjit_result_get_info(const hmmjit_result* result, hmmjit_result_info* info,
                                hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::ModelResult& r = required(result, "result").value;
-    hmmjit_result_info out{};
-    out.model_index = r.index();
-    out.model_name = r.model_name().c_str();
-    out.model_accession = r.model_accession().c_str();
-    out.model_description = r.model_description().c_str();
-    out.model_length = r.model_length();
-    out.has_alignments = r.has_alignments();
-    out.hits = r.hits().size();
-    out.reported = r.reported();
-    out.included = r.included();
-    out.domains = all_domains(r).size();
-    out.Z = r.Z();
-    out.domZ = r.domZ();
-    out.seconds = r.seconds();
-    out.long_targets = r.long_targets();
-    out.counts = to_c(r.counts());
-    write(info, out);
-  });
+  return run(error, [&] { write(info, required(result, "result").value.info()); });
 }
-
 int32_t hmmjit_result_get_hits(const hmmjit_result* result, size_t first, size_t count,
                                hmmjit_hit* hits, hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::ModelResult& r = required(result, "result").value;
-    check_range(first, count, r.hits().size(), hits);
-    const auto domains = all_domains(r);
-    const size_t size = count > 0 ? hits->size : 0;
-    for (size_t i = 0; i < count; ++i) {
-      const hmmjit::Hit& hit = r.hits()[first + i];
-      hmmjit_hit out{};
-      HMMJIT_COPY_MEMBERS(HMMJIT_HIT_MEMBERS, 2)(out, hit);
-      out.first_domain = static_cast<size_t>(hit.domains.data() - domains.data());
-      out.domains = hit.domains.size();
-      write(element(hits, i, size), out, size);
-    }
-  });
+  return run(error,
+             [&] { write_range(required(result, "result").value.hits(), first, count, hits); });
 }
-
 int32_t hmmjit_result_get_domains(const hmmjit_result* result, size_t first, size_t count,
                                   hmmjit_domain* domains, hmmjit_error** error) {
   return run(error, [&] {
-    const hmmjit::ModelResult& r = required(result, "result").value;
-    const auto all = all_domains(r);
-    check_range(first, count, all.size(), domains);
-    const size_t size = count > 0 ? domains->size : 0;
-    const auto hits = r.hits();
-    // The hit of the first domain: domains are in the order of hits.
-    size_t hit =
-        static_cast<size_t>(std::upper_bound(hits.begin(), hits.end(), all.data() + first,
-                                             [](const hmmjit::Domain* d, const hmmjit::Hit& h) {
-                                               return d < h.domains.data() + h.domains.size();
-                                             }) -
-                            hits.begin());
-    for (size_t i = 0; i < count; ++i) {
-      const hmmjit::Domain& d = all[first + i];
-      while (&d >= hits[hit].domains.data() + hits[hit].domains.size()) ++hit;
-      hmmjit_domain out{};
-      HMMJIT_COPY_MEMBERS(HMMJIT_DOMAIN_MEMBERS, 7)(out, d);
-      HMMJIT_COPY_MEMBERS(HMMJIT_DOMAIN_MEMBERS, 15)(out, d.alignment);
-      out.hit = hit;
-      write(element(domains, i, size), out, size);
-    }
+    write_range(required(result, "result").value.domains(), first, count, domains);
   });
 }
-
 int32_t hmmjit_result_copy(const hmmjit_result* result, hmmjit_result** out, hmmjit_error** error) {
   return run(error, [&] { give(out, required(result, "result").value); });
 }
@@ -299,7 +163,7 @@ int32_t hmmjit_result_merge(const hmmjit_result* const* results, size_t count,
     std::vector<hmmjit::ModelResult> all;
     for (size_t i = 0; i < count; ++i)
       all.push_back(required((&required(results, "results"))[i], "results").value);
-    give(out, hmmjit::merge_results(all, to_options(options)));
+    give(out, hmmjit::merge_results(all, read(options, hmmjit::SearchOptions())));
   });
 }
 void hmmjit_result_free(hmmjit_result* result) { delete result; }

@@ -1,16 +1,26 @@
 // The public handle of a kernel cache.
-#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
+#include "api/structs.hpp"
 #include "cache/maintenance.hpp"
 
 namespace hmmjit::v0 {
 namespace {
 
+template <typename Mode, typename From, typename To>
+void copy_settings(const From& from, To& to) {
+  to.directory = from.directory;
+  to.system_directory = from.system_directory;
+  to.mode = static_cast<Mode>(from.mode);
+  to.max_bytes = from.max_bytes;
+  to.max_memory_bytes = from.max_memory_bytes;
+  to.allow_group = from.allow_group;
+  to.lock_wait = from.lock_wait;
+}
+
 cache::Settings to_settings(CacheSettings settings) {
   cache::Settings out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_CACHE_SETTINGS_MEMBERS, 0)(out, settings);
-  out.lock_wait = settings.lock_wait;
+  copy_settings<cache::Mode>(settings, out);
   if (settings.on_warning) {
     // In the host's floating-point mode.
     out.on_warning = [report = std::move(settings.on_warning),
@@ -44,10 +54,8 @@ const cache::EntryStore& store_of(const cache::KernelCache& cache, bool for_writ
 
 CacheSettings CacheSettings::from_environment() {
   return guarded([] {
-    const cache::Settings found = value(cache::settings_from_environment());
     CacheSettings out;
-    HMMJIT_COPY_MEMBERS(HMMJIT_CACHE_SETTINGS_MEMBERS, 0)(out, found);
-    out.lock_wait = found.lock_wait;
+    copy_settings<CacheMode>(value(cache::settings_from_environment()), out);
     return out;
   });
 }
@@ -59,13 +67,19 @@ Cache::Cache(CacheSettings settings)
             Impl{cache::KernelCache::open(to_settings(std::move(settings)))});
       })) {}
 
+static_assert(std::is_standard_layout_v<hmmjit_cache>);
+const hmmjit_cache* Cache::c_handle() const noexcept {
+  return reinterpret_cast<const hmmjit_cache*>(this);
+}
+
 const std::string& Cache::directory() const { return impl_->cache->settings().directory; }
 
 CacheStatistics Cache::statistics() const {
   return guarded([&] {
     using cache::Counter;
     const cache::Counters& counters = impl_->cache->counters();
-    CacheStatistics out;
+    CacheStatistics out{};
+    out.size = sizeof out;
     out.memory_hits = counters.get(Counter::kMemoryHits);
     out.user_hits = counters.get(Counter::kUserHits);
     out.system_hits = counters.get(Counter::kSystemHits);

@@ -17,9 +17,10 @@ std::shared_ptr<const TargetDatabase> open_database(const std::string& path) {
 
 DatabaseInfo describe(const TargetDatabase& database) {
   const DatabaseSummary& s = database.summary();
-  DatabaseInfo out;
-  out.format_version = static_cast<int>(s.version);
-  out.alphabet = to_alphabet(*s.alphabet);
+  DatabaseInfo out{};
+  out.size = sizeof(hmmjit_database_info);
+  out.format_version = static_cast<std::int32_t>(s.version);
+  out.alphabet = static_cast<std::int32_t>(to_alphabet(*s.alphabet));
   out.targets = s.targets;
   out.residues = s.residues;
   out.shortest = s.shortest;
@@ -27,14 +28,7 @@ DatabaseInfo describe(const TargetDatabase& database) {
   if (s.targets > 0) out.median = value(database.length_at_rank(s.targets / 2));
   out.file_bytes = s.file_bytes;
   out.identity = s.identity;
-  const std::string text = value(database.about());
-  std::string_view about = text;
-  while (!about.empty()) {
-    const std::string_view line = about.substr(0, about.find('\n'));
-    about.remove_prefix(std::min(line.size() + 1, about.size()));
-    if (line.starts_with("program ")) out.program = line.substr(8);
-    if (line.starts_with("source ")) out.sources.emplace_back(line.substr(7));
-  }
+  out.about = value(database.about());
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
+#include "api/structs.hpp"
 #include "driver/cuda_library.hpp"
 #include "model/alphabet.hpp"
 #include "render/renderer.hpp"
@@ -146,10 +147,6 @@ render::TemplateLibrary make_templates(std::vector<TemplateText> own) {
   return render::TemplateLibrary::from_texts(std::move(texts));
 }
 
-plan::Policy to_policy(PlanPolicy policy) {
-  return policy == PlanPolicy::kCudampfpp ? plan::Policy::kCudampfpp : plan::Policy::kDefault;
-}
-
 }  // namespace
 
 std::int64_t constant(const Constants& constants, std::string_view name) {
@@ -256,13 +253,15 @@ Engine::Engine(EngineSettings settings)
         return impl;
       })) {}
 
-Plan Engine::plan(const Problem& problem, const Device& device, const PlanOptions& options) const {
+Plan Engine::plan(const Problem& problem, const Device& device,
+                  const hmmjit_plan_options& options) const {
   HostCalls host;
   const auto ask = [&host](auto&& question) {
     if (!host.run(question)) throw HostFailed{};
   };
   return guarded(host, [&] {
     check_device(device);
+    check_choice(options.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
     out->device = device;
@@ -330,7 +329,8 @@ Plan Engine::plan(const Problem& problem, const Device& device, const PlanOption
       throw Error(ErrorCode::kUsage, "no catalogue entry of family \"" + problem.family + "\"",
                   where, "give one in EngineSettings::variants");
     }
-    check(plan::choose(p, std::move(offers), plan::Policy::kDefault, options.variant, where));
+    check(plan::choose(p, std::move(offers), plan::Policy::kDefault, text_of(options.variant),
+                       where));
     complete(*out);
     return Plan(std::move(out));
   });
@@ -352,19 +352,20 @@ Stage find_stage(const std::string& name) {
 }
 
 Plan Engine::plan_stage(Stage stage, int model_length, const Device& device,
-                        const PlanOptions& options, int alphabet_codes) const {
+                        const hmmjit_plan_options& options) const {
   return guarded([&] {
     check_device(device);
-    require(alphabet_codes >= 1 && alphabet_codes <= kMaxCodes, "alphabet_codes",
-            "a number of residue codes");
+    check_choice(options.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
+    const int codes = options.alphabet_codes != 0 ? options.alphabet_codes : amino_alphabet().Kp;
+    require(codes >= 1 && codes <= kMaxCodes, "alphabet_codes", "a number of residue codes");
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
     out->device = device;
     plan::PlanOptions plan_options;
-    plan_options.policy = to_policy(options.policy);
-    plan_options.variant = options.variant;
-    plan_options.exact_length = options.exact_length;
-    out->plan = value(plan::make_plan(static_cast<plan::Stage>(stage), model_length, alphabet_codes,
+    if (options.policy == HMMJIT_POLICY_CUDAMPFPP) plan_options.policy = plan::Policy::kCudampfpp;
+    plan_options.variant = text_of(options.variant);
+    plan_options.exact_length = options.exact_length != 0;
+    out->plan = value(plan::make_plan(static_cast<plan::Stage>(stage), model_length, codes,
                                       to_traits(device), plan_options));
     complete(*out);
     return Plan(std::move(out));

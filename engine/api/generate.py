@@ -4,9 +4,9 @@
 usage: generate.py SOURCE_DIR [--check]
 
 Reads structs, their members with comments and defaults ("...; default 10"), and functions, and writes
-engine/api/members.hpp (lists of members, for copies between C and C++ structs) and
-engine/api/python/hmmjit/_interface.py (ctypes, options, attributes with their documentation). --check: writes
-nothing, and exits with 1 if a file is out of date.
+engine/api/defaults.hpp (structs of options with their defaults) and engine/api/python/hmmjit/_interface.py
+(ctypes, options, attributes with their documentation). --check: writes nothing, and exits with 1 if a file is out
+of date.
 """
 import os
 import re
@@ -116,7 +116,7 @@ def function_code(result, arguments):
 
 
 def default_of(comment):
-    match = re.search(r"; default ([^\s:;]+)", comment)
+    match = re.search(r"(?:^|; )default ([^\s:;]+)", comment)
     return match and match[1]
 
 
@@ -157,20 +157,19 @@ def wrapped(prefix, items, width=118):
     return "\n".join([*lines, line])
 
 
-def members_header(structs):
-    out = ["// Lists of the members of structs of hmmjit.h; made by generate.py, not by hand.", "#pragma once", "",
-           "// clang-format off"]
+def defaults_header(structs):
+    out = ["// Options with the defaults that hmmjit.h tells; made by generate.py, not by hand.", "#pragma once", "",
+           "#include <limits>", "", '#include "hmmjit/hmmjit.h"', "", "// clang-format off", "namespace hmmjit_defaults {",
+           "inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();"]
+    spelled = {"NULL": "nullptr", "NaN": "kNaN", None: "{}"}
     for name, members in structs.items():
-        kept = [m[1] for m in members if m[1] not in ("size", "reserved", "reserved_too") and m[0] != "function"]
-        line = f"#define {name.upper()}_MEMBERS(X)"
-        for member in kept:
-            piece = f" X({member})"
-            if len(line) + len(piece) > 98:
-                out.append(line + " \\")
-                line = " "
-            line += piece
-        out.append(line)
-    return "\n".join(out) + "\n"
+        defaults = {member: default_of(comment) for _, member, _, comment in members}
+        if any(defaults.values()):
+            values = [f".{m} = {spelled.get(d, d)}" for m, d in defaults.items() if m != "size"]
+            title = "".join(word.title() for word in name.split("_")[1:])
+            out += [f"inline constexpr {name} k{title} = {{",
+                    wrapped("  ", [f".size = sizeof({name})", *values], 98) + "};"]
+    return "\n".join([*out, "}  // namespace hmmjit_defaults"]) + "\n"
 
 
 def record_lines(name, members):
@@ -249,7 +248,7 @@ def main():
     with open(os.path.join(root, HEADER), encoding="ascii") as file:
         structs, functions = read_header(file.read())
     differing = 0
-    for path, made in (("engine/api/members.hpp", members_header(structs)),
+    for path, made in (("engine/api/defaults.hpp", defaults_header(structs)),
                        ("engine/api/python/hmmjit/_interface.py", python(structs, functions))):
         full = os.path.join(root, path)
         if "--check" in sys.argv:

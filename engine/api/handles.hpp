@@ -88,16 +88,16 @@ KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel);
 
 /// Throws Error kUsage where `sensible` is false, and for options that make no sense.
 void require(bool sensible, const char* option, const char* takes);
-void check_options(const SearchOptions& options);
+void check_options(const hmmjit_search_options& options);
 
 // For tests, with a driver of their own.
 Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
 using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
-                        const SearchOptions& options, const SearchCallbacks& callbacks);
+                        const hmmjit_search_options& options, const SearchCallbacks& callbacks);
 
-/// The internals' options. Does not throw.
-hmmjit::SearchOptions to_options(const SearchOptions& options);
+/// The internals' options, of options that have been checked.
+hmmjit::SearchOptions to_options(const hmmjit_search_options& options);
 
 /// Replaces the models, targets and sink of a search, for parts and rounds.
 class SearchHook {
@@ -112,7 +112,7 @@ class SearchHook {
 };
 /// Inside a guarded() of `host`.
 SearchResults search_with(SearchHook& hook, const Models& models, const Targets& targets,
-                          const SearchOptions& options, const SearchCallbacks& callbacks,
+                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,
                           HostCalls& host);
 
 }  // namespace hmmjit::v0

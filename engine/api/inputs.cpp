@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "api/host_calls.hpp"
+#include "api/structs.hpp"
 #include "build/hmm_writer.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_parsing.hpp"
@@ -29,11 +30,6 @@ std::vector<Model> read_models(HmmReader reader, const std::string& name) {
   while (auto hmm = value(reader.next())) out.push_back(model_of(*std::move(hmm)));
   if (out.empty()) throw Error(ErrorCode::kInput, "no model in the file", name);
   return out;
-}
-
-std::optional<ScoreCutoff> to_cutoff(const std::optional<Cutoff>& cutoff) {
-  if (!cutoff) return std::nullopt;
-  return ScoreCutoff{cutoff->sequence, cutoff->domain};
 }
 
 void require_memory(bool in_memory, const char* what) {
@@ -122,26 +118,93 @@ Alphabet to_alphabet(const hmmjit::Alphabet& alphabet) {
                                                : Alphabet::kAmino;
 }
 
-Model make_model(build::BuiltModel built, Model::Query query) {
+namespace {
+
+ModelInfo info_of(const Model::Impl& model) {
+  const Hmm& hmm = model.hmm();
+  const auto text = [](const std::optional<std::string>& t) { return t ? t->c_str() : ""; };
+  ModelInfo out{};
+  out.size = sizeof out;
+  out.name = hmm.name.c_str();
+  out.accession = text(hmm.accession);
+  out.description = text(hmm.description);
+  out.consensus = hmm.consensus.c_str();
+  out.length = hmm.M;
+  out.alphabet = static_cast<std::int32_t>(to_alphabet(*hmm.alphabet));
+  const auto cutoff = [](const std::optional<Cutoff>& c, double& sequence, double& domain) {
+    sequence = c ? c->sequence : kNone;
+    domain = c ? c->domain : kNone;
+  };
+  cutoff(hmm.ga, out.gathering, out.gathering_domain);
+  cutoff(hmm.tc, out.trusted, out.trusted_domain);
+  cutoff(hmm.nc, out.noise, out.noise_domain);
+  out.query_name = model.query.name.c_str();
+  out.query_accession = text(model.query.accession);
+  out.query_description = text(model.query.description);
+  out.match = hmm.match.data();
+  out.insert = hmm.insert.data();
+  out.transition = hmm.transition.data();
+  const std::span composition(hmm.compo.data(), static_cast<std::size_t>(hmm.alphabet->K));
+  if (std::ranges::any_of(composition, [](float p) { return p != 0; }))
+    out.composition = composition.data();
+  out.letters = hmm.alphabet->K;
+  const Calibration& c = hmm.calibration;
+  const bool calibrated = !hmm.needs_calibration && c.msv_lambda > 0;
+  out.msv_mu = calibrated ? c.msv_mu : kNone;
+  out.msv_lambda = calibrated ? c.msv_lambda : kNone;
+  out.viterbi_mu = calibrated ? c.viterbi_mu : kNone;
+  out.viterbi_lambda = calibrated ? c.viterbi_lambda : kNone;
+  out.forward_tau = calibrated ? c.forward_tau : kNone;
+  out.forward_lambda = calibrated ? c.forward_lambda : kNone;
+  return out;
+}
+
+}  // namespace
+
+Model make_model(build::BuiltModel built, QueryNames query) {
   auto impl = std::make_shared<Model::Impl>();
   impl->built = std::move(built);
-  impl->accession = impl->hmm().accession.value_or("");
-  impl->description = impl->hmm().description.value_or("");
   impl->query = std::move(query);
+  impl->info = info_of(*impl);
   return Model(std::move(impl));
 }
 
 // ---- models ---------------------------------------------------------------------------------
 
-const std::string& Model::name() const { return impl_->hmm().name; }
-const std::string& Model::accession() const { return impl_->accession; }
-const std::string& Model::description() const { return impl_->description; }
-int Model::length() const { return impl_->hmm().M; }
-Alphabet Model::alphabet() const { return to_alphabet(*impl_->hmm().alphabet); }
-const std::string& Model::consensus() const { return impl_->hmm().consensus; }
-std::optional<ScoreCutoff> Model::gathering() const { return to_cutoff(impl_->hmm().ga); }
-std::optional<ScoreCutoff> Model::trusted() const { return to_cutoff(impl_->hmm().tc); }
-std::optional<ScoreCutoff> Model::noise() const { return to_cutoff(impl_->hmm().nc); }
+const ModelInfo& Model::info() const { return impl_->info; }
+
+Model Model::with(const ModelInfo& given) const {
+  return guarded([&] {
+    const ModelInfo i = read(&given);
+    const ModelInfo& now = impl_->info;
+    const auto optional = [](const char* text) {
+      return text_of(text).empty() ? std::nullopt : std::optional<std::string>(text);
+    };
+    build::BuiltModel built = impl_->built;
+    if (i.name != now.name || i.accession != now.accession || i.description != now.description) {
+      built.hmm.name = text_of(i.name);
+      built.hmm.accession = optional(i.accession);
+      built.hmm.description = optional(i.description);
+      check_texts("model",
+                  {.name = built.hmm.name,
+                   .accession = text_of(i.accession),
+                   .description = text_of(i.description)},
+                  "");
+    }
+    const auto set = [](std::optional<Cutoff>& cutoff, double sequence, double domain) {
+      cutoff.reset();
+      if (std::isnan(sequence)) return;
+      if (!std::isfinite(sequence) || !std::isfinite(domain))
+        throw Error(ErrorCode::kUsage, "a cutoff is not a finite number");
+      cutoff = {static_cast<float>(sequence), static_cast<float>(domain)};
+    };
+    set(built.hmm.ga, i.gathering, i.gathering_domain);
+    set(built.hmm.tc, i.trusted, i.trusted_domain);
+    set(built.hmm.nc, i.noise, i.noise_domain);
+    return make_model(std::move(built), {text_of(i.query_name), optional(i.query_accession),
+                                         optional(i.query_description)});
+  });
+}
 
 std::string Model::text() const {
   return guarded([&] {
@@ -157,56 +220,6 @@ std::string Model::binary() const {
     return out;
   });
 }
-const Model::Query& Model::query() const { return impl_->query; }
-Model Model::with_query(Query query) const {
-  return guarded([&] { return make_model(impl_->built, std::move(query)); });
-}
-Model Model::with_names(std::string name, std::string accession, std::string description) const {
-  return guarded([&] {
-    check_texts("model", {.name = name, .accession = accession, .description = description}, "");
-    build::BuiltModel built = impl_->built;
-    built.hmm.name = std::move(name);
-    const auto optional = [](std::string text) {
-      return text.empty() ? std::nullopt : std::optional(std::move(text));
-    };
-    built.hmm.accession = optional(std::move(accession));
-    built.hmm.description = optional(std::move(description));
-    return make_model(std::move(built), impl_->query);
-  });
-}
-Model Model::with_cutoffs(std::optional<ScoreCutoff> gathering, std::optional<ScoreCutoff> trusted,
-                          std::optional<ScoreCutoff> noise) const {
-  return guarded([&] {
-    build::BuiltModel built = impl_->built;
-    const auto set = [](std::optional<Cutoff>& cutoff, const std::optional<ScoreCutoff>& given) {
-      cutoff.reset();
-      if (!given) return;
-      if (!std::isfinite(given->sequence) || !std::isfinite(given->domain))
-        throw Error(ErrorCode::kUsage, "a cutoff is not a finite number");
-      cutoff = {static_cast<float>(given->sequence), static_cast<float>(given->domain)};
-    };
-    set(built.hmm.ga, gathering);
-    set(built.hmm.tc, trusted);
-    set(built.hmm.nc, noise);
-    return make_model(std::move(built), impl_->query);
-  });
-}
-
-Model::Parameters Model::parameters() const {
-  const Hmm& hmm = impl_->hmm();
-  Parameters out{hmm.alphabet->K, hmm.match, hmm.insert, hmm.transition, {}, {}, {}, {}};
-  const std::span composition(hmm.compo.data(), static_cast<std::size_t>(hmm.alphabet->K));
-  if (std::ranges::any_of(composition, [](float p) { return p != 0; }))
-    out.composition = composition;
-  const Calibration& c = hmm.calibration;
-  if (!hmm.needs_calibration && c.msv_lambda > 0) {
-    out.msv = {c.msv_mu, c.msv_lambda};
-    out.viterbi = {c.viterbi_mu, c.viterbi_lambda};
-    out.forward = {c.forward_tau, c.forward_lambda};
-  }
-  return out;
-}
-
 Models::Models() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
 
 Models Models::from_file(std::string path) {
@@ -290,10 +303,7 @@ Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models) {
     }
     ++next;
     if (model.query.name.empty()) return hmm;
-    QueryNames names{model.query.name};
-    if (!model.query.accession.empty()) names.accession = model.query.accession;
-    if (!model.query.description.empty()) names.description = model.query.description;
-    return Query(hmm, std::move(names));
+    return Query(hmm, model.query);
   };
 }
 
@@ -498,10 +508,13 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
 
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet,
-                                                   const SearchOptions& options) {
+                                                   const hmmjit_search_options& options) {
   auto source = open_targets(targets, alphabet);
-  if (!source || (options.first_target.empty() && !options.target_count)) return source;
-  return restrict_targets(*std::move(source), alphabet, options.first_target, options.target_count);
+  const std::string first = text_of(options.first_target);
+  if (!source || (first.empty() && options.target_count == -1)) return source;
+  std::optional<std::uint64_t> count;
+  if (options.target_count >= 0) count = static_cast<std::uint64_t>(options.target_count);
+  return restrict_targets(*std::move(source), alphabet, first, count);
 }
 
 }  // namespace hmmjit::v0

@@ -20,12 +20,12 @@ namespace hmmjit::v0 {
 
 struct Model::Impl {
   build::BuiltModel built;
-  std::string accession, description;
-  Model::Query query;  // name empty: none
+  QueryNames query;  // of the sequence that reports name; name empty: none
+  ModelInfo info{};  // a view of them
 
   const Hmm& hmm() const { return built.hmm; }
 };
-Model make_model(build::BuiltModel built, Model::Query query = {});
+Model make_model(build::BuiltModel built, QueryNames query = {});
 
 struct Models::Impl {
   std::string path;  // empty: in memory
@@ -50,7 +50,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
 /// The same without those that `options` exclude.
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet,
-                                                   const SearchOptions& options);
+                                                   const hmmjit_search_options& options);
 
 const hmmjit::Alphabet& alphabet_of(Alphabet alphabet);
 Alphabet to_alphabet(const hmmjit::Alphabet& alphabet);

@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "api/build.hpp"
+#include "api/defaults.hpp"
 #include "api/handles.hpp"
 #include "api/inputs.hpp"
 #include "api/iteration.hpp"
 #include "api/results.hpp"
+#include "api/structs.hpp"
 #include "build/sequence_model.hpp"
 #include "core/memory.hpp"
 #include "report/report_header.hpp"
@@ -47,16 +49,21 @@ class RoundHook final : public SearchHook, public ResultSink {
     model.hmm.calibration = given.calibration;
     model.hmm.needs_calibration = false;
     const QueryNames names = rounds.names();
-    Model made = make_model(std::move(model), {names.name, names.accession.value_or(""),
-                                               names.description.value_or("")});
+    Model made = make_model(std::move(model), names);
     HMMJIT_TRY(rounds.finish_round(given));
     if (const auto& error = rounds.error()) return std::unexpected(*error);
     query.result = make_result(given);
     QueryRounds::Checkpoint checkpoint = rounds.take_checkpoint();
-    state_.finished.push_back({number, static_cast<int>(rounds.checkpoints().size()), *query.result,
-                               std::move(made), std::move(checkpoint.alignment.text),
-                               checkpoint.rows, checkpoint.new_targets, rounds.converged(),
-                               rounds.done()});
+    const hmmjit_round_info info{.size = sizeof info,
+                                 .query = number,
+                                 .number = static_cast<int>(rounds.checkpoints().size()),
+                                 .converged = rounds.converged(),
+                                 .last = rounds.done(),
+                                 .reserved = 0,
+                                 .included = checkpoint.rows,
+                                 .new_targets = checkpoint.new_targets};
+    state_.finished.push_back(
+        {info, *query.result, std::move(made), std::move(checkpoint.alignment.text)});
     return {};
   }
 
@@ -67,45 +74,58 @@ class RoundHook final : public SearchHook, public ResultSink {
 
 }  // namespace
 
-IterativeSearch::IterativeSearch(const Targets& targets, const IterationOptions& options)
+IterationOptions::IterationOptions() noexcept
+    : hmmjit_iteration_options(hmmjit_defaults::kIterationOptions) {}
+
+IterativeSearch::IterativeSearch(const Targets& targets, const hmmjit_iteration_options& options)
     : impl_(guarded([&] { return std::make_shared<Impl>(); })) {
   guarded([&] {
+    const hmmjit_search_options search = read(options.search, SearchOptions(Program::kJackhmmer));
+    const hmmjit_build_options build = read(options.build, BuildOptions());
+    const std::string alignment_file = text_of(options.alignment_file);
     require(options.rounds > 0, "rounds", "1 or more");
     require(options.text_width == 0 || options.text_width >= kNarrowestText, "text_width",
             "120 columns or more, or 0 for no limit");
-    require(options.search.cutoffs == ModelCutoffs::kNone, "cutoffs",
+    require(search.cutoffs == HMMJIT_CUT_NONE, "cutoffs",
             "none: models of sequences have no cutoffs");
-    require(options.search.first_target.empty() && !options.search.target_count,
+    require(text_of(search.first_target).empty() && search.target_count == -1,
             "first_target, target_count", "none: every round searches all targets");
-    check_options(options.build);
+    check_options(search);
+    check_options(build);
     Impl& state = *impl_;
-    state.search = options.search;
+    static_cast<hmmjit_search_options&>(state.search) = search;
+    state.search.cutoff_table = nullptr;
+    if (search.cache != nullptr)
+      state.search.cache = state.cache.emplace(search.cache->value).c_handle();
+    state.gpus.assign(search.gpus, search.gpus + search.gpu_count);
+    state.search.gpus = state.gpus.data();
     state.targets = targets;
-    state.calibration = to_calibration(options.build);
-    const bool alignments = options.search.keep_alignments || options.rounds > 1;
+    state.calibration = to_calibration(build);
+    const bool alignments = search.keep_alignments != 0 || options.rounds > 1;
     state.search.keep_alignments = alignments;
     RoundOptions& rounds = state.options;
     rounds.rounds = options.rounds;
-    rounds.alignment = to_alignment_options(options.build);
+    rounds.alignment = to_alignment_options(build);
     rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
-    rounds.output.report = {.prefer_accession = options.prefer_accession,
-                            .alignments = options.alignments && alignments,
+    rounds.output.report = {.prefer_accession = options.prefer_accession != 0,
+                            .alignments = options.alignments != 0 && alignments,
                             .text_width = options.text_width};
-    rounds.output.filters = to_options(options.search).filters;
+    rounds.output.filters = to_options(search).filters;
     rounds.output.author = "libhmmjit " HMMJIT_VERSION;
     rounds.program = "libhmmjit " HMMJIT_VERSION;
-    rounds.alignment_path = options.alignment_file;
-    if (options.a3m) rounds.tables.insert(OutputKind::kA3m);
+    rounds.alignment_path = alignment_file;
+    if (options.a3m != 0) rounds.tables.insert(OutputKind::kA3m);
     rounds.alignment_checkpoints = alignments;
-    require(alignments || (!options.a3m && options.alignment_file.empty()), "keep_alignments",
+    require(alignments || (options.a3m == 0 && alignment_file.empty()), "keep_alignments",
             "true where alignments are wanted");
   });
 }
 IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
-                                 const IterationOptions& options)
+                                 const hmmjit_iteration_options& options)
     : IterativeSearch(targets, options) {
   guarded([&] {
-    const build::ScoreSystem system = to_score_system(options.build, amino_alphabet());
+    const build::ScoreSystem system =
+        to_score_system(read(options.build, BuildOptions()), amino_alphabet());
     for_each_query(queries, amino_alphabet(), [&](const TargetView& sequence) {
       impl_->queries.push_back(
           {std::make_unique<QueryRounds>(
@@ -116,7 +136,7 @@ IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
   });
 }
 IterativeSearch::IterativeSearch(const Models& queries, const Targets& targets,
-                                 const IterationOptions& options)
+                                 const hmmjit_iteration_options& options)
     : IterativeSearch(targets, options) {
   queries.for_each([&](const Model& model) {
     guarded([&] {

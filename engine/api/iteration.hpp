@@ -19,6 +19,9 @@ struct IterativeSearch::Impl {
   };
   RoundOptions options;  // the queries refer to it
   SearchOptions search;
+  // What `search` refers to.
+  std::optional<Cache> cache;
+  std::vector<std::int32_t> gpus;
   build::CalibrationOptions calibration;
   Targets targets;
   std::shared_ptr<TargetSource> kept;  // of a file, once the first round has begun

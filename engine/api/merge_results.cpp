@@ -5,10 +5,12 @@
 
 namespace hmmjit::v0 {
 
-ModelResult merge_results(const std::vector<ModelResult>& results, const SearchOptions& options) {
+ModelResult merge_results(const std::vector<ModelResult>& results,
+                          const hmmjit_search_options& options) {
   return guarded([&] {
     if (results.empty()) throw Error(ErrorCode::kUsage, "no result is given");
-    if (options.cutoffs != ModelCutoffs::kNone)
+    check_options(options);
+    if (options.cutoffs != HMMJIT_CUT_NONE)
       throw Error(ErrorCode::kUsage, "results by cutoffs of their models cannot be merged",
                   "cutoffs", "search parts of one database, and merge these");
     ModelThresholds thresholds;
@@ -44,7 +46,7 @@ ModelResult merge_results(const std::vector<ModelResult>& results, const SearchO
       merged.cpu_seconds += result.cpu_seconds;
     }
     merged.hits = finish_hits(thresholds, std::move(hits), counters);
-    return make_result(merged);
+    return make_result(std::move(merged));
   });
 }
 

@@ -6,11 +6,11 @@
 #include <tuple>
 #include <utility>
 
-#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "api/inputs.hpp"
 #include "api/results.hpp"
+#include "api/structs.hpp"
 #include "parts/merge.hpp"
 #include "parts/model_index.hpp"
 #include "parts/part_targets.hpp"
@@ -21,26 +21,33 @@ namespace {
 
 // The options that results depend on; parts store no others.
 SearchOptions options_of(const parts::PartSettings& settings) {
-  const auto threshold = [](const hmmjit::Threshold& t) { return Threshold{t.e_value, t.score}; };
+  const auto copy = [](const hmmjit::Threshold& from, double& e_value, double& score) {
+    e_value = from.e_value;
+    score = from.score.value_or(kNone);
+  };
   const hmmjit::Thresholds& rules = settings.thresholds;
   SearchOptions out;
-  out.report = threshold(rules.target);
-  out.report_domain = threshold(rules.domain);
-  out.include = threshold(rules.include_target);
-  out.include_domain = threshold(rules.include_domain);
-  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 29)(out, rules);
+  copy(rules.target, out.E, out.T);
+  copy(rules.domain, out.domE, out.domT);
+  copy(rules.include_target, out.incE, out.incT);
+  copy(rules.include_domain, out.incdomE, out.incdomT);
+  out.cutoffs = static_cast<std::int32_t>(rules.cutoffs);
+  out.Z = rules.Z.value_or(0);
+  out.domZ = rules.domZ.value_or(0);
   out.F1 = settings.filters.F1;
   out.F2 = settings.filters.F2;
   out.F3 = settings.filters.F3;
-  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 30)(out, settings);
   out.bias_filter = settings.filters.bias;
+  out.null2 = settings.null2;
+  out.seed = settings.seed;
   out.keep_alignments = settings.alignments;
   return out;
 }
 
 PartInfo describe(const parts::PartFile& part) {
   const parts::PartPlace& place = part.place();
-  PartInfo info;
+  PartInfo info{};
+  info.size = sizeof(hmmjit_part_info);
   info.part = place.part.first;
   info.last_part = place.part.last;
   info.parts = place.part.of;
@@ -53,7 +60,7 @@ PartInfo describe(const parts::PartFile& part) {
   info.last_model = place.last_model;
   info.targets_reported = part.hits();
   info.domains = part.domains();
-  info.content = part.content().hex();
+  part.content().hex().copy(info.content, sizeof info.content - 1);
   info.options = options_of(part.settings());
   info.settings = part.settings_text();
   return info;
@@ -116,7 +123,7 @@ class PartSearch final : public SearchHook {
       std::uint64_t positions = 0;
       for (const Model& model : all->models) {
         index.positions.push_back(positions);
-        positions += static_cast<std::uint64_t>(model.length());
+        positions += static_cast<std::uint64_t>(model.info().length);
       }
       index.positions.push_back(positions);
       place_.models = all->models.size();
@@ -184,7 +191,7 @@ parts::PartSet open_set(const std::vector<std::string>& files) {
 }  // namespace
 
 PartInfo search_part(const Models& models, const std::string& database, const PartShare& share,
-                     const std::string& output, const SearchOptions& options,
+                     const std::string& output, const hmmjit_search_options& options,
                      const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(host, [&] {
@@ -194,13 +201,14 @@ PartInfo search_part(const Models& models, const std::string& database, const Pa
     if (options.seed == 0)
       throw Error(ErrorCode::kUsage, "random numbers would depend on the part", "seed",
                   "give a seed other than 0");
-    if (!options.first_target.empty() || options.target_count)
+    if (!text_of(options.first_target).empty() || options.target_count != -1)
       throw Error(ErrorCode::kUsage, "a part is of the whole database",
                   "first_target, target_count");
     for (const Model& model : models.impl()->models) {
-      if (!model.query().name.empty())
+      if (!model.impl()->query.name.empty())
         throw Error(ErrorCode::kUsage, "a part is of models, not of sequences as queries",
-                    "model " + model.name(), "take Model::with_query({}), or search without parts");
+                    "model " + model.impl()->hmm().name,
+                    "take the model without its query, or search without parts");
     }
     PartSearch hook(models, database, share, output);
     search_with(hook, models, Targets::from_file(database), options, callbacks, host);

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 
+#include "api/defaults.hpp"
 #include "api/handles.hpp"
 #include "api/iteration.hpp"
 #include "api/results.hpp"
+#include "api/structs.hpp"
 #include "core/output_file.hpp"
 #include "report/nucleotide_report.hpp"
 #include "report/outputs.hpp"
@@ -19,7 +22,9 @@ namespace hmmjit::v0 {
 
 struct Report::Impl {
   ReportKind kind;
-  ReportOptions options;
+  hmmjit_report_options options;
+  hmmjit::SearchOptions search;
+  std::string page_title;
   std::optional<OutputFile> file = {};
   std::string text = {};  // not yet written or taken
   bool begun = false, completed = false;
@@ -38,7 +43,7 @@ struct Report::Impl {
   void add(const ModelResult& given);
   /// Writes a kind for which nhmmer has its own format; false for other kinds.
   bool add_nucleotides(const ModelResult& given);
-  void complete(const RunInfo& info);
+  void complete(const hmmjit_run_info& info);
 };
 
 namespace {
@@ -71,60 +76,43 @@ bool is_scan(ReportKind kind) {
   return kind == ReportKind::kScanTargetTable || kind == ReportKind::kScanDomainTable;
 }
 
-RunDescription describe(const RunInfo& info, bool scan) {
+RunDescription describe(const hmmjit_run_info& info, bool scan) {
   RunDescription run;
-  run.program = info.program;
-  run.version = info.version.empty() ? HMMJIT_VERSION : info.version;
-  run.query_file = info.query_file;
-  run.target_file = info.target_file;
-  run.option_settings = info.settings;
-  run.folder = info.folder;
-  run.date = info.date;
+  run.program = info.program != nullptr ? info.program : "libhmmjit";
+  run.version = text_of(info.version).empty() ? HMMJIT_VERSION : info.version;
+  run.query_file = text_of(info.query_file);
+  run.target_file = text_of(info.target_file);
+  run.option_settings = text_of(info.settings);
+  run.folder = text_of(info.folder);
+  run.date = text_of(info.date);
   run.scan = scan;
   return run;
 }
 
+hmmjit_search_options search_of(const hmmjit_report_options& options) {
+  const hmmjit_search_options search = read(options.search, SearchOptions());
+  check_options(search);
+  return search;
+}
+
 }  // namespace
 
-ReportOptions::ReportOptions(const SearchOptions& search)
-    : alignments(search.keep_alignments),
-      F1(search.max_sensitivity ? 1.0 : std::min(1.0, search.F1)),
-      F2(search.max_sensitivity ? 1.0 : std::min(1.0, search.F2)),
-      F3(search.max_sensitivity ? 1.0 : std::min(1.0, search.F3)),
-      bias_filter(search.bias_filter && !search.max_sensitivity),
-      report(search.report),
-      report_domain(search.report_domain),
-      include(search.include),
-      include_domain(search.include_domain),
-      cutoffs(search.cutoffs) {
-  guarded([&] { check_options(search); });
-}
+ReportOptions::ReportOptions() noexcept : hmmjit_report_options(hmmjit_defaults::kReportOptions) {}
 
 Report::Report(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Report::Report(ReportKind kind, const ReportOptions& options)
+Report::Report(ReportKind kind, const hmmjit_report_options& options)
     : impl_(guarded([&] {
-        return std::make_unique<Impl>(Impl{kind, options});
-      })) {
-  if (options.text_width != 0 && options.text_width < kNarrowestText) {
-    throw Error(ErrorCode::kUsage, "an option makes no sense", "text_width",
-                "it takes 120 and more columns, or 0 for no limit");
-  }
-  guarded([&] {
-    if (kind == ReportKind::kHtmlPage) impl_->page.emplace();
-    if (!is_scan(kind)) return;
-    Thresholds rules;
-    rules.target = {options.report.e_value, options.report.score};
-    rules.domain = {options.report_domain.e_value, options.report_domain.score};
-    rules.include_target = {options.include.e_value, options.include.score};
-    rules.include_domain = {options.include_domain.e_value, options.include_domain.score};
-    rules.cutoffs = static_cast<hmmjit::ModelCutoffs>(options.cutoffs);
-    // Results are judged already; the table is only required to exist.
-    if (options.cutoffs == ModelCutoffs::kTable)
-      rules.table = std::make_shared<hmmjit::CutoffTable>();
-    impl_->scan.emplace(rules);
-  });
-}
-Report Report::to_file(ReportKind kind, const std::string& path, const ReportOptions& options) {
+        require(options.text_width == 0 || options.text_width >= kNarrowestText, "text_width",
+                "120 columns or more, or 0 for no limit");
+        auto impl = std::make_unique<Impl>(
+            Impl{kind, options, to_options(search_of(options)), text_of(options.page_title)});
+        impl->options.alignments = options.alignments != 0 && impl->search.keep_alignments;
+        if (kind == ReportKind::kHtmlPage) impl->page.emplace();
+        if (is_scan(kind)) impl->scan.emplace(impl->search.thresholds);
+        return impl;
+      })) {}
+Report Report::to_file(ReportKind kind, const std::string& path,
+                       const hmmjit_report_options& options) {
   Report out(kind, options);
   guarded([&] { out.impl_->file = value(OutputFile::create(path)); });
   return out;
@@ -163,10 +151,9 @@ void Report::add(const IterativeSearch& search, std::size_t query) {
         return append(OutputKind::kMain, true, "");
       case ReportKind::kAlignment:
         return append(OutputKind::kAlignment, !rounds.options.alignment_path.empty(),
-                      "IterationOptions::alignment_file");
+                      "alignment_file");
       case ReportKind::kA3m:
-        return append(OutputKind::kA3m, rounds.options.tables.contains(OutputKind::kA3m),
-                      "IterationOptions::a3m");
+        return append(OutputKind::kA3m, rounds.options.tables.contains(OutputKind::kA3m), "a3m");
       case ReportKind::kPfamTable:
       case ReportKind::kScanTargetTable:
       case ReportKind::kScanDomainTable:
@@ -176,14 +163,14 @@ void Report::add(const IterativeSearch& search, std::size_t query) {
     }
   });
 }
-void Report::complete(const RunInfo& run) {
+void Report::complete(const hmmjit_run_info& run) {
   guarded([&] { impl_->complete(run); });
 }
 
 void Report::Impl::add(const ModelResult& given) {
   require_open();
   const hmmjit::ModelResult& result = given.impl()->result;
-  const bool alignments = options.alignments && result.alignments;
+  const bool alignments = options.alignments != 0 && result.alignments;
   if ((kind == ReportKind::kAlignment || kind == ReportKind::kA3m) && !result.alignments) {
     throw Error(ErrorCode::kUsage, "the search kept no alignments to be reported",
                 "model " + result.model.name, "search with keep_alignments");
@@ -205,8 +192,8 @@ void Report::Impl::add(const ModelResult& given) {
   if (of_nhmmer && add_nucleotides(given)) {
     // written
   } else if (const auto output = output_kind(kind)) {
-    const OutputSettings settings{{options.prefer_accession, alignments, options.text_width},
-                                  {options.F1, options.F2, options.F3, options.bias_filter},
+    const OutputSettings settings{{options.prefer_accession != 0, alignments, options.text_width},
+                                  search.filters,
                                   std::string("libhmmjit ") + HMMJIT_VERSION,
                                   !of_nhmmer};
     if (!begun) append_output_header(text, *output, result);
@@ -242,15 +229,15 @@ bool Report::Impl::add_nucleotides(const ModelResult& given) {
     searched.F1 = fields.F1;
     searched.F2 = fields.F2;
     searched.F3 = fields.F3;
-    append_nucleotide_report(
-        text, result,
-        {options.prefer_accession, options.alignments && single.alignments, options.text_width},
-        searched);
+    append_nucleotide_report(text, result,
+                             {options.prefer_accession != 0,
+                              options.alignments != 0 && single.alignments, options.text_width},
+                             searched);
   }
   return true;
 }
 
-void Report::Impl::complete(const RunInfo& info) {
+void Report::Impl::complete(const hmmjit_run_info& info) {
   require_open();
   completed = true;
   const RunDescription run = describe(info, scan.has_value());
@@ -267,7 +254,7 @@ void Report::Impl::complete(const RunInfo& info) {
     append_table_trailer(text, run);
   } else if (page) {
     describe_run(*page, run, totals);
-    if (!options.page_title.empty()) page->title = options.page_title;
+    if (!page_title.empty()) page->title = page_title;
     keep_best(*page, options.page_targets);
     text += make_html_page(*page);
     page.emplace();
@@ -285,9 +272,9 @@ std::string Report::take_text() {
   });
 }
 
-std::string main_report_header(const RunInfo& info, const SearchOptions& search,
-                               const ReportOptions& options) {
+std::string main_report_header(const hmmjit_run_info& info, const hmmjit_report_options& options) {
   return guarded([&] {
+    const hmmjit_search_options search = search_of(options);
     const RunDescription run = describe(info, false);
     const SearchOptions usual;
     std::vector<HeaderSetting> settings;
@@ -297,34 +284,36 @@ std::string main_report_header(const RunInfo& info, const SearchOptions& search,
     const auto given = [&](bool differs, std::string_view option, const auto& value) {
       if (differs) settings.push_back({option, fmt::format("{}", value)});
     };
-    const auto threshold = [&](std::string_view e_value, std::string_view score,
-                               const Threshold& chosen, const Threshold& normal) {
-      given(!chosen.score && chosen.e_value != normal.e_value, e_value, chosen.e_value);
-      given(chosen.score.has_value(), score, chosen.score.value_or(0));
+    const auto threshold = [&](std::string_view e_value, std::string_view score, double chosen,
+                               double normal, double bits) {
+      given(std::isnan(bits) && chosen != normal, e_value, chosen);
+      given(!std::isnan(bits), score, bits);
     };
-    flag(options.prefer_accession, "--acc");
-    flag(!options.alignments, "--noali");
+    const bool filters = search.max_sensitivity == 0;
+    flag(options.prefer_accession != 0, "--acc");
+    flag(options.alignments == 0 || search.keep_alignments == 0, "--noali");
     flag(options.text_width == 0, "--notextw");
     given(options.text_width != 0 && options.text_width != kNarrowestText, "--textw",
           options.text_width);
-    threshold("-E", "-T", search.report, usual.report);
-    threshold("--domE", "--domT", search.report_domain, usual.report_domain);
-    threshold("--incE", "--incT", search.include, usual.include);
-    threshold("--incdomE", "--incdomT", search.include_domain, usual.include_domain);
-    flag(search.cutoffs == ModelCutoffs::kGathering, "--cut_ga");
-    flag(search.cutoffs == ModelCutoffs::kNoise, "--cut_nc");
-    flag(search.cutoffs == ModelCutoffs::kTrusted, "--cut_tc");
-    given(search.cutoffs == ModelCutoffs::kTable, "--cut-file", "a table");
-    flag(search.max_sensitivity, "--max");
-    given(!search.max_sensitivity && search.F1 != usual.F1, "--F1", search.F1);
-    given(!search.max_sensitivity && search.F2 != usual.F2, "--F2", search.F2);
-    given(!search.max_sensitivity && search.F3 != usual.F3, "--F3", search.F3);
-    flag(!search.max_sensitivity && !search.bias_filter, "--nobias");
-    given(!search.first_target.empty(), "--restrictdb_stkey", search.first_target);
-    given(search.target_count.has_value(), "--restrictdb_n", search.target_count.value_or(0));
-    flag(!search.null2, "--nonull2");
-    given(search.Z.has_value(), "-Z", search.Z.value_or(0));
-    given(search.domZ.has_value(), "--domZ", search.domZ.value_or(0));
+    threshold("-E", "-T", search.E, usual.E, search.T);
+    threshold("--domE", "--domT", search.domE, usual.domE, search.domT);
+    threshold("--incE", "--incT", search.incE, usual.incE, search.incT);
+    threshold("--incdomE", "--incdomT", search.incdomE, usual.incdomE, search.incdomT);
+    flag(search.cutoffs == HMMJIT_CUT_GA, "--cut_ga");
+    flag(search.cutoffs == HMMJIT_CUT_NC, "--cut_nc");
+    flag(search.cutoffs == HMMJIT_CUT_TC, "--cut_tc");
+    given(search.cutoffs == HMMJIT_CUT_TABLE, "--cut-file", "a table");
+    flag(!filters, "--max");
+    given(filters && search.F1 != usual.F1, "--F1", search.F1);
+    given(filters && search.F2 != usual.F2, "--F2", search.F2);
+    given(filters && search.F3 != usual.F3, "--F3", search.F3);
+    flag(filters && search.bias_filter == 0, "--nobias");
+    given(!text_of(search.first_target).empty(), "--restrictdb_stkey",
+          text_of(search.first_target));
+    given(search.target_count != -1, "--restrictdb_n", search.target_count);
+    flag(search.null2 == 0, "--nonull2");
+    given(search.Z != 0, "-Z", search.Z);
+    given(search.domZ != 0, "--domZ", search.domZ);
     given(search.seed != usual.seed, "--seed", search.seed);
     given(search.threads > 0, "--cpu", search.threads);
     std::string header = ReportHeader::banner(
@@ -341,8 +330,8 @@ std::string report_text(ReportKind kind, const SearchResults& results) {
   return report_text(kind, results, ReportOptions(results.options));
 }
 
-std::string report_text(ReportKind kind, const SearchResults& results, const ReportOptions& options,
-                        const RunInfo& run) {
+std::string report_text(ReportKind kind, const SearchResults& results,
+                        const hmmjit_report_options& options, const hmmjit_run_info& run) {
   return guarded([&] {
     Report report(kind, options);
     for (const ModelResult& result : results.models) report.add(result);

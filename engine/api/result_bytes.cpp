@@ -87,7 +87,7 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     if (!decoder.ok() || decoder.left() != 0 ||
         result.hits.reported > result.hits.hits.size())
       throw Error(ErrorCode::kInput, "the bytes of a result are damaged");
-    return make_result(result, nucleotides);
+    return make_result(std::move(result), nucleotides);
   });
 }
 

@@ -19,13 +19,13 @@ struct NucleotideFields {
 struct ModelResult::Impl {
   hmmjit::ModelResult result;
   std::optional<NucleotideFields> nucleotides;  // of nhmmer
-  std::string accession, description;
-  std::vector<Domain> domains;
+  // Views of `result`.
+  ResultInfo info{};
   std::vector<Hit> hits;
-  FilterCounts counts;
+  std::vector<Domain> domains;
 };
 
-ModelResult make_result(const hmmjit::ModelResult& result,
+ModelResult make_result(hmmjit::ModelResult result,
                         const std::optional<NucleotideFields>& nucleotides = {});
 /// Passes a result to the host's callback, or collects it where there is none.
 Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,

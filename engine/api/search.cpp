@@ -9,11 +9,12 @@
 #include <thread>
 #include <utility>
 
-#include "api/copy_members.hpp"
+#include "api/defaults.hpp"
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "api/inputs.hpp"
 #include "api/results.hpp"
+#include "api/structs.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/nhmmer.hpp"
@@ -37,67 +38,112 @@ void require(bool sensible, const char* option, const char* takes) {
                 std::string("it takes ") + takes);
 }
 
-void check_options(const SearchOptions& o) {
+SearchOptions::SearchOptions(Program program) noexcept
+    : hmmjit_search_options(hmmjit_defaults::kSearchOptions) {
+  if (program == Program::kJackhmmer) incE = incdomE = 0.001;
+  if (program == Program::kNhmmer) {
+    F2 = 3e-3;
+    F3 = 3e-5;
+  }
+}
+NhmmerOptions::NhmmerOptions() noexcept : hmmjit_nhmmer_options(hmmjit_defaults::kNhmmerOptions) {}
+
+namespace {
+
+std::vector<int> gpus_of(const hmmjit_search_options& o) {
+  if (o.gpu_count == 0) return {0};
+  const std::int32_t* gpus = &required(o.gpus, "gpus");
+  return {gpus, gpus + o.gpu_count};
+}
+
+}  // namespace
+
+void check_options(const hmmjit_search_options& o) {
+  check_choice(o.cutoffs, HMMJIT_CUT_TABLE, "kind of cutoffs");
+  check_choice(o.missing_cutoffs, HMMJIT_MISSING_DEFAULT, "missing_cutoffs");
+  check_choice(o.device, HMMJIT_DEVICE_GPU, "kind of device");
   for (const double F : {o.F1, o.F2, o.F3})
     require(F > 0, "F1, F2, F3", "a probability above 0; 1 and more turn the filter off");
-  for (const Threshold& t : {o.report, o.report_domain, o.include, o.include_domain}) {
-    require(t.e_value > 0, "a threshold's e_value", "a number above 0");
-    require(!t.score || !std::isnan(*t.score), "a threshold's score", "a number");
-  }
-  for (const std::optional<double>& Z : {o.Z, o.domZ})
-    require(!Z || (*Z > 0 && std::isfinite(*Z)), "Z, domZ", "a finite number above 0");
+  for (const double e_value : {o.E, o.domE, o.incE, o.incdomE})
+    require(e_value > 0, "E, domE, incE, incdomE", "a number above 0");
+  for (const double Z : {o.Z, o.domZ})
+    require(Z >= 0 && std::isfinite(Z), "Z, domZ", "a finite number above 0");
   constexpr std::uint64_t kLeastMemory = 64 << 10;  // a smaller number lacks its unit
   require(o.memory == 0 || o.memory >= kLeastMemory, "memory",
           "65,536 and more bytes, or 0 for half of the free memory");
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
   require(o.verify >= -1, "verify", "0 or more, or -1 for the default");
-  require(!o.gpus.empty() && std::set(o.gpus.begin(), o.gpus.end()).size() == o.gpus.size() &&
-              *std::min_element(o.gpus.begin(), o.gpus.end()) >= 0,
+  require(o.target_count >= -1, "target_count", "a number, or -1 for all");
+  const std::vector<int> gpus = gpus_of(o);
+  require(std::set(gpus.begin(), gpus.end()).size() == gpus.size() && std::ranges::min(gpus) >= 0,
           "gpus", "different ordinals of devices");
+  for (std::size_t i = 0; i < o.cutoff_count; ++i)
+    required((&required(o.cutoff_table, "cutoff_table"))[i].model, "model");
 }
 
 namespace {
 
-hmmjit::Threshold to_threshold(const Threshold& t) { return {t.e_value, t.score}; }
+static_assert(static_cast<int>(hmmjit::ModelCutoffs::kGathering) == HMMJIT_CUT_GA &&
+              static_cast<int>(hmmjit::ModelCutoffs::kNoise) == HMMJIT_CUT_NC &&
+              static_cast<int>(hmmjit::ModelCutoffs::kTrusted) == HMMJIT_CUT_TC &&
+              static_cast<int>(hmmjit::ModelCutoffs::kTable) == HMMJIT_CUT_TABLE);
 
-static_assert(
-    static_cast<int>(ModelCutoffs::kGathering) ==
-        static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
-    static_cast<int>(ModelCutoffs::kNoise) == static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
-    static_cast<int>(ModelCutoffs::kTrusted) == static_cast<int>(hmmjit::ModelCutoffs::kTrusted) &&
-    static_cast<int>(ModelCutoffs::kTable) == static_cast<int>(hmmjit::ModelCutoffs::kTable));
-
-std::shared_ptr<const hmmjit::CutoffTable> to_table(const CutoffTable& given) {
+std::shared_ptr<const hmmjit::CutoffTable> to_table(const hmmjit_search_options& o) {
   // The score that every target and every domain reaches.
   const auto score = [](double s) { return std::isnan(s) ? -999.0f : static_cast<float>(s); };
   auto table = std::make_shared<hmmjit::CutoffTable>();
-  for (const auto& [model, cutoff] : given)
-    table->emplace(model, Cutoff{score(cutoff.sequence), score(cutoff.domain)});
+  for (const hmmjit_cutoff& c : std::span(o.cutoff_table, o.cutoff_count))
+    (*table)[c.model] = {score(c.score), score(c.domain_score)};
   return table;
+}
+
+/// As reports and parts need them: without those of the machine and of the targets.
+SearchOptions kept_options(const hmmjit_search_options& options) {
+  const SearchOptions usual;
+  SearchOptions out;
+  static_cast<hmmjit_search_options&>(out) = options;
+  out.threads = usual.threads;
+  out.device = usual.device;
+  out.memory = usual.memory;
+  out.vram = usual.vram;
+  out.gpus = usual.gpus;
+  out.gpu_count = usual.gpu_count;
+  out.verify = usual.verify;
+  out.cache = usual.cache;
+  out.first_target = usual.first_target;
+  out.target_count = usual.target_count;
+  out.cutoff_table = usual.cutoff_table;
+  out.cutoff_count = usual.cutoff_count;
+  return out;
 }
 
 }  // namespace
 
-hmmjit::SearchOptions to_options(const SearchOptions& o) {
+hmmjit::SearchOptions to_options(const hmmjit_search_options& o) {
+  const auto threshold = [](double e_value, double score) {
+    return hmmjit::Threshold{e_value, std::isnan(score) ? std::nullopt : std::optional(score)};
+  };
+  const auto number = [](double Z) { return Z == 0 ? std::nullopt : std::optional(Z); };
   hmmjit::SearchOptions out;
-  out.thresholds.target = to_threshold(o.report);
-  out.thresholds.domain = to_threshold(o.report_domain);
-  out.thresholds.include_target = to_threshold(o.include);
-  out.thresholds.include_domain = to_threshold(o.include_domain);
+  out.thresholds.target = threshold(o.E, o.T);
+  out.thresholds.domain = threshold(o.domE, o.domT);
+  out.thresholds.include_target = threshold(o.incE, o.incT);
+  out.thresholds.include_domain = threshold(o.incdomE, o.incdomT);
   out.thresholds.cutoffs = static_cast<hmmjit::ModelCutoffs>(o.cutoffs);
-  if (o.cutoffs == ModelCutoffs::kTable) out.thresholds.table = to_table(o.cutoff_table);
-  if (o.missing_cutoffs == MissingCutoffs::kDefault)
+  if (o.cutoffs == HMMJIT_CUT_TABLE) out.thresholds.table = to_table(o);
+  if (o.missing_cutoffs == HMMJIT_MISSING_DEFAULT)
     out.thresholds.missing = hmmjit::MissingCutoffs::kDefault;
-  out.thresholds.Z = o.Z;
-  out.thresholds.domZ = o.domZ;
-  if (o.max_sensitivity) {
+  out.thresholds.Z = number(o.Z);
+  out.thresholds.domZ = number(o.domZ);
+  if (o.max_sensitivity != 0) {
     out.filters = FilterOptions::max_sensitivity();
   } else {
-    out.filters = {std::min(1.0, o.F1), std::min(1.0, o.F2), std::min(1.0, o.F3), o.bias_filter};
+    out.filters = {std::min(1.0, o.F1), std::min(1.0, o.F2), std::min(1.0, o.F3),
+                   o.bias_filter != 0};
   }
-  out.domain.null2 = o.null2;
+  out.domain.null2 = o.null2 != 0;
   set_seed(out.domain, o.seed);
-  out.keep_alignments = o.keep_alignments;
+  out.keep_alignments = o.keep_alignments != 0;
   if (o.verify >= 0) out.verify = o.verify;
   out.threads = o.threads > 0 ? o.threads : available_cores();
   out.memory = o.memory;
@@ -121,8 +167,17 @@ class Collector final : public ResultSink {
 };
 
 Progress to_progress(const SearchProgress& p) {
-  Progress out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_PROGRESS_MEMBERS, 0)(out, p);
+  Progress out{};
+  out.size = sizeof out;
+  out.models_started = p.models_started;
+  out.models_done = p.models_done;
+  out.targets = p.targets;
+  out.residues = p.residues;
+  out.target_bytes_read = p.target_bytes_read;
+  out.target_bytes_total = p.target_bytes_total;
+  out.cells = p.cells;
+  out.cells_queued = p.cells_queued;
+  out.targets_complete = p.targets_complete;
   return out;
 }
 
@@ -169,7 +224,7 @@ class Ticker {
 std::optional<double> positions_of(const Models::Impl& models) {
   if (!models.path.empty()) return positions_of_file(models.path);
   double sum = 0;
-  for (const Model& model : models.models) sum += model.length();
+  for (const Model& model : models.models) sum += model.info().length;
   return sum;
 }
 
@@ -191,24 +246,25 @@ class Warnings {
   std::mutex mutex_;
 };
 
-DeviceChoice to_choice(const SearchOptions& options) {
+DeviceChoice to_choice(const hmmjit_search_options& options) {
   using Use = DeviceChoice::Use;
-  return {.use = options.device == DeviceUse::kGpu    ? Use::kGpu
-                 : options.device == DeviceUse::kAuto ? Use::kAuto
-                                                      : Use::kCpu,
-          .ordinals = options.gpus,
+  return {.use = options.device == HMMJIT_DEVICE_GPU    ? Use::kGpu
+                 : options.device == HMMJIT_DEVICE_AUTO ? Use::kAuto
+                                                        : Use::kCpu,
+          .ordinals = gpus_of(options),
           .vram = options.vram};
 }
 
 std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
-                                           const SearchOptions& options, Warnings& warnings) {
+                                           const hmmjit_search_options& options,
+                                           Warnings& warnings) {
   gpu::Settings settings = device_settings(to_choice(options));
   settings.open_driver = open_driver;
   settings.on_warning = [&warnings](const std::string& text) {
     warnings.give(Error(ErrorCode::kNoDevice, text));
   };
   std::shared_ptr<cache::KernelCache> given;
-  if (options.cache) given = options.cache->impl()->cache;
+  if (options.cache != nullptr) given = options.cache->value.impl()->cache;
   settings.open_kernels = [given, &warnings]() -> Result<std::unique_ptr<gpu::KernelSource>> {
     // The default is the environment's cache; its warnings go to the search's callback.
     std::shared_ptr<cache::KernelCache> kernels = given;
@@ -229,17 +285,38 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
 SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
                                const std::optional<gpu::Statistics>& gpu,
                                const std::string& device_note) {
+  struct Texts {
+    std::string backend, device, json;
+  };
+  const auto texts = std::make_shared<Texts>();
+  texts->backend = s.backend;
+  texts->device = device_note;
+  texts->json = run_statistics_json({"libhmmjit", HMMJIT_VERSION, s, gpu, device_note});
   SearchStatistics to;
-  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_STATISTICS_MEMBERS, 18)(to, s);
-  to.device = device_note;
+  to.size = sizeof(hmmjit_search_statistics);
+  to.threads = s.threads;
+  to.models = s.models;
+  to.targets = s.targets;
+  to.residues = s.residues;
+  to.passes = s.passes;
+  to.hits_reported = s.hits_reported;
+  to.domains_reported = s.domains_reported;
+  to.wall_seconds = s.wall_seconds;
+  to.read_seconds = s.read_seconds;
+  to.setup_seconds = s.setup_seconds;
   to.ssv_seconds = s.filters.ssv;
   to.msv_seconds = s.filters.msv;
   to.bias_seconds = s.filters.bias;
   to.viterbi_seconds = s.filters.viterbi;
+  to.scoring_seconds = s.scoring_seconds;
+  to.report_seconds = s.report_seconds;
   to.counts = to_counts(s.counters);
+  to.streamed = s.streamed;
+  to.spooled = s.spooled;
+  to.verified = s.verified;
   to.peak_resident_bytes = peak_resident_memory();
   if (gpu) {
-    to.device = gpu->reason.empty() ? gpu->state : gpu->state + ": " + gpu->reason;
+    texts->device = gpu->reason.empty() ? gpu->state : gpu->state + ": " + gpu->reason;
     to.device_cells = gpu->cells;
     to.device_launches = gpu->launches;
     to.device_busy_seconds = gpu->busy_seconds;
@@ -251,7 +328,10 @@ SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
     to.kernels_loaded = gpu->kernels.memory_hits + gpu->kernels.disk_hits;
     to.compile_seconds = gpu->kernels.compile_seconds;
   }
-  to.json = run_statistics_json({"libhmmjit", HMMJIT_VERSION, s, gpu, device_note});
+  to.backend = texts->backend.c_str();
+  to.device = texts->device.c_str();
+  to.json = texts->json.c_str();
+  to.texts = texts;
   return to;
 }
 
@@ -261,10 +341,10 @@ struct SearchedModels {
 };
 
 // At least one model, without those that are skipped for their lack of cutoffs.
-SearchedModels open_searched(const Models& models, const SearchOptions& options,
+SearchedModels open_searched(const Models& models, const hmmjit_search_options& options,
                              const Thresholds& rules) {
   const bool skips =
-      options.cutoffs != ModelCutoffs::kNone && options.missing_cutoffs == MissingCutoffs::kSkip;
+      options.cutoffs != HMMJIT_CUT_NONE && options.missing_cutoffs == HMMJIT_MISSING_SKIP;
   const auto next = [skips, rules, all = value(open_models(models.impl()))] {
     for (;;) {
       Result<std::optional<Query>> model = all();
@@ -284,7 +364,7 @@ SearchedModels open_searched(const Models& models, const SearchOptions& options,
 
 // `wrong_kernel`: why a search is repeated on the CPU; empty: it is no repetition.
 SearchResults run_search(const OpenDriver& open_driver, const Models& models,
-                         const Targets& targets, const SearchOptions& options,
+                         const Targets& targets, const hmmjit_search_options& options,
                          const SearchCallbacks& callbacks, HostCalls& host,
                          SearchHook* hook = nullptr, const std::string& wrong_kernel = {}) {
   check_options(options);
@@ -345,21 +425,20 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   }
   if (!statistics) raise(statistics.error());
   out.statistics = to_statistics(*statistics, gpu_statistics, device_note);
-  out.options = options;
+  out.options = kept_options(options);
   return out;
 }
 
-nucleotide::Options to_nucleotide_options(const NhmmerOptions& o,
+nucleotide::Options to_nucleotide_options(const hmmjit_nhmmer_options& o,
+                                          const hmmjit_search_options& given,
                                           const hmmjit::SearchOptions& search) {
-  require(
-      o.strands == Strands::kBoth || o.strands == Strands::kTop || o.strands == Strands::kBottom,
-      "strands", "both, top or bottom");
+  check_choice(o.strands, HMMJIT_STRANDS_BOTTOM, "strands");
   require(o.window_length == 0 || o.window_length >= 4, "window_length",
           "4 residues and more, or 0 for the model's");
   require(o.window_beta >= 0 && o.window_beta <= 1, "window_beta", "0 to 1");
   require(o.B1 > 0 && o.B2 > 0 && o.B3 > 0, "B1, B2, B3", "1 and more residues");
   require(o.block_length >= 50000, "block_length", "50,000 and more residues");
-  if (o.search.device == DeviceUse::kGpu)
+  if (given.device == HMMJIT_DEVICE_GPU)
     throw Error(ErrorCode::kNoDevice, "nucleotides are searched on the CPU", "device",
                 "search with device = cpu");
   nucleotide::Options out{.F1 = search.filters.F1,
@@ -372,18 +451,20 @@ nucleotide::Options to_nucleotide_options(const NhmmerOptions& o,
                           .domain = search.domain,
                           .strands = static_cast<nucleotide::Strands>(o.strands),
                           .block_length = o.block_length,
-                          .Z = o.search.Z,
-                          .keep_alignments = o.search.keep_alignments,
+                          .Z = search.thresholds.Z,
+                          .keep_alignments = search.keep_alignments,
                           .threads = search.threads};
-  if (o.search.max_sensitivity) out.F1 = 0.02;  // SSV finds the windows
+  if (given.max_sensitivity != 0) out.F1 = 0.02;  // SSV finds the windows
   return out;
 }
 
-SearchResults run_nhmmer(const Models& models, const Targets& targets, const NhmmerOptions& options,
-                         const SearchCallbacks& callbacks, HostCalls& host) {
-  check_options(options.search);
-  const hmmjit::SearchOptions search = to_options(options.search);
-  NucleotideRun run{.options = to_nucleotide_options(options, search),
+SearchResults run_nhmmer(const Models& models, const Targets& targets,
+                         const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks,
+                         HostCalls& host) {
+  const hmmjit_search_options given = read(options.search, SearchOptions(Program::kNhmmer));
+  check_options(given);
+  const hmmjit::SearchOptions search = to_options(given);
+  NucleotideRun run{.options = to_nucleotide_options(options, given, search),
                     .next_query = {},
                     .receive = {},
                     .target_file = targets.impl()->path,
@@ -393,7 +474,7 @@ SearchResults run_nhmmer(const Models& models, const Targets& targets, const Nhm
     return stop.load(std::memory_order_relaxed) ||
            (callbacks.cancellation && callbacks.cancellation->cancelled());
   };
-  SearchedModels searched = open_searched(models, options.search, search.thresholds);
+  SearchedModels searched = open_searched(models, given, search.thresholds);
   if (searched.alphabet->type == AlphabetType::kAmino)
     throw Error(ErrorCode::kInput, "the models are of proteins, not of DNA or RNA",
                 models.impl()->path, "use search");
@@ -412,7 +493,7 @@ SearchResults run_nhmmer(const Models& models, const Targets& targets, const Nhm
                                   run.options.F3};
     return deliver(make_result(single, fields), callbacks, host, out.models);
   };
-  const auto source = value(open_targets(targets.impl(), *searched.alphabet, options.search));
+  const auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
   SearchProgress progress;
   Ticker ticker(callbacks, progress, host, stop);
   const auto statistics = run_nucleotides(run, *source, progress);
@@ -421,33 +502,33 @@ SearchResults run_nhmmer(const Models& models, const Targets& targets, const Nhm
   if (host.failed()) throw HostFailed{};
   if (!statistics) raise(statistics.error());
   out.statistics = to_statistics(*statistics, std::nullopt, "none for nucleotides");
-  out.options = options.search;
+  out.options = kept_options(given);
   return out;
 }
 
 }  // namespace
 
-SearchResults nhmmer(const Models& models, const Targets& targets, const NhmmerOptions& options,
-                     const SearchCallbacks& callbacks) {
+SearchResults nhmmer(const Models& models, const Targets& targets,
+                     const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(host, [&] { return run_nhmmer(models, targets, options, callbacks, host); });
 }
 
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
-                        const SearchOptions& options, const SearchCallbacks& callbacks) {
+                        const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(
       host, [&] { return run_search(open_driver, models, targets, options, callbacks, host); });
 }
 
 SearchResults search_with(SearchHook& hook, const Models& models, const Targets& targets,
-                          const SearchOptions& options, const SearchCallbacks& callbacks,
+                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,
                           HostCalls& host) {
   return run_search({}, models, targets, options, callbacks, host, &hook);
 }
 
-SearchResults search(const Models& models, const Targets& targets, const SearchOptions& options,
-                     const SearchCallbacks& callbacks) {
+SearchResults search(const Models& models, const Targets& targets,
+                     const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
   return search_on({}, models, targets, options, callbacks);  // this machine's driver
 }
 

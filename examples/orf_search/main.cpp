@@ -105,14 +105,14 @@ int main(int argc, char** argv) try {
   std::fprintf(stderr, "%zu contigs, %zu open reading frames\n", contigs.size(), orfs.size());
 
   hmmjit::SearchOptions options;
-  options.report.e_value = options.report_domain.e_value = 1e-3;
-  options.keep_alignments = false;  // only coordinates are printed
+  options.E = options.domE = 1e-3;
+  options.keep_alignments = 0;  // only coordinates are printed
   hmmjit::SearchCallbacks callbacks;
   std::puts("##gff-version 3");
   // Called in the order of the profiles, one at a time.
   callbacks.result = [&](const hmmjit::ModelResult& result) {
     for (const hmmjit::Hit& hit : result.hits()) {
-      for (const hmmjit::Domain& domain : hit.domains) {
+      for (const hmmjit::Domain& domain : result.domains(hit)) {
         if (!hit.reported || !domain.reported) continue;
         const Orf& orf = orfs[hit.index];
         const Contig& contig = contigs[orf.contig];
@@ -125,7 +125,7 @@ int main(int argc, char** argv) try {
         }
         std::printf("%s\tlibhmmjit\tprotein_match\t%zu\t%zu\t%.1f\t%c\t.\tName=%s;evalue=%.2g\n",
                     contig.name.c_str(), from, to, domain.score, orf.reverse ? '-' : '+',
-                    result.model_name().c_str(), domain.independent_e_value);
+                    result.info().model_name, domain.independent_e_value);
       }
     }
   };

@@ -5,10 +5,10 @@
 int main(int argc, char** argv) try {
   if (argc != 3) return 2;
   hmmjit::SearchOptions options;
-  options.device = hmmjit::DeviceUse::kCpu;
+  options.device = HMMJIT_DEVICE_CPU;
   const auto results = hmmjit::search(hmmjit::Models::load(argv[1]), hmmjit::Targets::load(argv[2]), options);
   std::size_t hits = 0;
-  for (const auto& model : results.models) hits += model.reported();
+  for (const auto& model : results.models) hits += model.info().reported;
   // The kernel templates came along with the library.
   const hmmjit::Engine engine{[] {
     hmmjit::EngineSettings settings;

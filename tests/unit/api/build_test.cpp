@@ -40,7 +40,7 @@ struct Data {
     // The targets of the models come first.
     const std::size_t end = inputs.targets.find('>', inputs.targets.find('>', 1) + 1);
     queries = folder.write("queries.fasta", inputs.targets.substr(0, end)).string();
-    options.device = hmmjit::DeviceUse::kCpu;
+    options.device = HMMJIT_DEVICE_CPU;
     options.threads = 2;
   }
   std::string path(const std::string& name) const { return (folder.path() / name).string(); }
@@ -66,8 +66,10 @@ TEST(Build, ModelsOfSequencesFindWhatPhmmerFinds) {
             results_of(data.read("out"), "Query:"));
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kDomainTable, found)),
             results_of(data.read("dom")));
-  EXPECT_EQ(models[0].query().name, models[0].name());
-  EXPECT_TRUE(models[0].with_query({}).query().name.empty());
+  hmmjit::ModelInfo info = models[0].info();
+  EXPECT_STREQ(info.query_name, info.name);
+  info.query_name = nullptr;
+  EXPECT_STREQ(models[0].with(info).info().query_name, "");
 }
 
 TEST(Build, NucleotidesAreFoundOnBothStrands) {
@@ -80,15 +82,18 @@ TEST(Build, NucleotidesAreFoundOnBothStrands) {
   targets.add({.name = "chr1", .residues = residues});
   queries.add({.name = "family", .residues = family});
   const hmmjit::Models models = hmmjit::build_models(queries);
+  hmmjit::SearchOptions search(hmmjit::Program::kNhmmer);
+  search.threads = 2;
   hmmjit::NhmmerOptions options;
-  options.search.threads = 2;
+  options.search = &search;
   const hmmjit::SearchResults found = hmmjit::nhmmer(models, targets, options);
   const auto hits = found.models.at(0).hits();
   ASSERT_EQ(hits.size(), 2u);
-  EXPECT_TRUE(found.models[0].long_targets());
-  for (const hmmjit::Hit& hit : hits) EXPECT_EQ(hit.domains.size(), 1u);
-  EXPECT_GT(hits[0].domains[0].alignment_to, hits[0].domains[0].alignment_from);
-  EXPECT_LT(hits[1].domains[0].alignment_to, hits[1].domains[0].alignment_from);
+  EXPECT_TRUE(found.models[0].info().long_targets);
+  const auto domains = found.models[0].domains();
+  ASSERT_EQ(domains.size(), 2u);
+  EXPECT_GT(domains[0].alignment_to, domains[0].alignment_from);
+  EXPECT_LT(domains[1].alignment_to, domains[1].alignment_from);
   const std::string genome = data.folder.write("genome.fa", ">chr1\n" + residues).string();
   const std::string query = data.folder.write("query.fa", ">family\n" + family).string();
   data.run("nhmmer --quiet --dna -o " + data.path("out") + " --tblout " + data.path("tbl") + " " +
@@ -97,11 +102,11 @@ TEST(Build, NucleotidesAreFoundOnBothStrands) {
             results_of(data.read("out"), "Query:"));
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kTargetTable, found)),
             results_of(data.read("tbl")));
-  options.strands = hmmjit::Strands::kBottom;
+  options.strands = HMMJIT_STRANDS_BOTTOM;
   EXPECT_EQ(hmmjit::nhmmer(models, targets, options).models.at(0).hits().size(), 1u);
   const hmmjit::Models rows = hmmjit::build_from_alignment_text("# STOCKHOLM 1.0\na " + family +
                                                                 "\nb " + family + "\n//\n");
-  EXPECT_EQ(rows[0].alphabet(), hmmjit::Alphabet::kDna);
+  EXPECT_EQ(rows[0].info().alphabet, HMMJIT_DNA);
 }
 
 TEST(Build, ABinaryModelIsTheModel) {
@@ -110,14 +115,14 @@ TEST(Build, ABinaryModelIsTheModel) {
       hmmjit::build_model({.name = "q", .residues = "MKVLAAGGHKLMWWCDEFGHIKLMN"});
   const hmmjit::Model again = hmmjit::Models::from_memory(model.binary())[0];
   EXPECT_EQ(again.binary(), hmmjit::Models::from_memory(again.binary())[0].binary());
-  EXPECT_EQ(again.consensus(), model.consensus());
+  EXPECT_STREQ(again.info().consensus, model.info().consensus);
   hmmjit::Models both;
   both.add(model);
   both.add(again);
   const auto found = hmmjit::search(both, hmmjit::Targets::load(data.targets), [&] {
     hmmjit::SearchOptions o = data.options;
     o.max_sensitivity = true;
-    o.report.e_value = 1e6;
+    o.E = 1e6;
     return o;
   }());
   ASSERT_GT(found.models[0].hits().size(), 0u);
@@ -128,13 +133,16 @@ TEST(Build, ABinaryModelIsTheModel) {
 
 TEST(Iteration, ReportsAreThoseOfTheProgram) {
   const Data data;
+  hmmjit::SearchOptions each(hmmjit::Program::kJackhmmer);
+  EXPECT_EQ(each.incE, 0.001);
+  each.device = HMMJIT_DEVICE_CPU;
+  each.threads = 2;
+  const std::string alignment = data.path("sto");
   hmmjit::IterationOptions options;
-  EXPECT_EQ(options.search.include.e_value, 0.001);
-  options.search.device = hmmjit::DeviceUse::kCpu;
-  options.search.threads = 2;
+  options.search = &each;
   options.rounds = 3;
   options.a3m = true;
-  options.alignment_file = data.path("sto");
+  options.alignment_file = alignment.c_str();
   hmmjit::IterativeSearch search(hmmjit::Targets::from_file(data.queries),
                                  hmmjit::Targets::from_file(data.targets), options);
   std::size_t rounds = 0, last = 0;
@@ -143,7 +151,7 @@ TEST(Iteration, ReportsAreThoseOfTheProgram) {
       ++rounds;
       last += round.last;
       EXPECT_TRUE(round.last || !round.converged);
-      EXPECT_EQ(round.model.query().name, round.result.model_name());
+      EXPECT_STREQ(round.model.info().query_name, round.result.info().model_name);
     }
   }
   EXPECT_EQ(last, 2u);
@@ -168,9 +176,10 @@ TEST(Iteration, ReportsAreThoseOfTheProgram) {
 TEST(Iteration, AFailedRoundIsSearchedAgain) {
   const Data data;
   const auto results = [&](bool interrupted) {
+    hmmjit::SearchOptions each = data.options;
+    each.incE = each.incdomE = 0.001;
     hmmjit::IterationOptions options;
-    options.search = data.options;
-    options.search.include.e_value = options.search.include_domain.e_value = 0.001;
+    options.search = &each;
     hmmjit::IterativeSearch search(hmmjit::Targets::from_file(data.queries),
                                    hmmjit::Targets::load(data.targets), options);
     if (interrupted) {
@@ -212,8 +221,14 @@ TEST(Build, WhatIsWrongIsSaid) {
             ErrorCode::kInput);
   EXPECT_EQ(code_of([] { hmmjit::build_from_alignment_text(""); }), ErrorCode::kInput);
   EXPECT_EQ(code_of([] { hmmjit::build_from_alignments("/nowhere"); }), ErrorCode::kInput);
-  const auto iterate = [&](const std::function<void(hmmjit::IterationOptions&)>& change) {
+  const auto iterate = [&](
+                           const std::function<void(hmmjit::IterationOptions&)>& change,
+                           const std::function<void(hmmjit::SearchOptions&)>& search = [](auto&) {
+                           }) {
+    hmmjit::SearchOptions each(hmmjit::Program::kJackhmmer);
+    search(each);
     hmmjit::IterationOptions options;
+    options.search = &each;
     change(options);
     return code_of([&] {
       hmmjit::IterativeSearch(hmmjit::Targets::from_file(data.queries),
@@ -222,14 +237,14 @@ TEST(Build, WhatIsWrongIsSaid) {
   };
   EXPECT_EQ(iterate([](auto& o) { o.rounds = 0; }), ErrorCode::kUsage);
   EXPECT_EQ(iterate([](auto& o) { o.text_width = 60; }), ErrorCode::kUsage);
-  EXPECT_EQ(iterate([](auto& o) { o.search.cutoffs = hmmjit::ModelCutoffs::kGathering; }),
-            ErrorCode::kUsage);
-  EXPECT_EQ(iterate([](auto& o) { o.search.target_count = 5; }), ErrorCode::kUsage);
-  EXPECT_EQ(iterate([](auto& o) {
-              o.rounds = 1;
-              o.search.keep_alignments = false;
-              o.a3m = true;
-            }),
+  EXPECT_EQ(iterate([](auto&) {}, [](auto& o) { o.cutoffs = HMMJIT_CUT_GA; }), ErrorCode::kUsage);
+  EXPECT_EQ(iterate([](auto&) {}, [](auto& o) { o.target_count = 5; }), ErrorCode::kUsage);
+  EXPECT_EQ(iterate(
+                [](auto& o) {
+                  o.rounds = 1;
+                  o.a3m = true;
+                },
+                [](auto& o) { o.keep_alignments = false; }),
             ErrorCode::kUsage);
 }
 

@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "cache/bundle.hpp"
 #include "fake_driver/fake_driver.hpp"
@@ -92,13 +91,6 @@ ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr
   ADD_FAILURE() << "no error";
   return ErrorCode::kInternal;
 }
-
-// A static function with the name of a member must not be copied.
-template <typename From>
-constexpr bool kIsCopied = requires(bool& to, const From& from) {
-  hmmjit_members::put(to, from);
-};
-static_assert(kIsCopied<int> && !kIsCopied<decltype(hmmjit::FilterOptions::max_sensitivity)>);
 
 TEST(Engine, PlansAHostsProblemWithoutGpu) {
   const Engine engine(settings());
@@ -275,7 +267,7 @@ TEST(Engine, ErrorsSpeakOfTheLibraryNotOfTheProgram) {
   EXPECT_THAT(text, StartsWith("format: "));
   const auto inputs = hmmjit::tests::make_inputs(41, 1, 2);
   SearchOptions options;
-  options.cutoffs = ModelCutoffs::kTrusted;
+  options.cutoffs = HMMJIT_CUT_TC;
   EXPECT_EQ(code_of(
                 [&] {
                   search(Models::from_memory(inputs.models), Targets::from_memory(inputs.targets),
@@ -396,12 +388,15 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
   hmmjit::tests::FakeDriver fake({to_traits(find_device("H200")), to_traits(find_device("T4"))});
   const auto open_driver = [&] { return hmmjit::driver::Driver::open(fake.api()); };
   SearchOptions options;
-  options.device = DeviceUse::kGpu;
-  options.gpus = {0, 1};
+  options.device = HMMJIT_DEVICE_GPU;
+  const std::int32_t gpus[] = {0, 1};
+  options.gpus = gpus;
+  options.gpu_count = 2;
   options.threads = 2;
   CacheSettings strict;
   strict.mode = CacheMode::kStrict;
-  options.cache = Cache(strict);
+  const Cache cache(strict);
+  options.cache = cache.c_handle();
   std::vector<std::string> heard;
   std::atomic<int> strange{0}, inside{0};
   const unsigned mode = _mm_getcsr() & ~0x3fu;
@@ -418,7 +413,7 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
   EXPECT_EQ(found.statistics.kernels_compiled, 0u);
   EXPECT_THAT(found.statistics.json, HasSubstr("\"devices\": ["));
   SearchOptions on_cpu;
-  on_cpu.device = DeviceUse::kCpu;
+  on_cpu.device = HMMJIT_DEVICE_CPU;
   EXPECT_EQ(report_text(ReportKind::kTsv, found),
             report_text(ReportKind::kTsv, search(models, targets, on_cpu)));
 

@@ -79,7 +79,7 @@ TEST(Guard, OnlyErrorsLeaveTheLibrary) {
   const auto models = hmmjit::Models::from_memory(inputs.models);
   const auto targets = hmmjit::Targets::from_memory(inputs.targets);
   hmmjit::SearchOptions options;
-  options.device = hmmjit::DeviceUse::kCpu;
+  options.device = HMMJIT_DEVICE_CPU;
   options.threads = 1;
   options.Z = 2;
   const auto found = hmmjit::search(models, targets, options);
@@ -112,13 +112,15 @@ TEST(Guard, OnlyErrorsLeaveTheLibrary) {
       report.complete();
     });
   }
-  starve("main_report_header", [&] { hmmjit::main_report_header({}, options); });
+  starve("main_report_header", [] { hmmjit::main_report_header(hmmjit::RunInfo()); });
   starve("search", [&] { hmmjit::search(models, targets, options); });
   hmmjit::Targets dna(hmmjit::Alphabet::kDna);
   dna.add({.name = "family", .residues = "GATTACAGGCCTTAACGGTCATTGCAGTCCGATAGGCTTACGATCGGATTACC"});
   const auto families = hmmjit::build_models(dna);
+  hmmjit::SearchOptions one_thread(hmmjit::Program::kNhmmer);
+  one_thread.threads = 1;
   hmmjit::NhmmerOptions nhmmer;
-  nhmmer.search.threads = 1;
+  nhmmer.search = &one_thread;
   starve("nhmmer", [&] { hmmjit::nhmmer(families, dna, nhmmer); });
 }
 

@@ -26,7 +26,7 @@ struct Found {
 Found found(const std::function<void(hmmjit::SearchOptions&)>& change = {}) {
   const Inputs inputs = hmmjit::tests::make_inputs(21, 4, 300);
   Found out;
-  out.options.device = hmmjit::DeviceUse::kCpu;
+  out.options.device = HMMJIT_DEVICE_CPU;
   out.options.threads = 2;
   if (change) change(out.options);
   out.results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
@@ -61,8 +61,8 @@ std::string without_times(const std::string& text) {
 
 TEST(Report, RefusesAlignmentsThatWereNotKept) {
   const Found bare = found([](auto& o) { o.keep_alignments = false; });
-  EXPECT_FALSE(bare.results.models[0].has_alignments());
-  EXPECT_TRUE(found().results.models[0].has_alignments());
+  EXPECT_FALSE(bare.results.models[0].info().has_alignments);
+  EXPECT_TRUE(found().results.models[0].info().has_alignments);
   std::string text;
   for (const ReportKind kind : {ReportKind::kA3m, ReportKind::kAlignment}) {
     for (const auto& options : {hmmjit::ReportOptions(), hmmjit::ReportOptions(bare.options)}) {
@@ -86,7 +86,7 @@ TEST(Report, RefusesAlignmentsThatWereNotKept) {
 TEST(Report, SaysTheSettingsOfItsSearch) {
   const Found loose = found([](auto& o) {
     o.F1 = 0.5;
-    o.report.score = 5.0;
+    o.T = 5.0;
     o.Z = 1234.0;
   });
   const std::string plain = hmmjit::report_text(ReportKind::kMain, loose.results);
@@ -147,11 +147,11 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
       0);
 
   hmmjit::SearchOptions options;
-  options.device = hmmjit::DeviceUse::kCpu;
+  options.device = HMMJIT_DEVICE_CPU;
   options.threads = 2;
-  options.report.e_value = 3.5;
-  options.report_domain.score = 4;
-  options.include.e_value = 0.5;
+  options.E = 3.5;
+  options.domT = 4;
+  options.incE = 0.5;
   options.F1 = 0.1;
   options.F3 = 1e-4;
   options.bias_filter = options.null2 = false;
@@ -166,8 +166,8 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
   how.text_width = 0;
   hmmjit::RunInfo info;
   info.program = "hmmjit search";
-  info.query_file = models;
-  info.target_file = targets;
+  info.query_file = models.c_str();
+  info.target_file = targets.c_str();
 
   const std::string output = read_file(base + "out");
   std::string header = output.substr(0, output.find("Query:"));
@@ -177,9 +177,9 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
     ASSERT_THAT(header, HasSubstr(files));
     header.erase(header.find(files), files.size());
   }
-  EXPECT_EQ(hmmjit::main_report_header(info, options, how), header);
+  EXPECT_EQ(hmmjit::main_report_header(info, how), header);
   hmmjit::Report main(ReportKind::kMain, how);
-  main.add_text(hmmjit::main_report_header(info, options, how));
+  main.add_text(hmmjit::main_report_header(info, how));
   for (const auto& model : results.models) main.add(model);
   main.complete();
   EXPECT_EQ(without_times(main.take_text()),
@@ -192,9 +192,10 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
     const auto at = last.find("\"" + name + "\":\"") + name.size() + 4;
     return last.substr(at, last.find('"', at) - at);
   };
-  info.settings = field("options");
-  info.folder = field("folder");
-  info.date = field("date");
+  const std::string texts[] = {field("options"), field("folder"), field("date")};
+  info.settings = texts[0].c_str();
+  info.folder = texts[1].c_str();
+  info.date = texts[2].c_str();
   how.page_title = "a title";
   how.page_targets = 5;
   EXPECT_EQ(hmmjit::report_text(ReportKind::kHtmlPage, results, how, info),

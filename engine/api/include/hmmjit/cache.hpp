@@ -1,7 +1,8 @@
 // The kernel cache on disk: compiled kernels under complete keys, shared between processes.
 //
+//   const hmmjit::Cache cache({.directory = "/scratch/kernels"});
 //   hmmjit::SearchOptions options;
-//   options.cache = hmmjit::Cache({.directory = "/scratch/kernels"});
+//   options.cache = cache.c_handle();
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "hmmjit/error.hpp"
+#include "hmmjit/hmmjit.h"
 
 HMMJIT_BEGIN_NAMESPACE
 
@@ -44,17 +46,8 @@ struct CacheSettings {
   HMMJIT_EXPORT static CacheSettings from_environment();
 };
 
-/// Counters of one cache object since it was opened.
-struct CacheStatistics {
-  std::uint64_t memory_hits = 0, user_hits = 0, system_hits = 0;  ///< by the layer that served
-  std::uint64_t misses = 0;                                       ///< no layer had it
-  std::uint64_t published = 0;                                    ///< entries written
-  std::uint64_t publish_failures = 0;                             ///< entries that could not be
-  std::uint64_t bad_entries = 0;                                  ///< damaged files met
-  std::uint64_t refused_entries = 0;  ///< files of others, or with loose permissions
-  std::uint64_t entries = 0;          ///< files in the user's folder now
-  std::uint64_t disk_bytes = 0;       ///< of these, allocated blocks
-};
+/// Counters of one cache object since it was opened, described in hmmjit.h.
+using CacheStatistics = hmmjit_cache_statistics;
 
 /// A handle: copies share one cache. Thread-safe; several processes may use one folder.
 class HMMJIT_EXPORT Cache {
@@ -81,6 +74,9 @@ class HMMJIT_EXPORT Cache {
   /// Adds the entries of such a file, then trims to the settings' cap; returns how many were new.
   /// All or nothing: throws Error kInput on any damage. Kernels run: import what you trust only.
   std::uint64_t import_bundle(const std::string& path);
+
+  /// As options of a search refer to it; valid while this object lives.
+  const hmmjit_cache* c_handle() const noexcept;
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself

@@ -4,26 +4,19 @@
 //   hmmjit::search(models, hmmjit::Targets::from_file("proteins.hjdb"));
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "hmmjit/error.hpp"
+#include "hmmjit/hmmjit.h"
 #include "hmmjit/models.hpp"
 #include "hmmjit/targets.hpp"
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// Header of a database. Format: docs/database-format.md.
-struct DatabaseInfo {
-  int format_version = 0;
-  Alphabet alphabet = Alphabet::kAmino;
-  std::uint64_t targets = 0, residues = 0;
-  std::uint32_t shortest = 0, median = 0, longest = 0;  ///< residues of a target
-  std::uint64_t file_bytes = 0;
-  std::uint64_t identity = 0;        ///< of the targets and their order, whatever their source
-  std::string program;               ///< that wrote it: "hmmjit 0.1.0"
-  std::vector<std::string> sources;  ///< of the targets: paths, or "memory"
+/// Header of a database, described in hmmjit.h. Format: docs/database-format.md.
+struct DatabaseInfo : hmmjit_database_info {
+  std::string about;  ///< lines "program ...", which wrote it, and "source ...", paths or "memory"
 };
 
 /// Writes the targets of all `inputs`, in order, into the file `output`, which appears when it is

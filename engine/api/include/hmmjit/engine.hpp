@@ -166,15 +166,9 @@ class HMMJIT_EXPORT Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-enum class PlanPolicy {
-  kDefault,    ///< highest predicted rate
-  kCudampfpp,  ///< search kernels only: equations 4 and 5 of CUDAMPF++
-};
-
-struct PlanOptions {
-  std::string variant = {};  ///< forced by name; empty: the policy chooses
-  PlanPolicy policy = PlanPolicy::kDefault;
-  bool exact_length = false;  ///< search kernels: specialise for the length itself, not its class
+/// Described in hmmjit.h.
+struct PlanOptions : hmmjit_plan_options {
+  PlanOptions() noexcept : hmmjit_plan_options{} { size = sizeof(hmmjit_plan_options); }
 };
 
 /// Stages of the profile search that have GPU kernels.
@@ -289,11 +283,11 @@ class HMMJIT_EXPORT Engine {
   /// predicted rate first, ties in catalogue order. Deterministic; needs no GPU and no compiler.
   /// Throws Error kCompile, with every reason, when nothing is acceptable; kUsage for an unknown
   /// family or an unknown forced variant.
-  Plan plan(const Problem& problem, const Device& device, const PlanOptions& options = {}) const;
+  Plan plan(const Problem& problem, const Device& device,
+            const hmmjit_plan_options& options = PlanOptions()) const;
   /// Plans one stage of the profile search for a model of `model_length` positions.
-  /// `alphabet_codes`: residue codes, 29 for proteins.
   Plan plan_stage(Stage stage, int model_length, const Device& device,
-                  const PlanOptions& options = {}, int alphabet_codes = 29) const;
+                  const hmmjit_plan_options& options = PlanOptions()) const;
 
   /// The source of the plan's choice. Throws Error kCompile for a template that does not fit it.
   RenderedSource render(const Plan& plan) const;

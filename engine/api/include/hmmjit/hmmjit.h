@@ -4,8 +4,9 @@
  *   hmmjit_targets_from_file("proteome.fasta", NULL, &targets, &error);
  *   if (hmmjit_search(models, targets, NULL, NULL, &results, &error) == HMMJIT_OK) ...
  *
- * This file describes the interface: generate.py makes the structs of Python and the copies between
- * C and C++ from it. Comments of members are sentences that Python shows; "default" ends them.
+ * This file describes the interface: C++ uses its structs, and generate.py makes the defaults of
+ * options and the structs of Python from it. Comments of members are sentences that Python shows;
+ * "default" ends them.
  *
  * Conventions
  *   Status    Functions that can fail return HMMJIT_OK or a status code, the exit statuses of the
@@ -47,6 +48,10 @@
 #define HMMJIT_C_API __attribute__((visibility("default")))
 #else
 #define HMMJIT_C_API
+#endif
+
+#ifdef HMMJIT_BUILDING_LIBRARY
+#define hmmjit_device hmmjit_c_device /* the library has a namespace of that name */
 #endif
 
 #ifdef __cplusplus
@@ -721,24 +726,25 @@ HMMJIT_C_API int32_t hmmjit_parts_missing(const char *const *files, size_t count
 
 /* ---- models from sequences and alignments ------------------------------------------------------- */
 
+/* Match columns: those with residues in enough rows (--fast), or marked by the RF annotation (--hand). */
 enum { HMMJIT_COLUMNS_OCCUPIED = 0, HMMJIT_COLUMNS_REFERENCE = 1 };
 enum {
-  HMMJIT_WEIGHTS_POSITION = 0, /* Henikoff & Henikoff 1994 */
-  HMMJIT_WEIGHTS_TREE = 1,     /* Gerstein, Sonnhammer & Chothia 1994 */
-  HMMJIT_WEIGHTS_CLUSTERS = 2, /* Henikoff & Henikoff 1992 */
-  HMMJIT_WEIGHTS_NONE = 3,
-  HMMJIT_WEIGHTS_GIVEN = 4
+  HMMJIT_WEIGHTS_POSITION = 0, /* --wpb: Henikoff & Henikoff 1994 */
+  HMMJIT_WEIGHTS_TREE = 1,     /* --wgsc: Gerstein, Sonnhammer & Chothia 1994 */
+  HMMJIT_WEIGHTS_CLUSTERS = 2, /* --wblosum: Henikoff & Henikoff 1992 */
+  HMMJIT_WEIGHTS_NONE = 3,     /* --wnone */
+  HMMJIT_WEIGHTS_GIVEN = 4     /* --wgiven: those of the alignment */
 };
 enum {
-  HMMJIT_EFFECTIVE_ENTROPY = 0,
-  HMMJIT_EFFECTIVE_ENTROPY_POWER = 1,
-  HMMJIT_EFFECTIVE_CLUSTERS = 2,
-  HMMJIT_EFFECTIVE_ROWS = 3,
-  HMMJIT_EFFECTIVE_SET = 4
+  HMMJIT_EFFECTIVE_ENTROPY = 0,       /* --eent: as many as give a mean relative entropy */
+  HMMJIT_EFFECTIVE_ENTROPY_POWER = 1, /* --eentexp: the same, by a power of the counts */
+  HMMJIT_EFFECTIVE_CLUSTERS = 2,      /* --eclust: single-linkage clusters */
+  HMMJIT_EFFECTIVE_ROWS = 3,          /* --enone */
+  HMMJIT_EFFECTIVE_SET = 4            /* --eset */
 };
+/* Dirichlet mixtures (Sjoelander et al. 1996), frequencies (--pnone), or --plaplace. */
 enum { HMMJIT_PRIOR_MIXTURE = 0, HMMJIT_PRIOR_NONE = 1, HMMJIT_PRIOR_LAPLACE = 2 };
 
-/* See BuildOptions in build.hpp for each. */
 typedef struct hmmjit_build_options {
   size_t size;
   const char *matrix;      /* substitution matrix of single sequences; default NULL: BLOSUM62, or DNA1 */
@@ -1106,6 +1112,10 @@ HMMJIT_C_API void hmmjit_kernel_free(hmmjit_kernel *kernel);
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef HMMJIT_BUILDING_LIBRARY
+#undef hmmjit_device
 #endif
 
 #endif

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,39 +19,21 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// Defaults are jackhmmer's.
-struct IterationOptions {
-  IterationOptions() { search.include.e_value = search.include_domain.e_value = 0.001; }
-  int rounds = 5;  ///< -N: at most, 1 or more
-  /// Options of every round. cutoffs, first_target and target_count must not be set;
-  /// keep_alignments may be false only if there is one round.
-  SearchOptions search;
-  /// Options of all models. In later rounds match columns are those of the query (kReference);
-  /// most_insertions is ignored.
-  BuildOptions build;
-  // Main report (Report::add).
-  bool prefer_accession = false;  ///< --acc
-  bool alignments = true;         ///< --noali turns them off
-  int text_width = 120;           ///< columns, at least 120; 0: unlimited (--notextw)
-  bool a3m = false;               ///< a Report of kA3m is wanted
-  /// The file that the caller will write the last alignment to (a Report of kAlignment): the main
-  /// report names it. Empty: none.
-  std::string alignment_file;
+/// jackhmmer's, described in hmmjit.h. `search` points to SearchOptions(Program::kJackhmmer),
+/// changed: cutoffs, first_target and target_count must not be set; keep_alignments may be 0 only
+/// if there is one round. `build` concerns all models; in later rounds match columns are those of
+/// the query, and most_insertions is ignored.
+struct IterationOptions : hmmjit_iteration_options {
+  HMMJIT_EXPORT IterationOptions() noexcept;
 };
 
-/// One round of one query.
-struct Round {
-  std::size_t query = 0;  ///< index among the queries
-  int number = 0;         ///< from 1
-  ModelResult result;     ///< hits of the model
-  Model model;            ///< the model of this round, calibrated
+/// One round of one query; numbers are described in hmmjit.h.
+struct Round : hmmjit_round_info {
+  ModelResult result;  ///< hits of the model
+  Model model;         ///< the model of this round, calibrated
   /// Included domains, aligned with the query sequence if there is one, in Stockholm format. The
   /// next round's model is built from it (--chkali).
   std::string alignment;
-  std::size_t included = 0;     ///< rows of the alignment, that of a query sequence among them
-  std::size_t new_targets = 0;  ///< included now and not in the round before
-  bool converged = false;       ///< nothing new: the last round
-  bool last = false;            ///< converged, or as many rounds as asked for
 };
 
 /// Queries and the state of their rounds. Targets of a file are read once and kept in memory, up to
@@ -62,11 +43,11 @@ class HMMJIT_EXPORT IterativeSearch {
   /// `queries`: protein sequences; those without residues are left out. Throws Error kUsage for
   /// options that make no sense, kInput for unreadable queries.
   IterativeSearch(const Targets& queries, const Targets& targets,
-                  const IterationOptions& options = IterationOptions());
+                  const hmmjit_iteration_options& options = IterationOptions());
   /// The same from protein models: the first round searches with the model itself, and alignments
   /// have no row of a query. Options of the first model do not apply.
   IterativeSearch(const Models& queries, const Targets& targets,
-                  const IterationOptions& options = IterationOptions());
+                  const hmmjit_iteration_options& options = IterationOptions());
   IterativeSearch(IterativeSearch&&) noexcept = default;
   IterativeSearch& operator=(IterativeSearch&&) noexcept = default;
 
@@ -82,7 +63,7 @@ class HMMJIT_EXPORT IterativeSearch {
   const Impl& impl() const { return *impl_; }  ///< for the library itself
 
  private:
-  IterativeSearch(const Targets& targets, const IterationOptions& options);
+  IterativeSearch(const Targets& targets, const hmmjit_iteration_options& options);
   std::shared_ptr<Impl> impl_;
 };
 

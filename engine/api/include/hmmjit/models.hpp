@@ -1,75 +1,44 @@
 // Profile HMMs: from files, from memory, one at a time.
 //
 //   const auto models = hmmjit::Models::load("globins4.hmm");
-//   const hmmjit::Model strict = models[0].with_cutoffs({{.sequence = 30, .domain = 25}}, {}, {});
+//   hmmjit::ModelInfo info = models[0].info();
+//   info.gathering = 30, info.gathering_domain = 25;
+//   const hmmjit::Model strict = models[0].with(info);
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "hmmjit/error.hpp"
+#include "hmmjit/hmmjit.h"
 
 HMMJIT_BEGIN_NAMESPACE
 
 enum class Alphabet { kAmino, kDna, kRna };
 
-/// Bit score cutoffs of a curated model (GA, TC, NC).
-struct ScoreCutoff {
-  double sequence = 0, domain = 0;
-};
+/// Described in hmmjit.h.
+using ModelInfo = hmmjit_model_info;
 
 /// One profile HMM. Immutable; copies share; shareable between threads.
 class HMMJIT_EXPORT Model {
  public:
-  const std::string& name() const;
-  const std::string& accession() const;    ///< empty: none
-  const std::string& description() const;  ///< empty: none
-  int length() const;                      ///< match states, M
-  Alphabet alphabet() const;
-  const std::string& consensus() const;  ///< M characters
-  std::optional<ScoreCutoff> gathering() const, trusted() const, noise() const;
+  /// Names, cutoffs, probabilities and calibration. Texts are never null; they and the arrays live
+  /// as long as any copy of the model.
+  const ModelInfo& info() const;
+  /// The model with the names, cutoffs and query of `info`, a changed copy of info(); other members
+  /// are ignored. Throws Error kUsage for a name without characters, and for blanks or control
+  /// characters where tables have none.
+  Model with(const ModelInfo& info) const;
 
   /// The model in format HMMER3/f, as hmmbuild saves it; models read from files lose the lines on
   /// how they were built. Probabilities are rounded to five digits.
   std::string text() const;
   /// The same in HMMER's binary format (.h3m): every parameter bit for bit.
   std::string binary() const;
-
-  /// The sequence that reports name in place of the model. build_model sets it to the sequence
-  /// that the model is built from. `name` empty: none.
-  struct Query {
-    std::string name, accession, description;
-  };
-  const Query& query() const;
-  /// The same model with another query, other names or other cutoffs. Throws Error kUsage for a
-  /// name without characters, and for blanks or control characters where tables have none.
-  Model with_query(Query query) const;
-  Model with_names(std::string name, std::string accession, std::string description) const;
-  Model with_cutoffs(std::optional<ScoreCutoff> gathering, std::optional<ScoreCutoff> trusted,
-                     std::optional<ScoreCutoff> noise) const;
-
-  /// Probabilities and calibration. Spans live as long as any copy of the model.
-  struct Parameters {
-    int letters = 0;  ///< of the alphabet: 20 for proteins, in alphabetical order
-    /// Rows 0 to length(), of `letters` emission probabilities; row 0 of `match` is not used.
-    std::span<const float> match, insert;
-    /// Rows 0 to length() of MM, MI, MD, IM, II, DM, DD; row 0 leaves the begin state.
-    std::span<const float> transition;
-    std::span<const float> composition;  ///< mean emission of the model; empty: unknown
-    /// Score distributions in bits, as (location, lambda); location of `forward` is tau. Unset: not
-    /// calibrated.
-    struct Distribution {
-      double location = 0, lambda = 0;
-    };
-    std::optional<Distribution> msv, viterbi, forward;
-  };
-  Parameters parameters() const;
 
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}

@@ -10,22 +10,11 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-enum class Strands { kBoth, kTop, kBottom };
-
-/// Defaults are nhmmer's.
-struct NhmmerOptions {
-  NhmmerOptions() {
-    search.F2 = 3e-3;
-    search.F3 = 3e-5;
-  }
-  /// Z is in millions of residues. Thresholds of domains have no effect, nor have vram, gpus,
-  /// verify and cache. `memory` bounds the models of a pass and the targets, but not the hits.
-  SearchOptions search;
-  Strands strands = Strands::kBoth;   ///< --watson, --crick
-  int window_length = 0;              ///< --w_length: the longest hit expected; 0: the model's
-  double window_beta = 0;             ///< --w_beta: tail mass at which it is determined
-  int B1 = 110, B2 = 240, B3 = 1000;  ///< windows of the bias filter
-  int block_length = 262144;          ///< residues of the pieces of targets, 50,000 at least
+/// nhmmer's, described in hmmjit.h. `search` points to SearchOptions(Program::kNhmmer), changed; Z
+/// is in millions of residues there, and `memory` bounds the models of a pass and the targets, but
+/// not the hits.
+struct NhmmerOptions : hmmjit_nhmmer_options {
+  HMMJIT_EXPORT NhmmerOptions() noexcept;
 };
 
 /// Searches every model in every target, on both strands, as nhmmer with worker threads does. Every
@@ -35,7 +24,7 @@ struct NhmmerOptions {
 /// Throws Error as search does, kInput for models of proteins, and kNoDevice where a GPU is
 /// demanded. A cancelled search ends within a second or so.
 HMMJIT_EXPORT SearchResults nhmmer(const Models& models, const Targets& targets,
-                                   const NhmmerOptions& options = {},
+                                   const hmmjit_nhmmer_options& options = NhmmerOptions(),
                                    const SearchCallbacks& callbacks = {});
 
 HMMJIT_END_NAMESPACE

@@ -24,17 +24,8 @@ struct PartShare {
   std::uint32_t model_part = 1, model_parts = 1;
 };
 
-/// Header of a part file. Format: docs/part-format.md.
-struct PartInfo {
-  /// Shares of the targets: `part` to `last_part` of `parts`, from 1; several where parts have been
-  /// merged into one.
-  std::uint32_t part = 1, last_part = 1, parts = 1;
-  std::uint32_t model_part = 1, last_model_part = 1, model_parts = 1;  ///< the same of the models
-  std::uint64_t first_target = 0, last_target = 0;  ///< indices in the database, the last excluded
-  std::uint64_t first_model = 0, last_model = 0;    ///< the same of the models
-  std::uint64_t targets_reported = 0, domains = 0;
-  /// Digest of the content: equal for any threads, memory bound, device and order of merging.
-  std::string content;
+/// Header of a part file, described in hmmjit.h. Format: docs/part-format.md.
+struct PartInfo : hmmjit_part_info {
   /// The options of the search that results depend on; reports of merged parts need them.
   SearchOptions options;
   std::string settings;  ///< lines "name: value" with all that must agree between parts
@@ -52,7 +43,7 @@ struct PartInfo {
 /// without an index; kOutput.
 HMMJIT_EXPORT PartInfo search_part(const Models& models, const std::string& database,
                                    const PartShare& share, const std::string& output,
-                                   const SearchOptions& options = SearchOptions(),
+                                   const hmmjit_search_options& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
 
 /// The results of the whole search, from the files of all its parts in any order: the same as

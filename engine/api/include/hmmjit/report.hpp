@@ -8,6 +8,7 @@
 #include <string>
 
 #include "hmmjit/error.hpp"
+#include "hmmjit/hmmjit.h"
 #include "hmmjit/iteration.hpp"
 #include "hmmjit/results.hpp"
 #include "hmmjit/search.hpp"
@@ -32,33 +33,18 @@ enum class ReportKind {
   kDfamTable,  ///< --dfamtblout of nhmmer
 };
 
-/// How an output looks. Kinds that a setting does not concern ignore it.
-struct ReportOptions {
-  bool prefer_accession = false;  ///< --acc
-  /// --noali turns them off. Results without alignments are reported as with --noali in any case.
-  bool alignments = true;
-  int text_width = 120;  ///< columns of the main report, at least 120; 0: unlimited (--notextw)
-  /// Filter settings of the search, which the main report repeats: P-values, 1 for a filter that is
-  /// off. ReportOptions(results.options) has those of a search.
-  double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
-  bool bias_filter = true;
-  /// Thresholds of the search, for the tables by target.
-  Threshold report{10.0, {}}, report_domain{10.0, {}};
-  Threshold include{0.01, {}}, include_domain{0.01, {}};
-  ModelCutoffs cutoffs = ModelCutoffs::kNone;
-  std::string page_title = {};   ///< of the HTML page; empty: the program
-  std::size_t page_targets = 0;  ///< shown on it, those of the best E-values; 0: all
-
-  ReportOptions() = default;
-  /// With filters, thresholds and alignments of a search. Throws Error kUsage for options that a
-  /// search refuses.
-  HMMJIT_EXPORT explicit ReportOptions(const SearchOptions& options);
+/// How an output looks; described in hmmjit.h. Kinds that a setting does not concern ignore it.
+struct ReportOptions : hmmjit_report_options {
+  HMMJIT_EXPORT ReportOptions() noexcept;
+  /// With a search, which must live until the report is made.
+  explicit ReportOptions(const hmmjit_search_options& of) noexcept : ReportOptions() {
+    search = &of;
+  }
 };
 
-/// The run, for the comment lines of an output; empty fields are printed empty.
-struct RunInfo {
-  std::string program = "libhmmjit", version = {};  ///< version empty: the library's
-  std::string query_file = {}, target_file = {}, settings = {}, folder = {}, date = {};
+/// The run, for the comment lines of an output. Null: the library's program and version, and empty.
+struct RunInfo : hmmjit_run_info {
+  RunInfo() noexcept : hmmjit_run_info{} { size = sizeof(hmmjit_run_info); }
 };
 
 /// One output. Results are added in model order, those of a search or of several. Movable; a report
@@ -69,11 +55,11 @@ struct RunInfo {
 class HMMJIT_EXPORT Report {
  public:
   /// Kept in memory: see take_text().
-  explicit Report(ReportKind kind, const ReportOptions& options = ReportOptions());
+  explicit Report(ReportKind kind, const hmmjit_report_options& options = ReportOptions());
   /// Written to a file that appears under its name only when it is complete; a report destroyed
   /// before leaves none.
   static Report to_file(ReportKind kind, const std::string& path,
-                        const ReportOptions& options = ReportOptions());
+                        const hmmjit_report_options& options = ReportOptions());
   ~Report();
   Report(Report&&) noexcept;
   Report& operator=(Report&&) noexcept;
@@ -90,7 +76,7 @@ class HMMJIT_EXPORT Report {
   /// IterationOptions did not ask for them, and for a query that has a further round.
   void add(const IterativeSearch& search, std::size_t query);
   /// Writes the closing lines and, for a file, gives it its name. Once.
-  void complete(const RunInfo& run = {});
+  void complete(const hmmjit_run_info& run = RunInfo());
   /// Takes the text written since the last call from a report in memory. kUsage for
   /// a file.
   std::string take_text();
@@ -104,8 +90,8 @@ class HMMJIT_EXPORT Report {
 
 /// The head of hmmsearch's main report: the files searched and the settings that are not
 /// hmmsearch's defaults, each followed by a line feed. Thread-safe.
-HMMJIT_EXPORT std::string main_report_header(const RunInfo& run, const SearchOptions& search,
-                                             const ReportOptions& options = ReportOptions());
+HMMJIT_EXPORT std::string main_report_header(
+    const hmmjit_run_info& run, const hmmjit_report_options& options = ReportOptions());
 
 /// The whole of one output as text, with the settings of the search:
 /// ReportOptions(results.options). Throws as Report does. Thread-safe.
@@ -113,6 +99,7 @@ HMMJIT_EXPORT std::string report_text(ReportKind kind, const SearchResults& resu
 /// The same with other settings. Those of the search are not taken from the results: begin with
 /// ReportOptions(results.options).
 HMMJIT_EXPORT std::string report_text(ReportKind kind, const SearchResults& results,
-                                      const ReportOptions& options, const RunInfo& run = {});
+                                      const hmmjit_report_options& options,
+                                      const hmmjit_run_info& run = RunInfo());
 
 HMMJIT_END_NAMESPACE

@@ -1,0 +1,104 @@
+// Structs of hmmjit.h, which begin with their size, as callers give and receive them.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "hmmjit/cache.hpp"
+#include "hmmjit/error.hpp"
+#include "hmmjit/hmmjit.h"
+
+struct hmmjit_cache {
+  hmmjit::v0::Cache value;
+};
+
+HMMJIT_BEGIN_NAMESPACE
+
+/// Stands for "none" in members that are scores or cutoffs.
+inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+[[noreturn]] inline void misused(const std::string& what) { throw Error(ErrorCode::kUsage, what); }
+
+template <typename T>
+T& required(T* pointer, const char* name) {
+  if (pointer == nullptr) misused(std::string(name) + " must not be NULL");
+  return *pointer;
+}
+
+inline std::string text_of(const char* text) { return text != nullptr ? text : ""; }
+
+/// Enumerations count from 0.
+inline void check_choice(std::int32_t number, std::int32_t last, const char* what) {
+  if (number < 0 || number > last)
+    misused("no " + std::string(what) + " has the number " + std::to_string(number));
+}
+
+/// Refuses sizes that no struct has: an uninitialised member holds such a number.
+inline void check_size(std::size_t size) {
+  constexpr std::size_t kLargestStruct = 4096;
+  if (size < sizeof(std::size_t)) misused("a struct whose size is not set");
+  if (size > kLargestStruct || size % sizeof(std::size_t) != 0)
+    misused("a struct of " + std::to_string(size) + " bytes: set its size to sizeof");
+}
+
+/// The caller's struct; members that the caller does not know have their `defaults`.
+template <typename T>
+T read(const T* given, std::type_identity_t<T> defaults = {}) {
+  if (given == nullptr) return defaults;
+  check_size(given->size);
+  std::memcpy(&defaults, given, std::min(given->size, sizeof(T)));
+  if constexpr (requires { defaults.reserved; }) {
+    if (defaults.reserved != 0) misused("a reserved member is not zero");
+  }
+  if constexpr (requires { defaults.reserved_too; }) {
+    if (defaults.reserved_too != 0) misused("a reserved member is not zero");
+  }
+  // Members of a later version must not be used.
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t i = sizeof(T); i < given->size; ++i) {
+    if (bytes[i] != 0) misused("a member that this version of the library does not know is set");
+  }
+  return defaults;
+}
+
+/// Element `index` of an array whose elements have the size that the first one tells.
+template <typename T>
+T* element(T* array, std::size_t index, std::size_t size) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(array) + index * size);
+}
+
+template <typename T>
+void write(T* out, T full, std::size_t size) {
+  full.size = size;
+  std::memcpy(static_cast<void*>(out), &full, std::min(size, sizeof(T)));
+  if (size > sizeof(T)) std::memset(reinterpret_cast<char*>(out) + sizeof(T), 0, size - sizeof(T));
+}
+template <typename T>
+void write(T* out, const std::type_identity_t<T>& full) {
+  check_size(required(out, "the struct to fill").size);
+  write(out, full, out->size);
+}
+
+/// The properties of a device that have one name in the library's structs of it.
+template <typename From, typename To>
+void copy_limits(const From& from, To& to) {
+  to.major = from.major;
+  to.minor = from.minor;
+  to.sm_count = from.sm_count;
+  to.clock_khz = from.clock_khz;
+  to.max_threads_per_sm = from.max_threads_per_sm;
+  to.max_blocks_per_sm = from.max_blocks_per_sm;
+  to.registers_per_sm = from.registers_per_sm;
+  to.max_registers_per_thread = from.max_registers_per_thread;
+  to.shared_per_sm = from.shared_per_sm;
+  to.shared_reserved_per_block = from.shared_reserved_per_block;
+  to.memory_bytes = from.memory_bytes;
+  to.l2_bytes = from.l2_bytes;
+  to.memory_bandwidth = from.memory_bandwidth;
+}
+
+HMMJIT_END_NAMESPACE
