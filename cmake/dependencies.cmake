@@ -37,6 +37,9 @@ endif()
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 # Headers alone, for hmmjit serve, which says so where they are absent.
 find_path(HMMJIT_BOOST_INCLUDE_DIR boost/beast/http/parser.hpp)
+if(NOT HMMJIT_BOOST_INCLUDE_DIR)
+  message(STATUS "Boost's headers are absent (Debian: libboost-dev): hmmjit serve is not built")
+endif()
 
 # Headers only: the driver and NVRTC are opened at run time, so one binary runs with and without a GPU.
 set(HMMJIT_HAVE_CUDA_HEADERS OFF)

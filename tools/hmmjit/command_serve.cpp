@@ -45,7 +45,8 @@ constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kBounds = "Bounds";
 constexpr OptionSpec kServeOptions[] = {
     {kBasic, "-h,--help", "", "show this help"},
-    {kBasic, "--db", "NAME=FILE", "serve the sequences or profiles of FILE under NAME", kSeveral},
+    {kBasic, "--db", "s", "NAME=FILE: serve the sequences or profiles of FILE under NAME",
+     kSeveral},
     {kBasic, "--socket", "path", "listen at a Unix socket, which this user may open"},
     {kBasic, "--listen", "HOST:PORT", "listen at a TCP port, for clients with the token",
      needing("--token-file")},
@@ -211,6 +212,10 @@ class Server {
       const std::size_t most = settings_.running + settings_.queued + 16;
       if (connections_ >= most) {
         ::send(socket, kBusy.data(), kBusy.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        // Closed with bytes that nobody has read, it would be reset, not ended.
+        ::shutdown(socket, SHUT_RD);
+        for (char unread[4096]; ::recv(socket, unread, sizeof unread, MSG_DONTWAIT) > 0;) {
+        }
         ::close(socket);
         return;
       }

@@ -21,7 +21,8 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr int kPatience = 30;  // seconds without a byte
+constexpr int kPatience = 30;                  // seconds without a byte
+constexpr std::chrono::minutes kTransfer{10};  // for all of a request, or of an answer
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 
 std::unexpected<Error> socket_error(const std::string& place, const char* action,
@@ -111,7 +112,12 @@ bool HttpConnection::begin(int status, std::string_view type, std::optional<std:
                            length ? fmt::format("Content-Length: {}\r\n", *length) : ""));
 }
 
-bool HttpConnection::write(std::string_view bytes) { return send_all(socket_, bytes); }
+bool HttpConnection::write(std::string_view bytes) {
+  const auto begun = std::chrono::steady_clock::now();
+  const bool sent = send_all(socket_, bytes);
+  waited_ += std::chrono::steady_clock::now() - begun;
+  return sent && waited_ < kTransfer;
+}
 
 void HttpConnection::answer(int status, std::string_view type, std::string_view text) {
   if (begin(status, type, text.size())) write(text);
@@ -183,7 +189,7 @@ bool HttpConnection::receive(bool head) {
   std::string& bytes = parser_->received;
   std::string piece(kPiece, '\0');
   const auto end = std::chrono::steady_clock::now() +
-                   (head ? std::chrono::seconds(kPatience) : std::chrono::seconds(600));
+                   (head ? std::chrono::seconds(kPatience) : std::chrono::seconds(kTransfer));
   while (!(head ? parser.is_header_done() : parser.is_done())) {
     boost::system::error_code error;
     bytes.erase(0, parser.put(boost::asio::buffer(bytes), error));

@@ -39,7 +39,8 @@ class HttpConnection {
 
   void answer(int status, std::string_view type, std::string_view text);
   /// Begins an answer, of which parts follow; without `length`, its end is that of the connection.
-  /// False: the client is gone, or has taken nothing for half a minute.
+  /// False: the client is gone, has taken nothing for half a minute, or has let writes wait for ten
+  /// minutes.
   bool begin(int status, std::string_view type, std::optional<std::uint64_t> length = {});
   bool write(std::string_view bytes);
   /// Waits for `event`, which is an eventfd, for `time` at most; false: the client is gone.
@@ -51,6 +52,7 @@ class HttpConnection {
   bool receive(bool head);
 
   int socket_;
+  std::chrono::steady_clock::duration waited_{};  // for the client to take an answer
   std::unique_ptr<Parser> parser_;
 };
 

@@ -279,6 +279,10 @@ void Query::run(const QueryBounds& bounds) {
     status = fail(ErrorCode::kResources,
                   fmt::format("the query took longer than {} s", bounds.time.count()), {},
                   "ask for less, or raise the server's --time-limit");
+  // The client's own outputs are written by the client.
+  if (!status && status.error().code == ErrorCode::kOutput)
+    status = fail(ErrorCode::kResources, "the server " + status.error().message, {},
+                  "its TMPDIR needs room for the outputs of all queries");
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (!status) end_with(status.error());
 }
