@@ -107,7 +107,7 @@ def write_reference(source, pages):
     def opening(header):
         """The comment that begins a header, which says what holds for everything in it."""
         with open(os.path.join(source, INTERFACE, header), encoding="utf-8") as file:
-            lines = file.read().split("\n")
+            lines = file.read().removeprefix("/* clang-format off */\n").split("\n")
         if lines[0].startswith("//"):
             end = next(i for i, line in enumerate(lines) if not line.startswith("//"))
             out = []

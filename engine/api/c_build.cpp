@@ -3,9 +3,7 @@
 
 using namespace hmmjit::c_interface;
 
-struct hmmjit_iteration {
-  hmmjit::IterativeSearch value;
-};
+struct hmmjit_iteration : Handle<hmmjit::IterativeSearch> {};
 struct hmmjit_round {
   hmmjit::Round value;
   hmmjit_result result;

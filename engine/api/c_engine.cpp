@@ -8,31 +8,17 @@ struct hmmjit_offer {
   std::string rejection;
   bool rejected = false;
 };
-struct hmmjit_engine {
-  hmmjit::Engine value;
-};
-struct hmmjit_plan {
-  hmmjit::Plan value;
-};
+struct hmmjit_engine : Handle<hmmjit::Engine> {};
+struct hmmjit_plan : Handle<hmmjit::Plan> {};
 struct hmmjit_image {
   hmmjit::KernelImage value;
   std::string text;  // the image, followed by a NUL
 };
-struct hmmjit_gpu {
-  hmmjit::Gpu value;
-};
-struct hmmjit_stream {
-  hmmjit::Stream value;
-};
-struct hmmjit_event {
-  hmmjit::Event value;
-};
-struct hmmjit_buffer {
-  hmmjit::Buffer value;
-};
-struct hmmjit_kernel {
-  hmmjit::Kernel value;
-};
+struct hmmjit_gpu : Handle<hmmjit::Gpu> {};
+struct hmmjit_stream : Handle<hmmjit::Stream> {};
+struct hmmjit_event : Handle<hmmjit::Event> {};
+struct hmmjit_buffer : Handle<hmmjit::Buffer> {};
+struct hmmjit_kernel : Handle<hmmjit::Kernel> {};
 
 namespace {
 

@@ -11,31 +11,21 @@
 #include "hmmjit/hmmjit.h"
 #include "hmmjit/hmmjit.hpp"
 
-struct hmmjit_error {
-  hmmjit::Error value;
+template <typename T>
+struct Handle {
+  T value;
 };
-struct hmmjit_text {
-  std::string value;
-};
-struct hmmjit_models {
-  hmmjit::Models value;
-};
-struct hmmjit_targets {
-  hmmjit::Targets value;
-};
-struct hmmjit_cancellation {
-  hmmjit::Cancellation value;
-};
-struct hmmjit_result {
-  hmmjit::ModelResult value;
-};
+struct hmmjit_error : Handle<hmmjit::Error> {};
+struct hmmjit_text : Handle<std::string> {};
+struct hmmjit_models : Handle<hmmjit::Models> {};
+struct hmmjit_targets : Handle<hmmjit::Targets> {};
+struct hmmjit_cancellation : Handle<hmmjit::Cancellation> {};
+struct hmmjit_result : Handle<hmmjit::ModelResult> {};
+struct hmmjit_report : Handle<hmmjit::Report> {};
 struct hmmjit_results {
   hmmjit::SearchStatistics statistics;
   hmmjit::SearchOptions options;
   std::vector<hmmjit_result> models;
-};
-struct hmmjit_report {
-  hmmjit::Report value;
 };
 
 namespace hmmjit::c_interface {
@@ -68,10 +58,10 @@ std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
   }
 }
 
-template <typename Handle, typename... Parts>
-void give(Handle** out, Parts&&... parts) {
+template <typename T, typename... Parts>
+void give(T** out, Parts&&... parts) {
   required(out, "the handle to fill");
-  *out = new Handle{std::forward<Parts>(parts)...};
+  *out = new T{std::forward<Parts>(parts)...};
 }
 
 inline hmmjit::Alphabet to_alphabet(std::int32_t number) {

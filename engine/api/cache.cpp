@@ -1,6 +1,6 @@
 // The public handle of a kernel cache.
+#include "api/convert.hpp"
 #include "api/handles.hpp"
-#include "api/host_calls.hpp"
 #include "api/structs.hpp"
 #include "cache/maintenance.hpp"
 

@@ -1,4 +1,5 @@
-// Between the internals, whose errors are values, and the public interface, which throws.
+// Between the internals, whose errors are values, and the public interface, which throws; and calls
+// of functions that belong to the host: callbacks, visitors, catalogue entries.
 #pragma once
 
 #ifndef HMMJIT_BUILDING_LIBRARY
@@ -6,6 +7,7 @@
 #endif
 
 #include <exception>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -13,6 +15,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/float_mode.hpp"
 #include "hmmjit/device.hpp"
 #include "hmmjit/error.hpp"
 #include "plan/device_traits.hpp"
@@ -56,6 +59,58 @@ auto guarded(Work&& work) -> decltype(work()) {
     }
   } catch (const std::bad_alloc&) {  // no memory for the text of an error
     throw Error(out_of_memory());
+  }
+}
+
+/// Runs host functions as if the host had called them: in the floating-point mode that its thread
+/// had when this object was made (the library flushes subnormal numbers to zero), and with their
+/// exceptions passed on unchanged. Thread-safe.
+class HostCalls {
+ public:
+  HostCalls() : mode_(float_mode()) {}
+  HostCalls(const HostCalls&) = delete;
+  HostCalls& operator=(const HostCalls&) = delete;
+
+  /// False when `call` threw; the first exception is kept.
+  template <typename Call>
+  bool run(Call&& call) {
+    const FloatModeScope mode(mode_);
+    try {
+      call();
+      return true;
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!exception_) exception_ = std::current_exception();
+      return false;
+    }
+  }
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return exception_ != nullptr;
+  }
+  /// Rethrows the kept exception. Call it outside guarded(), which would convert the exception.
+  void rethrow() const {
+    const std::lock_guard lock(mutex_);
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  const FloatMode mode_;
+  mutable std::mutex mutex_;
+  std::exception_ptr exception_;
+};
+
+/// Thrown by the library to leave a guarded() after a host function has failed.
+struct HostFailed {};
+
+/// As guarded(), but rethrows exceptions of host functions unchanged.
+template <typename Work>
+auto guarded(HostCalls& host, Work&& work) -> decltype(work()) {
+  try {
+    return guarded(std::forward<Work>(work));
+  } catch (const HostFailed&) {
+    host.rethrow();
+    throw Error(ErrorCode::kInternal, "a host function failed without an exception");
   }
 }
 

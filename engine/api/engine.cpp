@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "api/convert.hpp"
 #include "api/handles.hpp"
-#include "api/host_calls.hpp"
 #include "api/structs.hpp"
 #include "driver/cuda_library.hpp"
 #include "model/alphabet.hpp"

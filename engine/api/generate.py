@@ -222,12 +222,8 @@ def python(structs, functions):
     for _, name, kind, value, _ in rows:
         optional = kind if "Optional[" in kind or ", None]" in kind else f"Optional[{kind}]"
         out.append(f"    {name}: {optional}")
-    out += ["", "", "# By their names in Python: the C member, the type and the default.",
-            "OPTIONS: Dict[str, Tuple[str, Any, Any]] = {"]
-    for member, name, kind, value, _ in rows:
-        shown = repr(kind) if "Cache" in kind else kind
-        out.append(f"    {name!r}: ({member!r}, {shown}, {value}),")
-    out.append("}")
+    out += ["", "", "# By their names in Python: the C member and the default.", "OPTIONS: Dict[str, Tuple[str, Any]] = {",
+            wrapped("    ", [f"{name!r}: ({member!r}, {value})" for member, name, _, value, _ in rows]), "}"]
     for name, struct, left_out in RECORDS:
         members = structs[struct]
         if left_out is None:

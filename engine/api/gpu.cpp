@@ -26,64 +26,62 @@ void Gpu::synchronize() const {
   guarded([&] { check(impl_->device->synchronize()); });
 }
 
-// Each handle keeps the driver alive, because devices refer to it.
-
-struct Stream::Impl {
+namespace {
+// Something of a GPU; keeps the driver alive, because devices refer to it.
+template <typename T>
+struct OnGpu {
   Gpu gpu;
-  driver::Stream stream;
+  T value;
 };
-Stream::Stream(const Gpu& gpu)
-    : impl_(guarded([&] {
-        return std::make_shared<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))});
-      })) {}
+template <typename Impl, typename... Arguments>
+std::shared_ptr<Impl> make_on(const Gpu& gpu, Arguments... arguments) {
+  return guarded([&] {
+    using Made = decltype(Impl::value);
+    return std::make_shared<Impl>(
+        Impl{{gpu, value(Made::create(gpu.impl()->device, arguments...))}});
+  });
+}
+}  // namespace
+
+struct Stream::Impl : OnGpu<driver::Stream> {};
+Stream::Stream(const Gpu& gpu) : impl_(make_on<Impl>(gpu)) {}
 Stream::Stream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Stream Stream::from_native(const Gpu& gpu, void* stream) {
   return guarded([&] {
-    return Stream(std::make_shared<Impl>(Impl{
-        gpu,
-        driver::Stream::borrow(gpu.impl()->device, static_cast<driver::StreamHandle>(stream))}));
+    const auto handle = static_cast<driver::StreamHandle>(stream);
+    return Stream(
+        std::make_shared<Impl>(Impl{{gpu, driver::Stream::borrow(gpu.impl()->device, handle)}}));
   });
 }
-void* Stream::native() const { return impl_->stream.handle(); }
+void* Stream::native() const { return impl_->value.handle(); }
 void Stream::synchronize() const {
-  guarded([&] { check(impl_->stream.synchronize()); });
+  guarded([&] { check(impl_->value.synchronize()); });
 }
 bool Stream::finished() const {
-  return guarded([&] { return value(impl_->stream.finished()); });
+  return guarded([&] { return value(impl_->value.finished()); });
 }
 
-struct Event::Impl {
-  Gpu gpu;
-  driver::Event event;
-};
-Event::Event(const Gpu& gpu, bool timing)
-    : impl_(guarded([&] {
-        return std::make_shared<Impl>(
-            Impl{gpu, value(driver::Event::create(gpu.impl()->device, timing))});
-      })) {}
+struct Event::Impl : OnGpu<driver::Event> {};
+Event::Event(const Gpu& gpu, bool timing) : impl_(make_on<Impl>(gpu, timing)) {}
 void Event::record(const Stream& stream) {
-  guarded([&] { check(impl_->event.record(stream.impl().stream)); });
+  guarded([&] { check(impl_->value.record(stream.impl().value)); });
 }
 void Event::synchronize() const {
-  guarded([&] { check(impl_->event.synchronize()); });
+  guarded([&] { check(impl_->value.synchronize()); });
 }
 bool Event::finished() const {
-  return guarded([&] { return value(impl_->event.finished()); });
+  return guarded([&] { return value(impl_->value.finished()); });
 }
 void Event::wait_in(const Stream& stream) const {
-  guarded([&] { check(impl_->event.wait_in(stream.impl().stream)); });
+  guarded([&] { check(impl_->value.wait_in(stream.impl().value)); });
 }
 float Event::milliseconds(const Event& start, const Event& end) {
   return guarded(
-      [&] { return value(driver::Event::milliseconds(start.impl_->event, end.impl_->event)); });
+      [&] { return value(driver::Event::milliseconds(start.impl_->value, end.impl_->value)); });
 }
+void* Event::native() const { return impl_->value.handle(); }
 
-void* Event::native() const { return impl_->event.handle(); }
-
-struct Buffer::Impl {
-  Gpu gpu;
-  driver::DeviceBuffer buffer;
-};
+struct Buffer::Impl : OnGpu<driver::DeviceBuffer> {};
 namespace {
 void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
   if (offset > size || bytes > size - offset) {
@@ -93,43 +91,32 @@ void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
   }
 }
 }  // namespace
-Buffer::Buffer(const Gpu& gpu, std::size_t bytes)
-    : impl_(guarded([&] {
-        return std::make_shared<Impl>(
-            Impl{gpu, value(driver::DeviceBuffer::create(gpu.impl()->device, bytes))});
-      })) {}
-std::uint64_t Buffer::address() const { return impl_->buffer.address(); }
-std::size_t Buffer::size() const { return impl_->buffer.size(); }
+Buffer::Buffer(const Gpu& gpu, std::size_t bytes) : impl_(make_on<Impl>(gpu, bytes)) {}
+std::uint64_t Buffer::address() const { return impl_->value.address(); }
+std::size_t Buffer::size() const { return impl_->value.size(); }
 void Buffer::upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset) {
   guarded([&] {
     check_range(size(), bytes, offset);
-    if (bytes > 0) check(impl_->buffer.upload(stream.impl().stream, from, bytes, offset));
+    if (bytes > 0) check(impl_->value.upload(stream.impl().value, from, bytes, offset));
   });
 }
 void Buffer::download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset) const {
   guarded([&] {
     check_range(size(), bytes, offset);
-    if (bytes > 0) check(impl_->buffer.download(stream.impl().stream, to, bytes, offset));
+    if (bytes > 0) check(impl_->value.download(stream.impl().value, to, bytes, offset));
   });
 }
 void Buffer::fill(const Stream& stream, unsigned char byte, std::size_t bytes, std::size_t offset) {
   guarded([&] {
     check_range(size(), bytes, offset);
-    if (bytes > 0) check(impl_->buffer.fill(stream.impl().stream, byte, bytes, offset));
+    if (bytes > 0) check(impl_->value.fill(stream.impl().value, byte, bytes, offset));
   });
 }
 
-struct PinnedBuffer::Impl {
-  Gpu gpu;
-  driver::PinnedBuffer buffer;
-};
-PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes)
-    : impl_(guarded([&] {
-        return std::make_shared<Impl>(
-            Impl{gpu, value(driver::PinnedBuffer::create(gpu.impl()->device, bytes))});
-      })) {}
-void* PinnedBuffer::data() const { return impl_->buffer.bytes().data(); }
-std::size_t PinnedBuffer::size() const { return impl_->buffer.bytes().size(); }
+struct PinnedBuffer::Impl : OnGpu<driver::PinnedBuffer> {};
+PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes) : impl_(make_on<Impl>(gpu, bytes)) {}
+void* PinnedBuffer::data() const { return impl_->value.bytes().data(); }
+std::size_t PinnedBuffer::size() const { return impl_->value.bytes().size(); }
 
 // ---- loaded kernels -------------------------------------------------------------------------
 
@@ -178,7 +165,7 @@ void Kernel::launch_bytes(const Stream& stream, const Grid& grid, const void* pa
                   impl_->image.name());
     const LaunchShape& s = shape();
     check(impl_->loaded->launch(
-        stream.impl().stream,
+        stream.impl().value,
         {.blocks = grid.x,
          .block_threads = static_cast<unsigned>(s.threads_x),
          .dynamic_shared_bytes = static_cast<unsigned>(s.dynamic_shared_bytes),

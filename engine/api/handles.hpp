@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "api/convert.hpp"
-#include "api/host_calls.hpp"
 #include "cache/kernel_cache.hpp"
 #include "compile/kernel_provider.hpp"
 #include "driver/driver.hpp"

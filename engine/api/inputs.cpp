@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "api/host_calls.hpp"
+#include "api/convert.hpp"
 #include "api/structs.hpp"
 #include "build/hmm_writer.hpp"
 #include "io/hmm_file.hpp"

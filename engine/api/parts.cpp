@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "api/convert.hpp"
 #include "api/handles.hpp"
-#include "api/host_calls.hpp"
 #include "api/inputs.hpp"
 #include "api/results.hpp"
 #include "api/structs.hpp"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/host_calls.hpp"
+#include "api/convert.hpp"
 #include "hmmjit/search.hpp"
 #include "search/search.hpp"
 

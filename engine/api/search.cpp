@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "api/convert.hpp"
 #include "api/defaults.hpp"
 #include "api/handles.hpp"
-#include "api/host_calls.hpp"
 #include "api/inputs.hpp"
 #include "api/results.hpp"
 #include "api/structs.hpp"

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* libhmmjit for C and for bindings of other languages.
  *
  *   hmmjit_models_load("globins4.hmm", &models, &error);
@@ -38,8 +39,6 @@
  */
 #ifndef HMMJIT_H
 #define HMMJIT_H
-/* Comments stand in columns. */
-/* clang-format off */
 
 #include <stddef.h>
 #include <stdint.h>

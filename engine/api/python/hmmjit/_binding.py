@@ -10,7 +10,7 @@ import os
 import re
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64,
                     c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
-from typing import Any, Callable, Dict, Iterator, NoReturn, Optional, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Tuple, Type, Union
 
 from ._interface import FUNCTIONS, OPTIONS, STRUCTS as _MEMBERS
 
@@ -219,15 +219,16 @@ for _name in ("text", "message", "where", "remedy", "free", "status"):
 
 VERSION = text(_declare("hmmjit_version", "s")())
 
+#: Arguments of Builder that have another name than their member of hmmjit_build_options.
+BUILDER = {"popen": "gap_open", "pextend": "gap_extend", "single_by_matrix": "single_rows_by_matrix",
+           "architecture": "columns", "symfrac": "least_occupied", "fragthresh": "fragment", "weighting": "weights",
+           "wid": "weight_identity", "ere": "relative_entropy", "esigma": "total_entropy", "eid": "effective_identity",
+           "effective_number": "effective", "max_insertions": "most_insertions", "EmL": "msv_length",
+           "EmN": "msv_targets", "EvL": "viterbi_length", "EvN": "viterbi_targets", "EfL": "forward_length",
+           "EfN": "forward_targets", "Eft": "tail_mass"}
 # Members of C structs that have another name in Python.
-_NAMES = {member: name for name, (member, *_) in OPTIONS.items() if member != name}
-_NAMES.update(matrix_file="score_matrix", matrix="score_matrix", gap_open="popen", gap_extend="pextend",
-              single_rows_by_matrix="single_by_matrix", columns="architecture", least_occupied="symfrac",
-              fragment="fragthresh", weights="weighting", weight_identity="wid", relative_entropy="ere",
-              total_entropy="esigma", effective_identity="eid", effective="effective_number",
-              most_insertions="max_insertions", msv_length="EmL", msv_targets="EmN", viterbi_length="EvL",
-              viterbi_targets="EvN", forward_length="EfL", forward_targets="EfN", tail_mass="Eft",
-              rounds="max_iterations")
+_NAMES = {member: name for name, member in [(n, m) for n, (m, _) in OPTIONS.items() if m != n] + [*BUILDER.items()]}
+_NAMES.update(matrix_file="score_matrix", matrix="score_matrix", rounds="max_iterations")
 
 
 def _in_python(text: str) -> str:
@@ -271,6 +272,22 @@ class Handle:
         if getattr(self, "pointer", None):
             self._free(self.pointer)
             self.pointer = None
+
+
+def for_each(function: Any, callback: Any, use: Callable[[Any], bool], *arguments: Any) -> None:
+    """Calls a C function that visits things until `use` returns False; raises what `use` raised."""
+    failure: List[BaseException] = []
+
+    def visit(_: Any, pointer: Any) -> int:
+        try:
+            return 0 if use(pointer) else 1
+        except BaseException as error:
+            failure.append(error)
+            return 1
+
+    function(*arguments, callback(visit), None)
+    if failure:
+        raise failure[0]
 
 
 _text_data, _text_size = _declare("hmmjit_text_data", "pp"), _declare("hmmjit_text_size", "zp")

@@ -1,6 +1,7 @@
 """Models from sequences and alignments, and searches in rounds."""
 from __future__ import annotations
 
+import functools
 import os
 from ctypes import addressof, byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -65,37 +66,27 @@ class Builder:
             o.matrix = _b.encode(str(score_matrix).upper())
         elif score_matrix is not None:
             o.matrix_file = _b.encode(score_matrix)
-        if popen is not None:
-            o.gap_open = real("popen", popen)
-        if pextend is not None:
-            o.gap_extend = real("pextend", pextend)
+        for name in ("popen", "pextend", "symfrac", "fragthresh", "wid", "ere", "esigma", "eid", "Eft", "window_beta"):
+            if self._settings[name] is not None:
+                setattr(o, _b.BUILDER.get(name, name), real(name, self._settings[name],
+                                                            positive=name in ("ere", "esigma", "Eft")))
+        for name in ("EmL", "EmN", "EvL", "EvN", "EfL", "EfN"):
+            setattr(o, _b.BUILDER[name], integer(name, self._settings[name], 1, 1000000))
         o.columns = choose("architecture", architecture, _COLUMNS)
-        o.least_occupied, o.fragment = real("symfrac", symfrac), real("fragthresh", fragthresh)
         o.weights = choose("weighting", weighting, _WEIGHTS)
-        o.weight_identity = real("wid", wid)
         if isinstance(effective_number, str) or effective_number is None:
             o.effective = choose("effective_number", effective_number, _EFFECTIVE)
         else:
             o.effective, o.effective_number = 4, real("effective_number", effective_number)
-        if ere is not None:
-            o.relative_entropy = real("ere", ere, positive=True)
-        o.total_entropy = real("esigma", esigma, positive=True)
-        o.effective_identity = real("eid", eid)
         o.prior = choose("prior", prior, _PRIORS)
         o.most_insertions = 0 if max_insertions is None else integer("max_insertions", max_insertions, 5, INT32)
         o.single_rows_by_matrix = bool(single_by_matrix)
-        for name, field, value in (("EmL", "msv_length", EmL), ("EmN", "msv_targets", EmN),
-                                   ("EvL", "viterbi_length", EvL), ("EvN", "viterbi_targets", EvN),
-                                   ("EfL", "forward_length", EfL), ("EfN", "forward_targets", EfN)):
-            setattr(o, field, integer(name, value, 1, 1000000))
-        o.tail_mass = real("Eft", Eft, positive=True)
         o.seed, o.threads = integer("seed", seed, 0, UINT32), integer("threads", threads, 0, 1024)
         o.window_length = 0 if window_length is None else integer("window_length", window_length, 1, INT32)
-        o.window_beta = real("window_beta", window_beta)
         self._options = o
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
-        return _builder_of, (self._settings,)
+        return functools.partial(Builder, **self._settings), ()
 
     def build(self, sequence: Any) -> Model:
         """The model that phmmer or nhmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
@@ -145,10 +136,6 @@ class Builder:
         text = bytes(given)
         return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignment_memory, text, len(text), encoded,
                                                   name, byref(self._options))).wait())
-
-
-def _builder_of(settings: Dict[str, Any]) -> Builder:
-    return Builder(**settings)
 
 
 def _queries(source: Any) -> Any:

@@ -9,11 +9,11 @@ import math
 import queue
 import threading
 from ctypes import byref
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union,
-                    cast, overload)
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
+                    Tuple, TypeVar, Union, cast, overload)
 
 from . import _binding as _b
-from ._common import (ALPHABETS, UINT64, Bytes, PathLike, UsageError, attribute_error, choose, contents, integer, is_path,
+from ._common import (ALPHABETS, Bytes, PathLike, UsageError, attribute_error, choose, contents, is_path,
                       real)
 from ._interface import ModelFields
 
@@ -57,6 +57,53 @@ def _cutoff_property(name: str, what: str) -> Any:
         model._change(**{name: targets, name + "_domain": domains})
 
     return property(get, change, doc=f"{what}: bit scores (of targets, of domains), or None. Can be set.")
+
+
+T = TypeVar("T")
+
+
+class Collection(Generic[T]):
+    """Models or sequences, in memory or of a path."""
+
+    _path: Optional[PathLike] = None
+    _things: str
+
+    def _count(self) -> int:
+        raise NotImplementedError
+
+    def _one(self, number: int) -> T:
+        raise NotImplementedError
+
+    def _read(self) -> Iterator[T]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        """The number in memory. TypeError for those of a path, which are not read yet: see count()."""
+        if self._path is not None:
+            raise TypeError(f"the {self._things} of {self._path!r} are not in memory: count() reads the file, "
+                            f"{type(self).__name__}.load() keeps them")
+        return self._count()
+
+    def __bool__(self) -> bool:
+        return self._path is not None or len(self) > 0
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> List[T]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[T, List[T]]:
+        size = len(self)
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(size))]
+        number = index.__index__()
+        if not -size <= number < size:
+            raise IndexError(f"no {self._things[:-1]} {index} among {size}")
+        return self._one(number % size)
+
+    def __iter__(self) -> Iterator[T]:
+        return self._read() if self._path is not None else (self[i] for i in range(len(self)))
 
 
 class Model(ModelFields):
@@ -202,7 +249,7 @@ def _model_of(data: bytes, query: Optional[Tuple[str, str, str]]) -> Model:
 ModelsSource = Union["Models", Model, PathLike, Bytes, io.IOBase, Iterable[Any]]
 
 
-class Models:
+class Models(Collection[Model]):
     """Profiles to search with.
 
     `source`: a path, read during each search in bounded memory; bytes with the contents of such a
@@ -216,7 +263,7 @@ class Models:
     path is the path, of models in memory all of them.
     """
 
-    _path: Optional[PathLike] = None
+    _things = "models"
 
     def __init__(self, source: ModelsSource) -> None:
         self._given: Dict[int, Tuple[Model, _b.Handle]] = {}
@@ -289,56 +336,27 @@ class Models:
                 for model in other:
                     _b.models_add(self._models.pointer, model._handle.pointer, 0)
 
-    def __len__(self) -> int:
-        """Models in memory. TypeError for those of a path, which are not read yet: see count()."""
-        if self._path is not None:
-            raise TypeError(f"the models of {self._path!r} are not in memory: count() reads the file, Models.load() "
-                            "keeps them")
+    def _count(self) -> int:
         return int(_b.models_count(self._models.pointer))
-
-    def __bool__(self) -> bool:
-        return self._path is not None or len(self) > 0
 
     def count(self) -> int:
         """How many models there are, reading the file of a path."""
         return len(self) if self._path is None else sum(1 for _ in self)
 
-    @overload
-    def __getitem__(self, index: int) -> Model: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> List[Model]: ...
-
-    def __getitem__(self, index: Union[int, slice]) -> Union[Model, List[Model]]:
-        size = len(self)
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(size))]
-        number = index.__index__()
-        if not -size <= number < size:
-            raise IndexError(f"no model {index} among {size}")
-        number %= size
+    def _one(self, number: int) -> Model:
         if number not in self._given:
             model = Model(self._models.pointer, number)
             self._given[number] = model, model._handle
         return self._given[number][0]
 
-    def __iter__(self) -> Iterator[Model]:
-        if self._path is None:
-            return (self[i] for i in range(len(self)))
+    def _read(self) -> Iterator[Model]:
         models: List[Model] = []
-        failure: List[BaseException] = []
 
-        def visit(_: Any, one: Any) -> int:
-            try:
-                models.append(Model(one))
-                return 0
-            except BaseException as error:  # raised again by the caller
-                failure.append(error)
-                return 1
+        def take(one: Any) -> bool:
+            models.append(Model(one))
+            return True
 
-        _b.models_for_each(self._handle.pointer, _b.VisitCallback(visit), None)
-        if failure:
-            raise failure[0]
+        _b.for_each(_b.models_for_each, _b.VisitCallback, take, self._handle.pointer)
         return iter(models)
 
     def write(self, path: PathLike) -> None:
@@ -420,7 +438,7 @@ def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
 TargetsSource = Union["Targets", PathLike, Bytes, io.IOBase, Mapping[str, str], Iterable[Any]]
 
 
-class Targets:
+class Targets(Collection[Sequence]):
     """Sequences to search.
 
     `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
@@ -435,7 +453,7 @@ class Targets:
     targets in memory all of them.
     """
 
-    _path: Optional[PathLike] = None
+    _things = "targets"
     _format: Optional[str] = None
 
     def __init__(self, source: TargetsSource, alphabet: str = "amino", format: Optional[str] = None) -> None:
@@ -473,20 +491,13 @@ class Targets:
         self._handle = _b.Handle("targets", _b.targets_load, _b.encode(path), self._alphabet, _b.encode(format))
         return self
 
-    def __len__(self) -> int:
-        """Sequences in memory. TypeError for those of a path, which are not read yet: see count()."""
-        if self._path is not None:
-            raise TypeError(f"the targets of {self._path!r} are not in memory: count() reads the file, "
-                            "Targets.load() keeps them")
+    def _count(self) -> int:
         return int(_b.targets_count(self._handle.pointer))
 
     @property
     def alphabet(self) -> Optional[str]:
         """"amino", "dna" or "rna"; None for a path, which is read in the alphabet of the models."""
         return _alphabet_name(self._alphabet) if self._path is None else None
-
-    def __bool__(self) -> bool:
-        return self._path is not None or len(self) > 0
 
     def count(self) -> int:
         """How many sequences there are: of a database from its header, of another path by reading it."""
@@ -506,27 +517,12 @@ class Targets:
         return int(_b.targets_residues(self._handle.pointer))
 
     def _visit(self, first: int, use: Callable[[Sequence], bool]) -> None:
-        failure: List[BaseException] = []
+        def visit(pointer: Any) -> bool:
+            target = _b.Target.from_address(pointer)
+            return use(Sequence(_b.text(target.name), target.residues.decode("ascii"), _b.text(target.accession),
+                                _b.text(target.description)))
 
-        def visit(_: Any, pointer: Any) -> int:
-            try:
-                target = _b.Target.from_address(pointer)
-                residues = target.residues.decode("ascii")
-                more = use(Sequence(_b.text(target.name), residues, _b.text(target.accession),
-                                    _b.text(target.description)))
-                return 0 if more else 1
-            except BaseException as error:  # raised again by the caller
-                failure.append(error)
-                return 1
-
-        _b.targets_for_each(self._handle.pointer, self._alphabet, first, _b.TargetCallback(visit), None)
-        if failure:
-            raise failure[0]
-
-    def __iter__(self) -> Iterator[Sequence]:
-        if self._path is None:
-            return (self[i] for i in range(len(self)))
-        return self._read()
+        _b.for_each(_b.targets_for_each, _b.TargetCallback, visit, self._handle.pointer, self._alphabet, first)
 
     def _read(self) -> Iterator[Sequence]:
         """Reads ahead in a thread, at most two batches, so that a large file is not kept in memory."""
@@ -576,26 +572,14 @@ class Targets:
             stop.set()
             thread.join()
 
-    @overload
-    def __getitem__(self, index: int) -> Sequence: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> List[Sequence]: ...
-
-    def __getitem__(self, index: Union[int, slice]) -> Union[Sequence, List[Sequence]]:
-        size = len(self)
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(size))]
-        number = index.__index__()
-        if not -size <= number < size:
-            raise IndexError(f"no target {index} among {size}")
+    def _one(self, number: int) -> Sequence:
         found: List[Sequence] = []
 
         def keep(sequence: Sequence) -> bool:
             found.append(sequence)
             return False
 
-        self._visit(integer("index", number % size, 0, UINT64), keep)
+        self._visit(number, keep)
         return found[0]
 
     def __copy__(self) -> Targets:

@@ -184,36 +184,16 @@ class SearchOptions(TypedDict, total=False):
     cut_missing: Optional[str]
 
 
-# By their names in Python: the C member, the type and the default.
-OPTIONS: Dict[str, Tuple[str, Any, Any]] = {
-    'E': ('E', float, 10.0),
-    'domE': ('domE', float, 10.0),
-    'incE': ('incE', float, 0.01),
-    'incdomE': ('incdomE', float, 0.01),
-    'T': ('T', Optional[float], None),
-    'domT': ('domT', Optional[float], None),
-    'incT': ('incT', Optional[float], None),
-    'incdomT': ('incdomT', Optional[float], None),
-    'cutoffs': ('cutoffs', Union[str, Cutoffs, None], None),
-    'max': ('max_sensitivity', bool, False),
-    'Z': ('Z', Optional[float], None),
-    'domZ': ('domZ', Optional[float], None),
-    'F1': ('F1', float, 0.02),
-    'F2': ('F2', float, 0.001),
-    'F3': ('F3', float, 1e-05),
-    'bias_filter': ('bias_filter', bool, True),
-    'null2': ('null2', bool, True),
-    'seed': ('seed', int, 42),
-    'alignments': ('keep_alignments', bool, True),
-    'threads': ('threads', int, 0),
-    'device': ('device', str, "auto"),
-    'memory': ('memory', Union[int, str], 0),
-    'vram': ('vram', Union[int, str], 0),
-    'verify': ('verify', Optional[int], None),
-    'cache': ('cache', 'Optional[Cache]', None),
-    'first_target': ('first_target', Optional[str], None),
-    'target_count': ('target_count', Optional[int], None),
-    'cut_missing': ('missing_cutoffs', str, "error"),
+# By their names in Python: the C member and the default.
+OPTIONS: Dict[str, Tuple[str, Any]] = {
+    'E': ('E', 10.0), 'domE': ('domE', 10.0), 'incE': ('incE', 0.01), 'incdomE': ('incdomE', 0.01), 'T': ('T', None),
+    'domT': ('domT', None), 'incT': ('incT', None), 'incdomT': ('incdomT', None), 'cutoffs': ('cutoffs', None),
+    'max': ('max_sensitivity', False), 'Z': ('Z', None), 'domZ': ('domZ', None), 'F1': ('F1', 0.02),
+    'F2': ('F2', 0.001), 'F3': ('F3', 1e-05), 'bias_filter': ('bias_filter', True), 'null2': ('null2', True),
+    'seed': ('seed', 42), 'alignments': ('keep_alignments', True), 'threads': ('threads', 0),
+    'device': ('device', "auto"), 'memory': ('memory', 0), 'vram': ('vram', 0), 'verify': ('verify', None),
+    'cache': ('cache', None), 'first_target': ('first_target', None), 'target_count': ('target_count', None),
+    'cut_missing': ('missing_cutoffs', "error")
 }
 
 

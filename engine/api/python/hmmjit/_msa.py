@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Callable, Dict, Iterator, List, Tuple, Union, overload
+from typing import Dict, Iterator, List, Tuple, Union, overload
 
 from . import _binding as _b
 from ._common import PathLike, UsageError
@@ -103,9 +103,6 @@ class MSA:
         with open(path, "wb") as file:
             file.write(self.stockholm() if format == "stockholm" else self.fasta())
 
-    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
-        return _msa_of, (self._rows, self.name, self._stockholm)
-
     def __str__(self) -> str:
         wide = max((len(name) for name in self.names), default=0)
         return "\n\n".join("\n".join(f"{name:{wide}} {text[at:at + 80]}" for name, text in self._rows)
@@ -118,9 +115,3 @@ class MSA:
         shown = MSA(self._rows[:20], self.name)
         more = f"<p>{len(self) - 20} more rows</p>" if len(self) > 20 else ""
         return f"<p>{html.escape(repr(self))}</p><pre>{html.escape(str(shown))}</pre>{more}"
-
-
-def _msa_of(rows: List[Tuple[str, str]], name: str, stockholm: bytes) -> MSA:
-    msa = MSA(rows, name)
-    msa._stockholm = stockholm
-    return msa

@@ -19,7 +19,6 @@ _SCORES = ("T", "domT", "incT", "incdomT")
 
 def _value(name: str, value: Any) -> Any:
     """The value of the C member."""
-    kind = OPTIONS[name][1]
     if name in _LARGEST:
         return integer(name, value, 0, _LARGEST[name])
     if name in ("memory", "vram"):
@@ -32,7 +31,7 @@ def _value(name: str, value: Any) -> Any:
         return _b.encode(value)
     if name == "cache":
         return value._handle.pointer
-    return bool(value) if kind is bool else real(name, value, positive=name not in _SCORES)
+    return bool(value) if isinstance(OPTIONS[name][1], bool) else real(name, value, positive=name not in _SCORES)
 
 
 def _table(cutoffs: Mapping[str, Any]) -> Any:
@@ -84,7 +83,7 @@ def make_options(options: Mapping[str, Any], function: str = "search", **default
 def options_of(struct: Any) -> Dict[str, Any]:
     """Options that results depend on, by their names in Python; those that are not set are None."""
     out: Dict[str, Any] = {}
-    for name, (member, kind, default) in OPTIONS.items():
+    for name, (member, default) in OPTIONS.items():
         value = getattr(struct, member)
         if name == "cutoffs" and value == _TABLE:
             rows = (_b.Cutoff * struct.cutoff_count).from_address(struct.cutoff_table) if struct.cutoff_table else ()
@@ -96,5 +95,5 @@ def options_of(struct: Any) -> Dict[str, Any]:
             continue
         elif default is None:
             value = None if value != value or value == 0 else value
-        out[name] = kind(value) if kind in (bool, int, float) else value
+        out[name] = type(default)(value) if isinstance(default, (int, float)) else value
     return out

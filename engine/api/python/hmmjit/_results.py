@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import html
 import math
+import operator
 import os
 import tempfile
 from ctypes import byref
@@ -91,11 +92,7 @@ class Alignment(_Record, AlignmentFields):
         return f"<pre>{html.escape(self.blocks())}</pre>"
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
-        return _alignment_of, (Domain(self._owner, self._struct),)
-
-
-def _alignment_of(domain: Domain) -> Alignment:
-    return domain.alignment
+        return operator.attrgetter("alignment"), (Domain(self._owner, self._struct),)
 
 
 class Domain(_Record, DomainFields):
@@ -198,11 +195,7 @@ class Hit(_Record, HitFields):
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         place = ctypes.addressof(self._struct) - ctypes.addressof(self._owner._hit_array())
-        return _hit_of, (self._owner, place // ctypes.sizeof(_b.Hit))
-
-
-def _hit_of(result: Result, index: int) -> Hit:
-    return result[index]
+        return operator.getitem, (self._owner, place // ctypes.sizeof(_b.Hit))
 
 
 _SHOWN_ROWS = 20

@@ -38,8 +38,13 @@ def shows_options(function: _Function, **defaults: float) -> _Function:
     signature = inspect.signature(function)
     parameters = [p.replace(annotation=_Shown(p.annotation) if isinstance(p.annotation, str) else p.annotation)
                   for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, default),
-                                     annotation=kind) for name, (_, kind, default) in OPTIONS.items()]
+    for name, (_, default) in OPTIONS.items():
+        kind: Any = SearchOptions.__annotations__[name]
+        kind = getattr(kind, "__forward_arg__", kind)
+        if default is not None and kind.startswith("Optional["):
+            kind = kind[len("Optional["):-1]
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, default),
+                                            annotation=_Shown(kind)))
     result = signature.return_annotation
     setattr(function, "__signature__", signature.replace(
         parameters=parameters, return_annotation=_Shown(result) if isinstance(result, str) else result))
