@@ -16,7 +16,7 @@
 #include "hmmjit/engine.hpp"
 #include "hmmjit/search.hpp"
 #include "plan/plan.hpp"
-#include "search/search.hpp"
+#include "search/session.hpp"
 
 namespace hmmjit::v0 {
 
@@ -98,20 +98,16 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
 /// The internals' options, of options that have been checked.
 hmmjit::SearchOptions to_options(const hmmjit_search_options& options);
 
-/// Replaces the models, targets and sink of a search, for parts and rounds.
-class SearchHook {
- public:
-  virtual ~SearchHook() = default;
-  /// Called first, when options and models are known.
-  virtual void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
-                     ModelSource models) = 0;
-  virtual ModelSource models() = 0;
-  virtual std::shared_ptr<TargetSource> targets() = 0;
-  virtual ResultSink& sink() = 0;
-};
-/// Inside a guarded() of `host`.
-SearchResults search_with(SearchHook& hook, const Models& models, const Targets& targets,
-                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,
-                          HostCalls& host);
+/// What a call of the library searches, with a session that run_search() has started.
+using SearchBody = std::function<Result<hmmjit::SearchStatistics>(
+    const hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
+    const ModelSource& models, SearchProgress& progress)>;
+/// Opens the models and calls `body`, inside a guarded() of `host`. Calls it again, on the CPU, if
+/// a kernel of a device computes wrong scores and no result has been delivered; with `restarts`
+/// even then. The result has no models. `open_driver`: empty for this machine's.
+SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver,
+                         const Models& models, const Targets& targets,
+                         const hmmjit_search_options& options, const SearchCallbacks& callbacks,
+                         HostCalls& host, bool restarts, const SearchBody& body);
 
 }  // namespace hmmjit::v0

@@ -21,26 +21,17 @@ namespace hmmjit::v0 {
 namespace {
 
 // One round of all active queries.
-class RoundHook final : public SearchHook, public ResultSink {
+class RoundSink final : public ResultSink {
  public:
-  RoundHook(IterativeSearch::Impl& state, std::vector<std::size_t> active)
+  RoundSink(IterativeSearch::Impl& state, std::vector<std::size_t> active)
       : state_(state), active_(std::move(active)) {}
 
-  void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet&, ModelSource) override {
-    options.calibration = state_.calibration;
-  }
-  ModelSource models() override {
+  ModelSource models() const {
     return [this, next = std::size_t{0}]() mutable -> Result<std::optional<hmmjit::Query>> {
       if (next == active_.size()) return std::nullopt;
       return state_.queries[active_[next++]].rounds->query();
     };
   }
-  std::shared_ptr<TargetSource> targets() override {
-    if (state_.kept != nullptr) return state_.kept;
-    return value(open_targets(state_.targets.impl(), amino_alphabet()));
-  }
-  ResultSink& sink() override { return *this; }
-
   Status receive(const hmmjit::ModelResult& given) override {
     const std::size_t number = active_[given.index];
     IterativeSearch::Impl::Query& query = state_.queries[number];
@@ -71,6 +62,20 @@ class RoundHook final : public SearchHook, public ResultSink {
   IterativeSearch::Impl& state_;
   std::vector<std::size_t> active_;
 };
+
+// The targets from the first one on. Those of a file are kept between rounds.
+TargetSource& targets_of_round(IterativeSearch::Impl& state) {
+  const bool in_file = !state.targets.impl()->path.empty();
+  if (in_file && state.kept != nullptr) {
+    check(state.kept->rewind());
+    return *state.kept;
+  }
+  state.kept = value(open_targets(state.targets.impl(), amino_alphabet()));
+  if (!in_file) return *state.kept;
+  const std::uint64_t bound = value(grant_memory(state.search.memory, 1)).bound;
+  state.kept = keep_targets(std::move(state.kept), bound / 3);
+  return *state.kept;
+}
 
 }  // namespace
 
@@ -175,15 +180,14 @@ std::vector<Round> IterativeSearch::next(const SearchCallbacks& callbacks) {
       models.add(make_model(state.queries[i].rounds->model()));
     }
     if (!active.empty()) {
-      if (state.kept != nullptr) {
-        check(state.kept->rewind());
-      } else if (!state.targets.impl()->path.empty()) {
-        const std::uint64_t bound = value(grant_memory(state.search.memory, 1)).bound;
-        state.kept =
-            keep_targets(value(open_targets(state.targets.impl(), amino_alphabet())), bound / 3);
-      }
-      RoundHook hook(state, std::move(active));
-      search_with(hook, models, state.targets, state.search, callbacks, host);
+      RoundSink sink(state, std::move(active));
+      run_search(state.session, {}, models, state.targets, state.search, callbacks, host, false,
+                 [&](hmmjit::SearchOptions options, const hmmjit::Alphabet&, const ModelSource&,
+                     SearchProgress& progress) {
+                   options.calibration = state.calibration;
+                   return state.session.search(options, sink.models(), targets_of_round(state),
+                                               sink, progress);
+                 });
     }
     std::ranges::stable_sort(state.finished, {}, &Round::query);
     return std::exchange(state.finished, {});

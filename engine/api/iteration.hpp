@@ -8,6 +8,7 @@
 #include "api/convert.hpp"
 #include "hmmjit/iteration.hpp"
 #include "report/rounds.hpp"
+#include "search/session.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit::v0 {
@@ -24,7 +25,8 @@ struct IterativeSearch::Impl {
   std::vector<std::int32_t> gpus;
   build::CalibrationOptions calibration;
   Targets targets;
-  std::shared_ptr<TargetSource> kept;  // of a file, once the first round has begun
+  std::unique_ptr<TargetSource> kept;  // once the first round has begun
+  hmmjit::Session session;
   std::vector<Query> queries;
   std::vector<Round> finished;  // not yet returned by next()
 };

@@ -68,97 +68,43 @@ PartInfo describe(const parts::PartFile& part) {
 
 PartInfo describe(const std::string& file) { return describe(*value(parts::PartFile::open(file))); }
 
-class PartSearch final : public SearchHook {
- public:
-  PartSearch(const Models& models, const std::string& database, const PartShare& share,
-             std::string output)
-      : database_(value(TargetDatabase::open(database, DatabaseAccess::kRead))),
-        output_(std::move(output)) {
-    place_.part = {share.part, share.part, share.parts};
-    place_.model_part = {share.model_part, share.model_part, share.model_parts};
-    if (share.model_parts > 1) place_models(models);
-    origin_.program = "libhmmjit " HMMJIT_VERSION;
-    origin_.model_file = models.impl()->path;
-    origin_.target_file = database;
-  }
-
-  void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
-             ModelSource source) override {
-    const DatabaseSummary& summary = database_->summary();
-    if (summary.alphabet->type != alphabet.type)
-      throw Error(ErrorCode::kInput, "the database has another alphabet than the models",
-                  database_->name(), "search the models and targets of one alphabet");
-    parts::PartSettings settings;
-    settings.thresholds = options.thresholds;
-    settings.filters = options.filters;
-    settings.null2 = options.domain.null2;
-    settings.seed = options.domain.seed;
-    settings.alignments = options.keep_alignments;
-    settings.alphabet = alphabet.type;
-    settings.database_identity = summary.identity;
-    settings.targets = summary.targets;
-    settings.residues = summary.residues;
-    options.whole_targets = summary.targets;
-    check(parts::place_targets(*database_, place_));
-    noted_.emplace(share_of(std::move(source)), options.thresholds, place_.first_model);
-    writer_.emplace(value(parts::PartWriter::create(output_, settings, place_)));
-    sink_.emplace(*writer_, *noted_);
-  }
-  ModelSource models() override {
-    return [this] { return noted_->next(); };
-  }
-  std::shared_ptr<TargetSource> targets() override { return parts::open_range(database_, place_); }
-  ResultSink& sink() override { return *sink_; }
-  void finish() {
-    const std::uint64_t last = sink_->last_model();
-    value(writer_->finish(origin_, last, place_.model_part.of > 1 ? place_.models : last));
-  }
-
- private:
-  // Determines the models of the share and opens their file.
-  void place_models(const Models& models) {
-    parts::ModelIndex index;
-    const auto& all = models.impl();
-    if (all->path.empty()) {
-      std::uint64_t positions = 0;
-      for (const Model& model : all->models) {
-        index.positions.push_back(positions);
-        positions += static_cast<std::uint64_t>(model.info().length);
-      }
+// Determines the models of a share and returns where each model begins.
+parts::ModelIndex place_models(const Models& models, parts::PartPlace& place) {
+  parts::ModelIndex index;
+  const auto& all = models.impl();
+  if (all->path.empty()) {
+    std::uint64_t positions = 0;
+    for (const Model& model : all->models) {
       index.positions.push_back(positions);
-      place_.models = all->models.size();
-    } else {
-      index = value(parts::read_model_index(all->path));
-      place_.models = index.models();
+      positions += static_cast<std::uint64_t>(model.info().length);
     }
-    std::tie(place_.first_model, place_.last_model) = index.models_of(place_.model_part);
-    if (!all->path.empty() && place_.first_model < place_.last_model)
-      reader_ =
-          value(parts::open_models_of(all->path, index, place_.first_model, place_.last_model));
+    index.positions.push_back(positions);
+    place.models = all->models.size();
+  } else {
+    index = value(parts::read_model_index(all->path));
+    place.models = index.models();
   }
+  std::tie(place.first_model, place.last_model) = index.models_of(place.model_part);
+  return index;
+}
 
-  // The source of the models of the share.
-  ModelSource share_of(ModelSource all) {
-    if (place_.model_part.of == 1) return all;
-    return [this, all = std::move(all),
-            next = std::uint64_t{0}]() mutable -> Result<std::optional<hmmjit::Query>> {
-      if (reader_) return reader_->next();
-      if (place_.first_model == place_.last_model) return std::nullopt;
-      for (; next < place_.first_model; ++next) HMMJIT_TRY(all());
-      if (next++ >= place_.last_model) return std::nullopt;
-      return all();
-    };
+// The models of a share. `all`: those of the whole search. `path`: of their file; empty: in memory.
+ModelSource open_share(const ModelSource& all, const std::string& path,
+                       const parts::ModelIndex& index, const parts::PartPlace& place) {
+  if (place.first_model == place.last_model)
+    return []() -> Result<std::optional<hmmjit::Query>> { return std::nullopt; };
+  if (!path.empty()) {
+    const auto reader = std::make_shared<HmmReader>(
+        value(parts::open_models_of(path, index, place.first_model, place.last_model)));
+    return [reader]() -> Result<std::optional<hmmjit::Query>> { return reader->next(); };
   }
-
-  std::shared_ptr<const TargetDatabase> database_;
-  std::string output_;
-  parts::PartPlace place_;
-  std::optional<HmmReader> reader_;  // of a share of the models of a file
-  parts::PartOrigin origin_;
-  std::optional<parts::NotedModels> noted_;
-  std::optional<parts::PartWriter> writer_;
-  std::optional<parts::PartSink> sink_;
-};
+  return [all, first = place.first_model, last = place.last_model,
+          next = std::uint64_t{0}]() mutable -> Result<std::optional<hmmjit::Query>> {
+    for (; next < first; ++next) HMMJIT_TRY(all());
+    if (next++ >= last) return std::nullopt;
+    return all();
+  };
+}
 
 class MergedResults final : public ResultSink {
  public:
@@ -210,9 +156,32 @@ PartInfo search_part(const Models& models, const std::string& database, const Pa
                     "model " + model.impl()->hmm().name,
                     "take the model without its query, or search without parts");
     }
-    PartSearch hook(models, database, share, output);
-    search_with(hook, models, Targets::from_file(database), options, callbacks, host);
-    hook.finish();
+    const std::shared_ptr<const TargetDatabase> targets =
+        value(TargetDatabase::open(database, DatabaseAccess::kRead));
+    const std::string& path = models.impl()->path;
+    parts::PartJob job{.path = output, .settings = {}, .place = {}, .origin = {}};
+    job.place.part = {share.part, share.part, share.parts};
+    job.place.model_part = {share.model_part, share.model_part, share.model_parts};
+    job.origin.program = "libhmmjit " HMMJIT_VERSION;
+    job.origin.model_file = path;
+    job.origin.target_file = database;
+    parts::ModelIndex index;
+    const bool all = share.model_parts == 1;
+    if (!all) index = place_models(models, job.place);
+    hmmjit::Session session;
+    run_search(session, {}, models, Targets::from_file(database), options, callbacks, host, true,
+               [&](const hmmjit::SearchOptions& internal, const hmmjit::Alphabet& alphabet,
+                   const ModelSource& source, SearchProgress& progress) {
+                 if (targets->summary().alphabet->type != alphabet.type)
+                   throw Error(ErrorCode::kInput,
+                               "the database has another alphabet than the models", targets->name(),
+                               "search the models and targets of one alphabet");
+                 job.settings = parts::settings_of(internal, targets->summary());
+                 check(parts::place_targets(*targets, job.place));
+                 return parts::search_part(
+                     session, internal, all ? source : open_share(source, path, index, job.place),
+                     targets, job, progress);
+               });
     return describe(output);
   });
 }

@@ -255,23 +255,20 @@ DeviceChoice to_choice(const hmmjit_search_options& options) {
           .vram = options.vram};
 }
 
-std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
-                                           const hmmjit_search_options& options,
-                                           Warnings& warnings) {
+// `session`: outlives the devices.
+gpu::Settings gpu_settings(hmmjit::Session& session, const OpenDriver& open_driver,
+                           const hmmjit_search_options& options) {
   gpu::Settings settings = device_settings(to_choice(options));
   settings.open_driver = open_driver;
-  settings.on_warning = [&warnings](const std::string& text) {
-    warnings.give(Error(ErrorCode::kNoDevice, text));
-  };
   std::shared_ptr<cache::KernelCache> given;
   if (options.cache != nullptr) given = options.cache->value.impl()->cache;
-  settings.open_kernels = [given, &warnings]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+  settings.open_kernels = [given, &session]() -> Result<std::unique_ptr<gpu::KernelSource>> {
     // The default is the environment's cache; its warnings go to the search's callback.
     std::shared_ptr<cache::KernelCache> kernels = given;
     if (kernels == nullptr) {
       HMMJIT_ASSIGN(cache::Settings from_environment, cache::settings_from_environment());
-      from_environment.on_warning = [&warnings](const hmmjit::Error& warning) {
-        warnings.give(to_public(warning));
+      from_environment.on_warning = [&session](const hmmjit::Error& warning) {
+        session.warn(warning);
       };
       kernels = cache::KernelCache::open(std::move(from_environment));
     }
@@ -279,7 +276,7 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
     const int version = driver::open_cuda_library().report.version;
     return gpu::open_kernel_source(version / 1000, {}, std::move(kernels));
   };
-  return std::make_unique<gpu::GpuFilters>(std::move(settings));
+  return settings;
 }
 
 SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
@@ -362,11 +359,12 @@ SearchedModels open_searched(const Models& models, const hmmjit_search_options& 
           }};
 }
 
-// `wrong_kernel`: why a search is repeated on the CPU; empty: it is no repetition.
-SearchResults run_search(const OpenDriver& open_driver, const Models& models,
-                         const Targets& targets, const hmmjit_search_options& options,
-                         const SearchCallbacks& callbacks, HostCalls& host,
-                         SearchHook* hook = nullptr, const std::string& wrong_kernel = {}) {
+}  // namespace
+
+SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver,
+                         const Models& models, const Targets& targets,
+                         const hmmjit_search_options& options, const SearchCallbacks& callbacks,
+                         HostCalls& host, bool restarts, const SearchBody& body) {
   check_options(options);
   hmmjit::SearchOptions internal = to_options(options);
   std::atomic<bool> stop{false};
@@ -374,60 +372,41 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
     return stop.load(std::memory_order_relaxed) ||
            (callbacks.cancellation && callbacks.cancellation->cancelled());
   };
-  const auto interrupted = [] { throw Error(ErrorCode::kInterrupted, "the search was cancelled"); };
-  if (internal.cancelled()) interrupted();
+  if (internal.cancelled()) throw Error(ErrorCode::kInterrupted, "the search was cancelled");
 
   Warnings warnings(callbacks, host, stop);
   internal.on_warning = [&warnings](const std::string& text) {
     warnings.give(Error(ErrorCode::kInternal, text));
   };
-  std::string device_note = wrong_kernel;
-  std::unique_ptr<gpu::GpuFilters> gpu;
+  internal.on_device_warning = [&warnings](const hmmjit::Error& warning) {
+    warnings.give(to_public(warning));
+  };
   const auto positions = [&] { return positions_of(*models.impl()); };
   const auto residues = [&]() -> std::optional<double> {
     const Targets::Impl& t = *targets.impl();
     return t.path.empty() ? static_cast<double>(t.residues) : residues_of_file(t.path);
   };
-  if (wrong_kernel.empty() &&
-      value(starts_devices(to_choice(options), internal, positions, residues, device_note)))
-    gpu = start_gpu(open_driver, options, warnings);
-
-  SearchedModels searched = open_searched(models, options, internal.thresholds);
-  const hmmjit::Alphabet& alphabet = *searched.alphabet;
-  ModelSource all = std::move(searched.source);
-  std::shared_ptr<TargetSource> target_source;
-  if (hook != nullptr) {
-    hook->begin(internal, alphabet, std::move(all));
-    all = hook->models();
-    target_source = hook->targets();
-  } else {
-    target_source = value(open_targets(targets.impl(), alphabet, options));
+  check(session.start(to_choice(options), internal, positions, residues,
+                      [&] { return gpu_settings(session, open_driver, options); }));
+  for (;;) {
+    SearchedModels searched = open_searched(models, options, internal.thresholds);
+    SearchProgress progress;
+    Ticker ticker(callbacks, progress, host, stop);
+    const auto statistics = body(internal, *searched.alphabet, searched.source, progress);
+    ticker.end();
+    if (!host.failed() && statistics) ticker.report();
+    if (host.failed()) throw HostFailed{};
+    if (statistics)
+      return {.models = {},
+              .statistics =
+                  to_statistics(*statistics, session.device_statistics(), session.device_note()),
+              .options = kept_options(options)};
+    if (progress.results_delivered > 0 && !restarts) raise(statistics.error());
+    if (!session.leave_devices(internal, progress, statistics.error())) raise(statistics.error());
   }
-  SearchResults out;
-  SearchProgress progress;
-  Collector sink(callbacks, host, out.models);
-  Ticker ticker(callbacks, progress, host, stop);
-  const auto statistics =
-      hmmjit::search(internal, all, *target_source, gpu.get(),
-                     hook != nullptr ? hook->sink() : static_cast<ResultSink&>(sink), &progress);
-  ticker.end();
-  if (!host.failed() && statistics) ticker.report();
-  std::optional<gpu::Statistics> gpu_statistics;
-  if (gpu != nullptr) gpu_statistics = gpu->statistics();
-  // From here on no device thread calls the host.
-  gpu.reset();
-  if (host.failed()) throw HostFailed{};
-  if (!statistics && progress.wrong_kernel && hook == nullptr &&
-      (progress.results_delivered == 0 || !callbacks.result)) {
-    const std::string note = statistics.error().where + ": " + statistics.error().message;
-    warnings.give(Error(ErrorCode::kInternal, note + "; the search is repeated on the CPU"));
-    return run_search(open_driver, models, targets, options, callbacks, host, nullptr, note);
-  }
-  if (!statistics) raise(statistics.error());
-  out.statistics = to_statistics(*statistics, gpu_statistics, device_note);
-  out.options = kept_options(options);
-  return out;
 }
+
+namespace {
 
 nucleotide::Options to_nucleotide_options(const hmmjit_nhmmer_options& o,
                                           const hmmjit_search_options& given,
@@ -517,14 +496,22 @@ SearchResults nhmmer(const Models& models, const Targets& targets,
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
   HostCalls host;
-  return guarded(
-      host, [&] { return run_search(open_driver, models, targets, options, callbacks, host); });
-}
-
-SearchResults search_with(SearchHook& hook, const Models& models, const Targets& targets,
-                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,
-                          HostCalls& host) {
-  return run_search({}, models, targets, options, callbacks, host, &hook);
+  return guarded(host, [&] {
+    hmmjit::Session session;
+    std::vector<ModelResult> results;
+    const SearchBody body = [&](const hmmjit::SearchOptions& internal,
+                                const hmmjit::Alphabet& alphabet, const ModelSource& source,
+                                SearchProgress& progress) {
+      const auto opened = value(open_targets(targets.impl(), alphabet, options));
+      results.clear();
+      Collector sink(callbacks, host, results);
+      return session.search(internal, source, *opened, sink, progress);
+    };
+    SearchResults out = run_search(session, open_driver, models, targets, options, callbacks, host,
+                                   !callbacks.result, body);
+    out.models = std::move(results);
+    return out;
+  });
 }
 
 SearchResults search(const Models& models, const Targets& targets,

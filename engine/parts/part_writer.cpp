@@ -10,6 +10,7 @@
 
 #include "core/checksum.hpp"
 #include "core/output_file.hpp"
+#include "parts/part_targets.hpp"
 
 namespace hmmjit::parts {
 namespace {
@@ -239,6 +240,39 @@ Status PartSink::receive(const ModelResult& result) {
   head.seconds = result.seconds;
   ++received_;
   return writer_.add_model(std::move(head), result);
+}
+
+PartSettings settings_of(const SearchOptions& options, const DatabaseSummary& database) {
+  PartSettings settings;
+  settings.thresholds = options.thresholds;
+  settings.filters = options.filters;
+  settings.null2 = options.domain.null2;
+  settings.seed = options.domain.seed;
+  settings.alignments = options.keep_alignments;
+  settings.alphabet = database.alphabet->type;
+  settings.database_identity = database.identity;
+  settings.targets = database.targets;
+  settings.residues = database.residues;
+  return settings;
+}
+
+Result<SearchStatistics> search_part(Session& session, SearchOptions options,
+                                     const ModelSource& models,
+                                     std::shared_ptr<const TargetDatabase> database,
+                                     const PartJob& job, SearchProgress& progress) {
+  const PartPlace& place = job.place;
+  options.whole_targets = job.settings.targets;
+  HMMJIT_ASSIGN(PartWriter writer, PartWriter::create(job.path, job.settings, place));
+  NotedModels noted(models, options.thresholds, place.first_model);
+  PartSink sink(writer, noted);
+  const std::unique_ptr<TargetSource> targets = open_range(std::move(database), place);
+  HMMJIT_ASSIGN(SearchStatistics statistics,
+                session.search(
+                    options, [&noted] { return noted.next(); }, *targets, sink, progress));
+  const std::uint64_t last = sink.last_model();
+  HMMJIT_ASSIGN([[maybe_unused]] const Digest content,
+                writer.finish(job.origin, last, place.model_part.of == 1 ? last : place.models));
+  return statistics;
 }
 
 }  // namespace hmmjit::parts

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "io/target_database.hpp"
 #include "parts/part_format.hpp"
 #include "search/search.hpp"
+#include "search/session.hpp"
 
 namespace hmmjit::parts {
 
@@ -72,5 +74,20 @@ class PartSink final : public ResultSink {
   const NotedModels& models_;
   std::uint64_t received_ = 0;
 };
+
+/// The settings of a search of this database.
+PartSettings settings_of(const SearchOptions& options, const DatabaseSummary& database);
+
+struct PartJob {
+  std::string path;  ///< of the part file
+  PartSettings settings;
+  PartPlace place;
+  PartOrigin origin;
+};
+/// Searches the models of a part against its targets, a range of the database, and writes its file.
+Result<SearchStatistics> search_part(Session& session, SearchOptions options,
+                                     const ModelSource& models,
+                                     std::shared_ptr<const TargetDatabase> database,
+                                     const PartJob& job, SearchProgress& progress);
 
 }  // namespace hmmjit::parts

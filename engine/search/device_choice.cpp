@@ -41,7 +41,9 @@ Result<bool> starts_devices(const DeviceChoice& choice, const SearchOptions& opt
     note = "demanded";
     return false;
   }
-  if (!demanded && !device_pays(options, positions(), residues(), note)) return false;
+  if (!demanded && !device_pays(options, positions ? positions() : std::nullopt,
+                                residues ? residues() : std::nullopt, note))
+    return false;
   // Devices take threads of their own, which mostly wait: for the driver, for compiles, and for the
   // streams of each device. Where the system refuses them, the CPU needs what threads there are.
   constexpr int kCommonThreads = 22, kThreadsOfADevice = 14;

@@ -22,7 +22,7 @@ struct DeviceChoice {
 /// The settings that follow from a choice.
 gpu::Settings device_settings(const DeviceChoice& choice);
 
-/// The size of a search (model positions or residues), if it is known.
+/// The size of a search (model positions or residues), if it is known. Empty: it is not.
 using SizeOf = std::function<std::optional<double>()>;
 /// Whether a search starts its devices: if they are demanded or make it faster, and if the threads
 /// that they need can be started. If false, `note` says why. Fails with kResources if demanded

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "build/calibration.hpp"
+#include "core/error.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
 #include "model/hmm.hpp"
@@ -80,6 +81,8 @@ struct SearchOptions {
   /// Called for problems that do not stop the search, such as threads that could not be started;
   /// from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};
+  /// The same for problems of devices; see Session.
+  std::function<void(const Error&)> on_device_warning = {};
   /// Nice increment for all worker threads, the caller's included; not restored. Useful in a
   /// process of its own with a device, whose threads have little to do but should not wait for a
   /// core.

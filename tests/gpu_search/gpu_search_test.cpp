@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <thread>
 
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
@@ -73,6 +74,52 @@ TEST_F(GpuSearch, ASecondSearchLoadsNothingAgain) {
   EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
   EXPECT_GT(uploaded, 0u);
   EXPECT_GT(loaded, 0);
+}
+
+TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
+  const SearchData other = make_search_data(12, 3, 300);
+  const std::string other_expected = run_search(other, nullptr, small_blocks(2)).text;
+  Session session;
+  const DeviceChoice choice{.use = DeviceChoice::Use::kGpu};
+  ASSERT_TRUE(
+      session.start(choice, small_blocks(2), {}, {}, [this] { return fake_settings(driver_); }));
+  wait_until_started(*session.devices());
+  const auto devices = session.devices();
+  ASSERT_TRUE(session.start(choice, small_blocks(2), {}, {}));
+  EXPECT_EQ(session.devices(), devices);
+
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (const bool first : {i % 2 == 0, i % 2 != 0}) {
+        const SearchOutcome outcome = run_search(first ? data() : other, session, small_blocks(2));
+        EXPECT_EQ(outcome.error, "");
+        EXPECT_EQ(outcome.text, first ? expected() : other_expected);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(session.device_statistics()->blocks_done, 0u);
+  EXPECT_EQ(session.device_statistics()->blocks_given_back, 0u);
+
+  // A warning reaches one search: the one that runs, or the next.
+  std::vector<std::string> warnings;
+  SearchOptions listening = small_blocks(2);
+  listening.on_device_warning = [&](const Error& warning) { warnings.push_back(warning.message); };
+  listening.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  session.warn({ErrorCode::kNoDevice, "early", {}, {}});
+  for (int i = 0; i < 2; ++i) run_search(data(), session, listening);
+  EXPECT_THAT(warnings, testing::ElementsAre("early"));
+
+  SearchProgress progress;
+  const Error wrong{ErrorCode::kInternal, "differ", "kernel x", {}};
+  EXPECT_FALSE(session.leave_devices(listening, progress, wrong));
+  progress.wrong_kernel = true;
+  EXPECT_TRUE(session.leave_devices(listening, progress, wrong));
+  EXPECT_EQ(session.devices(), nullptr);
+  EXPECT_EQ(session.device_note(), "kernel x: differ");
+  EXPECT_THAT(warnings.back(), testing::HasSubstr("repeated on the CPU"));
+  EXPECT_EQ(run_search(data(), session, small_blocks(2)).text, expected());
 }
 
 // Targets of an earlier search make room for those of a later one.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "host_kernels.hpp"
@@ -176,9 +177,11 @@ SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
   return run_search(data, device, options, targets, progress);
 }
 
-SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
-                         const SearchOptions& options, TargetSource& targets,
-                         SearchProgress* progress) {
+namespace {
+
+SearchOutcome outcome_of(
+    const SearchData& data,
+    const std::function<Result<SearchStatistics>(const ModelSource&, ResultSink&)>& search) {
   TextSink sink;
   std::size_t next = 0;
   const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
@@ -186,7 +189,7 @@ SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
     return data.models[next++];
   };
   SearchOutcome out;
-  auto statistics = search(options, models, targets, device, sink, progress);
+  auto statistics = search(models, sink);
   out.text = std::move(sink.text);
   if (statistics) {
     out.statistics = *statistics;
@@ -194,6 +197,24 @@ SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
     out.error = statistics.error().to_string();
   }
   return out;
+}
+
+}  // namespace
+
+SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
+                         const SearchOptions& options, TargetSource& targets,
+                         SearchProgress* progress) {
+  return outcome_of(data, [&](const ModelSource& models, ResultSink& sink) {
+    return search(options, models, targets, device, sink, progress);
+  });
+}
+
+SearchOutcome run_search(const SearchData& data, Session& session, const SearchOptions& options) {
+  VectorSource targets(data.targets);
+  SearchProgress progress;
+  return outcome_of(data, [&](const ModelSource& models, ResultSink& sink) {
+    return session.search(options, models, targets, sink, progress);
+  });
 }
 
 gpu::Settings fake_settings(const FakeDriver& driver, int devices) {

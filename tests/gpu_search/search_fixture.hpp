@@ -10,7 +10,7 @@
 #include "gpu/gpu_filters.hpp"
 #include "model/hmm.hpp"
 #include "model/targets.hpp"
-#include "search/search.hpp"
+#include "search/session.hpp"
 
 namespace hmmjit::tests {
 
@@ -33,6 +33,7 @@ SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
 SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
                          const SearchOptions& options, TargetSource& targets,
                          SearchProgress* progress = nullptr);
+SearchOutcome run_search(const SearchData& data, Session& session, const SearchOptions& options);
 
 /// Settings for GpuFilters over a fake driver with kernels that need no compiler.
 gpu::Settings fake_settings(const FakeDriver& driver, int devices = 1);

@@ -190,8 +190,9 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
         start_again(run.progress);
       }
       RoundSink sink(std::move(active), texts, text);
-      HMMJIT_ASSIGN(const SearchStatistics round, search(run.search, sink.models(), *targets,
-                                                         run.devices.filters, sink, &run.progress));
+      HMMJIT_ASSIGN(
+          const SearchStatistics round,
+          run.devices.session.search(run.search, sink.models(), *targets, sink, run.progress));
       add(statistics, round);
     }
     for (const auto& query : queries) {

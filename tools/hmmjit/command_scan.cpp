@@ -116,7 +116,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       return *std::move(hmm);
     };
     HMMJIT_ASSIGN(const SearchStatistics pass,
-                  search(run.search, models, *chunk, run.devices.filters, sink, &run.progress));
+                  run.devices.session.search(run.search, models, *chunk, sink, run.progress));
     add(statistics, pass);
 
     for (std::size_t i = 0; i < chunk->size(); ++i) {

@@ -32,6 +32,7 @@
 #include "search/hits.hpp"
 #include "search/memory_shares.hpp"
 #include "search/search.hpp"
+#include "search/session.hpp"
 #include "search_inputs.hpp"
 #include "search_options.hpp"
 #include "search_program.hpp"
@@ -205,21 +206,20 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
 }
 
 // What outlives the search: threads of the GPU may still be at work when all results are written.
-struct Session {
+struct Run {
   const RunContext& context;
   std::optional<Trace> trace = {};
-  std::shared_ptr<gpu::GpuFilters> gpu = {};
+  std::shared_ptr<Session> session = {};
   std::unique_ptr<nucleotide::DeviceScan> scan = {};  // instead, for long targets
-  bool uses_device() const { return gpu != nullptr || scan != nullptr; }
-  std::optional<gpu::Statistics> device_statistics() const {
-    if (scan != nullptr) return scan->statistics();
-    if (gpu != nullptr) return gpu->statistics();
-    return std::nullopt;
+  bool uses_device() const {
+    return scan != nullptr || (session != nullptr && session->devices() != nullptr);
   }
-  /// The search has failed because of a wrong kernel, and no result has left the process.
-  bool repeatable = false;
-  /// Why this search is the repetition of another one on the CPU; empty: it is none.
-  std::string wrong_kernel = {};
+  std::optional<gpu::Statistics> device_statistics() const {
+    return scan != nullptr ? std::optional(scan->statistics()) : session->device_statistics();
+  }
+  // The search has failed because of a wrong kernel and can be repeated on the CPU; it is being
+  // repeated.
+  bool repeatable = false, repeated = false;
 };
 
 // Whether an output cannot be taken back, besides the main report on standard output.
@@ -230,11 +230,13 @@ bool any_stream(std::span<const NamedFile> outputs) {
 }
 
 // Starts the devices that the search uses: the driver takes a third of a second, in which files are
-// opened and read. Returns why there are none.
-Result<std::string> start_devices(const SearchProgram& program, const ParsedOptions& options,
-                                  SearchRequest& request, Session& session) {
-  if (!session.wrong_kernel.empty()) return session.wrong_kernel;
-  if (program.by_sequence) return "this report needs counts that devices do not give";
+// opened and read.
+Status start_devices(const SearchProgram& program, const ParsedOptions& options,
+                     SearchRequest& request, Run& run) {
+  if (program.by_sequence) {
+    run.session = std::make_shared<Session>("this report needs counts that devices do not give");
+    return {};
+  }
   const std::string& models = options.arguments()[0];
   const bool both_strands = program.long_targets;
   if (both_strands && request.device.ordinals.size() > 1)
@@ -250,38 +252,42 @@ Result<std::string> start_devices(const SearchProgram& program, const ParsedOpti
     if (all && both_strands) *all *= 2;
     return all;
   };
+  const auto settings = [&] {
+    if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
+    request.search.lower_priority = kLowerPriority;
+    return gpu_settings(request.device, positions(), request.search.trace);
+  };
+  const auto& server = run.context.request;
+  if (!server && !both_strands) {
+    run.session = std::make_shared<Session>();
+    return run.session->start(request.device, request.search, positions, residues, settings);
+  }
   std::string note;
   HMMJIT_ASSIGN(const bool starts,
                 starts_devices(request.device, request.search, positions, residues, note));
-  if (starts && session.context.request) {
-    if (!program.long_targets) session.gpu = session.context.request->devices();
-    if (session.gpu == nullptr && request.device.use == DeviceChoice::Use::kGpu)
-      return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
-                  "start it on a machine with one, or leave the option out");
-    if (session.gpu == nullptr) note = "the server has none";
-  } else if (starts) {
-    if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
-    gpu::Settings settings = gpu_settings(request.device, positions(), request.search.trace);
-    if (program.long_targets)
-      session.scan = std::make_unique<nucleotide::DeviceScan>(std::move(settings));
-    else
-      session.gpu = std::make_shared<gpu::GpuFilters>(std::move(settings));
-    request.search.lower_priority = kLowerPriority;
+  if (starts && server && !both_strands) {
+    const auto devices = server->session->device_statistics();
+    if (devices && devices->state != "failed") {
+      run.session = server->session;
+      return {};
+    }
   }
-  return note;
+  if (starts && server && request.device.use == DeviceChoice::Use::kGpu)
+    return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
+                "start it on a machine with one, or leave the option out");
+  if (starts && server) note = "the server has none";
+  if (starts && !server) run.scan = std::make_unique<nucleotide::DeviceScan>(settings());
+  run.session = std::make_shared<Session>(std::move(note));
+  return {};
 }
 
 // --stats and --trace.
 class RunFiles {
  public:
-  RunFiles(const SearchProgram& program, const ParsedOptions& options, Session& session,
-           std::string device_note)
-      : program_(program),
-        options_(options),
-        session_(session),
-        device_note_(std::move(device_note)) {}
+  RunFiles(const SearchProgram& program, const ParsedOptions& options, Run& run)
+      : program_(program), options_(options), run_(run) {}
   Status begin() {
-    if (session_.trace) {
+    if (run_.trace) {
       HMMJIT_ASSIGN(trace_, OutputFile::create(std::string(options_.text("--trace"))));
     }
     if (options_.is_set("--stats")) {
@@ -295,26 +301,25 @@ class RunFiles {
     if (statistics_) {
       statistics_->write(
           run_statistics_json({fmt::format("hmmjit {}", program_.name), HMMJIT_VERSION, statistics,
-                               session_.device_statistics(), device_note_}));
+                               run_.device_statistics(), run_.session->device_note()}));
       files.push_back(&*statistics_);
     }
     if (trace_) {
-      trace_->write(session_.trace->json());
+      trace_->write(run_.trace->json());
       files.push_back(&*trace_);
     }
     return files;
   }
   void describe(const SearchStatistics& statistics) const {
     if (options_.is_set("--verbose"))
-      session_.context.say(
-          description_of_run(statistics, session_.device_statistics(), device_note_));
+      run_.context.say(
+          description_of_run(statistics, run_.device_statistics(), run_.session->device_note()));
   }
 
  private:
   const SearchProgram& program_;
   const ParsedOptions& options_;
-  Session& session_;
-  std::string device_note_;
+  Run& run_;
   std::optional<OutputFile> statistics_, trace_;
 };
 
@@ -454,12 +459,11 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
 
 // Searches and writes all outputs. `afterwards`: of the process, when these have their names.
 Status write_results(const SearchProgram& program, const ParsedOptions& options,
-                     SearchRequest& request, ModelFile& models, gpu::GpuFilters* device,
-                     RunFiles& run_files, Session& session, OutputFile::Afterwards afterwards,
-                     JoinedOutputs* joined) {
+                     SearchRequest& request, ModelFile& models, RunFiles& run_files, Run& run,
+                     OutputFile::Afterwards afterwards, JoinedOutputs* joined) {
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
-  const RunContext& context = session.context;
+  const RunContext& context = run.context;
   SearchInputs inputs(program, options, context, request, models);
   // A pipe may be long in coming: outputs are begun and progress is shown meanwhile, and what is
   // wrong with a name or a place is said at once. Files are looked at first, so that one that
@@ -472,7 +476,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   HMMJIT_TRY(run_files.begin());
   const ReportPaths paths = report_paths(options, context.report);
   request.report.by_sequence = program.by_sequence;
-  const bool header_is_out = !session.wrong_kernel.empty() && paths.main.empty();
+  const bool header_is_out = run.repeated && paths.main.empty();
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,
                                      author_of(program, options).signature(),
@@ -492,7 +496,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
   ProgramRun own{options, request.search,    request.report, paths,
-                 queries, inputs.profiles(), inputs.targets, {device, session.scan.get()},
+                 queries, inputs.profiles(), inputs.targets, {*run.session, run.scan.get()},
                  *writer, progress,          further_files,  {}};
   if (features != nullptr)
     own.add_features = [&](const ModelResult& result) { return features->add(result); };
@@ -500,12 +504,16 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   const auto statistics =
       program.search != nullptr
           ? program.search(own)
-          : search(request.search, queries != nullptr ? queries->models : inputs.profiles(),
-                   *inputs.targets, device, sink, &progress);
+          : run.session->search(request.search,
+                                queries != nullptr ? queries->models : inputs.profiles(),
+                                *inputs.targets, sink, progress);
   display.reset();
-  session.repeatable = progress.wrong_kernel && !models_later && !targets_later &&
-                       !any_stream(outputs_of(program, options, request.part)) &&
-                       (progress.results_delivered == 0 || !paths.main.empty());
+  // A table of several searches may have some rows of this one.
+  const bool any_joined = joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
+  run.repeatable = !statistics && !any_joined && !models_later && !targets_later &&
+                   !any_stream(outputs_of(program, options, request.part)) &&
+                   (progress.results_delivered == 0 || !paths.main.empty()) &&
+                   run.session->leave_devices(request.search, progress, statistics.error());
   if (!statistics) return std::unexpected(statistics.error());
 
   if (features != nullptr) {
@@ -526,21 +534,20 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   return {};
 }
 
-Status run_search(const SearchProgram& program, const ParsedOptions& options, Session& session,
-                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds,
-                  JoinedOutputs* joined = nullptr) {
+Status run_search(const SearchProgram& program, const ParsedOptions& options, Run& run,
+                  OutputFile::Afterwards afterwards, JoinedOutputs* joined) {
   if (options.is_set("--verbose")) {
     std::string command = options.given().settings();
     for (const std::string& argument : options.given().arguments()) command += argument + " ";
-    session.context.say(
+    run.context.say(
         fmt::format("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION, program.name, command));
   }
-  HMMJIT_ASSIGN(SearchRequest request, make_request(program, options, session.context));
+  HMMJIT_ASSIGN(SearchRequest request, make_request(program, options, run.context));
   if (joined != nullptr) request.report.records.target_file = options.arguments()[1];
   SearchOptions& search_options = request.search;
-  if (search_options.memory > 0 && !session.context.request) return_memory_early(kKeptUnderBound);
-  if (options.is_set("--trace")) search_options.trace = &session.trace.emplace();
-  HMMJIT_ASSIGN(std::string device_note, start_devices(program, options, request, session));
+  if (search_options.memory > 0 && !run.context.request) return_memory_early(kKeptUnderBound);
+  if (options.is_set("--trace")) search_options.trace = &run.trace.emplace();
+  if (!run.repeated) HMMJIT_TRY(start_devices(program, options, request, run));
   if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
   const std::string& model_path = options.arguments()[0];
   if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && program.open_queries == nullptr &&
@@ -548,11 +555,10 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
       is_regular_file(model_path))
     HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
   ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path,
-                   session.context.warn);
-  RunFiles run_files(program, options, session, std::move(device_note));
+                   run.context.warn);
+  RunFiles run_files(program, options, run);
   if (!request.part)
-    return write_results(program, options, request, models, session.gpu.get(), run_files, session,
-                         afterwards, joined);
+    return write_results(program, options, request, models, run_files, run, afterwards, joined);
   if (is_pipe(model_path))
     return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
                 "write them to a file");
@@ -563,7 +569,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                   model_path,
                   options.arguments()[1],
                   [&models] { return models.open(); },
-                  session.gpu.get(),
+                  *run.session,
                   models.bytes_read(),
                   models.bytes_total(),
                   [&run_files](const SearchStatistics& statistics) -> Status {
@@ -571,28 +577,17 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                     run_files.describe(statistics);
                     return {};
                   }};
-  const Status status = search_parts(work);
-  session.repeatable = work.wrong_kernel;
-  return status;
+  return search_parts(work, run.repeatable);
 }
 
-// Where a GPU kernel computes wrong scores, the search is repeated on the CPU, unless a table of
-// several searches has got some of its rows already.
-Status search_and_repeat(const SearchProgram& program, const ParsedOptions& options,
-                         Session& session,
+// Where a GPU kernel computes wrong scores, the search is repeated on the CPU.
+Status search_and_repeat(const SearchProgram& program, const ParsedOptions& options, Run& run,
                          OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds,
                          JoinedOutputs* joined = nullptr) {
-  const Status status = run_search(program, options, session, afterwards, joined);
-  const bool any_joined =
-      joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
-  if (status || !session.repeatable || any_joined) return status;
-  Session on_cpu{session.context};
-  on_cpu.wrong_kernel = fmt::format("{}: {}", status.error().where, status.error().message);
-  session.context.warn(
-      fmt::format("{}; the search is repeated on the CPU. Please report this line with the output "
-                  "of hmmjit doctor",
-                  on_cpu.wrong_kernel));
-  return run_search(program, options, on_cpu, afterwards, joined);
+  const Status status = run_search(program, options, run, afterwards, joined);
+  if (status || !run.repeatable) return status;
+  run.repeated = true;
+  return run_search(program, options, run, afterwards, joined);
 }
 
 // A device or pipe that is written: every search may write to it in turn.
@@ -679,13 +674,12 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options,
   JoinedOutputs joined = joined_outputs(options, joined_options);
   HMMJIT_TRY(check_all_files(program, searches, joined_options, context));
   for (const ParsedOptions& one : searches) {
-    Session session{context};
+    Run run{context};
     joined.ends = &one == &searches.back();
     // Only the last may put signals off for good.
-    HMMJIT_TRY(search_and_repeat(program, one, session,
-                                 &one == &searches.back()
-                                     ? OutputFile::Afterwards::kProcessEnds
-                                     : OutputFile::Afterwards::kProcessGoesOn,
+    HMMJIT_TRY(search_and_repeat(program, one, run,
+                                 &one == &searches.back() ? OutputFile::Afterwards::kProcessEnds
+                                                          : OutputFile::Afterwards::kProcessGoesOn,
                                  &joined));
   }
   return {};
@@ -755,22 +749,22 @@ Result<int> run_program(const SearchProgram& program, const ParsedOptions& optio
   HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
   if (served(program) && options.is_set("--server")) return run_by_server(program, options);
   const RunContext context;
-  Session session{context};
+  Run run{context};
   const auto& given = options.arguments();
   const Status status =
       program.targets.several && given.size() > 2 ? run_searches(program, options, context)
-      : given.size() == 2
-          ? search_and_repeat(program, for_target(options, given[0], given[1]), session)
-          : search_and_repeat(program, options, session);
-  if (!status && !session.uses_device()) return std::unexpected(status.error());
+      : given.size() == 2 ? search_and_repeat(program, for_target(options, given[0], given[1]), run)
+                          : search_and_repeat(program, options, run);
+  if (!status && !run.uses_device()) return std::unexpected(status.error());
   if (!status)
     std::_Exit(
         report_failure(fmt::format("hmmjit {}", program.name), status.error(), program.options()));
-  if (session.uses_device()) {
+  if (run.uses_device()) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
     // system frees anyway, would take longer than many a search.
     std::fflush(nullptr);
-    if (session.gpu != nullptr) compile_afterwards(session.gpu->unfinished_kernels());
+    if (const auto devices = run.session->devices())
+      compile_afterwards(devices->unfinished_kernels());
     std::_Exit(0);
   }
   return 0;
@@ -795,8 +789,8 @@ Status check_served(const ParsedOptions& options) {
 Status run_request(const SearchProgram& program, const ParsedOptions& options,
                    const RunContext& context) {
   HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
-  Session session{context};
-  return search_and_repeat(program, options, session, OutputFile::Afterwards::kProcessGoesOn);
+  Run run{context};
+  return search_and_repeat(program, options, run, OutputFile::Afterwards::kProcessGoesOn);
 }
 
 CommandSpec command_of(const SearchProgram& program, std::string_view summary) {

@@ -148,27 +148,6 @@ class JobQueue {
   std::vector<std::thread> workers_;
 };
 
-// The devices of the server. This is where targets and kernels that stay on a device belong, too:
-// a run gets here what it uses of them.
-class Devices {
- public:
-  explicit Devices(const DeviceChoice& choice) {
-    if (choice.use != DeviceChoice::Use::kCpu)
-      filters_ = std::make_shared<gpu::GpuFilters>(gpu_settings(choice, std::nullopt, nullptr));
-  }
-  std::string state() const { return filters_ ? filters_->statistics().state : "none"; }
-  // See RunContext::Request. One run at a time has them.
-  std::shared_ptr<gpu::GpuFilters> lend() {
-    if (filters_ == nullptr || state() == "failed") return nullptr;
-    auto turn = std::make_shared<std::unique_lock<std::mutex>>(mutex_);
-    return {filters_.get(), [turn](gpu::GpuFilters*) {}};
-  }
-
- private:
-  std::shared_ptr<gpu::GpuFilters> filters_;
-  std::mutex mutex_;
-};
-
 class Server {
  public:
   struct Settings {
@@ -178,9 +157,8 @@ class Server {
     std::uint64_t largest_request, memory;
     QueryBounds bounds;
   };
-  Server(Settings settings, Devices& devices)
+  explicit Server(Settings settings)
       : settings_(std::move(settings)),
-        devices_(devices),
         queue_(settings_.running, settings_.queued, settings_.bounds) {}
   ~Server() {
     const std::lock_guard lock(mutex_);  // the last connection may still hold it
@@ -253,6 +231,10 @@ class Server {
   void leave() {
     const std::lock_guard lock(mutex_);
     if (--connections_ == 0 && ending_) ::eventfd_write(idle_, 1);
+  }
+  std::string device_state() const {
+    const auto devices = settings_.bounds.session->device_statistics();
+    return devices ? devices->state : "none";
   }
   Databases databases() {
     const std::lock_guard lock(mutex_);
@@ -467,7 +449,7 @@ class Server {
   }
 
   std::string health() {
-    nlohmann::json all = {{"version", HMMJIT_VERSION}, {"device", devices_.state()}};
+    nlohmann::json all = {{"version", HMMJIT_VERSION}, {"device", device_state()}};
     for (const auto& [name, database] : databases())
       all["databases"][name] = {{"file", database->path},
                                 {"holds", database->targets ? "sequences" : "profiles"}};
@@ -492,11 +474,10 @@ class Server {
                "# TYPE hmmjit_running gauge\nhmmjit_running {}\n"
                "# TYPE hmmjit_queued gauge\nhmmjit_queued {}\n"
                "# TYPE hmmjit_device gauge\nhmmjit_device{{state=\"{}\"}} 1\n",
-               refused_.load(), running, waiting, devices_.state());
+               refused_.load(), running, waiting, device_state());
   }
 
   const Settings settings_;
-  Devices& devices_;
   std::mutex mutex_;
   Databases databases_;
   std::size_t connections_ = 0;
@@ -624,10 +605,11 @@ Result<int> serve(const ParsedOptions& options) {
 
   HMMJIT_ASSIGN(Server::Settings settings, make_settings(options, folder.path()));
   HMMJIT_ASSIGN(const DeviceChoice choice, make_device_choice(options));
-  Devices devices(choice);
-  settings.bounds.devices = [&devices] { return devices.lend(); };
+  const auto session = settings.bounds.session = std::make_shared<Session>();
+  HMMJIT_TRY(session->start(choice, {}, {}, {},
+                            [&] { return gpu_settings(choice, std::nullopt, nullptr); }));
   const std::size_t names = settings.files.size();
-  Server server(std::move(settings), devices);
+  Server server(std::move(settings));
   HMMJIT_TRY(server.load());
   HMMJIT_ASSIGN(const std::vector<Listener> sockets, listeners(options));
   const int idle = ::eventfd(0, EFD_CLOEXEC);

@@ -64,21 +64,6 @@ parts::PartOrigin make_origin(const PartSearch& work) {
   return origin;
 }
 
-PartSettings make_settings(const PartSearch& work, const DatabaseSummary& database) {
-  PartSettings settings;
-  settings.thresholds = work.search.thresholds;
-  settings.filters = work.search.filters;
-  settings.null2 = work.search.domain.null2;
-  settings.seed = work.search.domain.seed;
-  settings.scan = work.options.text("--as") == "hmmscan";
-  settings.alignments = work.search.keep_alignments;
-  settings.alphabet = database.alphabet->type;
-  settings.database_identity = database.identity;
-  settings.targets = database.targets;
-  settings.residues = database.residues;
-  return settings;
-}
-
 // The models of `part` are those of the file, one by one.
 Status check_models(const PartSearch& work, const PartPtr& part) {
   const auto other = [&](const std::string& what) {
@@ -134,8 +119,9 @@ Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
   return true;
 }
 
-Status search_part(PartSearch& work, const PartSettings& settings, PartPlace place,
-                   std::shared_ptr<const TargetDatabase> database, const std::string& path) {
+Status search_part(PartSearch& work, const PartSettings& settings, const PartPlace& place,
+                   std::shared_ptr<const TargetDatabase> database, const std::string& path,
+                   bool& repeatable) {
   std::optional<HmmReader> reader;
   std::optional<Hmm> first;
   // A share of few models may have none.
@@ -152,28 +138,20 @@ Status search_part(PartSearch& work, const PartSettings& settings, PartPlace pla
                 fmt::format("the target database holds {} sequences, not {}",
                             alphabet_of(settings.alphabet).name, first->alphabet->name),
                 work.targets, "search the models and targets of one alphabet");
-  HMMJIT_ASSIGN(parts::PartWriter writer, parts::PartWriter::create(path, settings, place));
-  parts::NotedModels models(
-      [&]() -> Result<std::optional<Hmm>> {
-        if (first) return std::exchange(first, std::nullopt);
-        if (!reader) return std::nullopt;
-        return reader->next();
-      },
-      settings.thresholds, place.first_model);
-  parts::PartSink sink(writer, models);
-  const std::unique_ptr<TargetSource> targets = parts::open_range(std::move(database), place);
+  const ModelSource models = [&]() -> Result<std::optional<Query>> {
+    if (first) return std::exchange(first, std::nullopt);
+    if (!reader) return std::nullopt;
+    return reader->next();
+  };
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
   if (!work.options.is_set("--quiet"))
     display.emplace(progress, work.model_bytes, work.model_bytes_total);
-  const auto statistics = search(
-      work.search, [&models] { return models.next(); }, *targets, work.device, sink, &progress);
+  const auto statistics = parts::search_part(work.session, work.search, models, std::move(database),
+                                             {path, settings, place, make_origin(work)}, progress);
   display.reset();
-  work.wrong_kernel = progress.wrong_kernel;
+  repeatable = !statistics && work.session.leave_devices(work.search, progress, statistics.error());
   if (!statistics) return std::unexpected(statistics.error());
-  if (place.model_part.of == 1) place.models = sink.last_model();
-  HMMJIT_ASSIGN([[maybe_unused]] const Digest content,
-                writer.finish(make_origin(work), sink.last_model(), place.models));
   return work.on_searched(*statistics);
 }
 
@@ -230,10 +208,10 @@ Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& option
   return request;
 }
 
-Status search_parts(PartSearch& work) {
+Status search_parts(PartSearch& work, bool& repeatable) {
   HMMJIT_ASSIGN(const std::shared_ptr<const TargetDatabase> database, open_database(work.targets));
-  const PartSettings settings = make_settings(work, database->summary());
-  work.search.whole_targets = settings.targets;
+  PartSettings settings = parts::settings_of(work.search, database->summary());
+  settings.scan = work.options.text("--as") == "hmmscan";
   PartPlace models;
   models.model_part = work.request.model_part;
   if (models.model_part.of > 1) {
@@ -251,7 +229,7 @@ Status search_parts(PartSearch& work) {
     HMMJIT_TRY(parts::place_targets(*database, place));
     HMMJIT_ASSIGN(const bool complete, is_complete(work, settings, place, path));
     if (!complete) {
-      HMMJIT_TRY(search_part(work, settings, place, database, path));
+      HMMJIT_TRY(search_part(work, settings, place, database, path, repeatable));
     } else if (!work.options.is_set("--quiet")) {
       diagnose("hmmjit search: {} is complete\n", path);
     }

@@ -11,6 +11,7 @@
 #include "option_table.hpp"
 #include "parts/part_format.hpp"
 #include "search/search.hpp"
+#include "search/session.hpp"
 
 namespace hmmjit::tools {
 
@@ -33,14 +34,13 @@ struct PartSearch {
   SearchOptions search;
   std::string models, targets;  ///< as on the command line
   std::function<Result<HmmReader>()> open_models;
-  gpu::GpuFilters* device;  ///< null: the CPU alone
+  Session& session;
   const std::atomic<std::uint64_t>&model_bytes, &model_bytes_total;  ///< for the progress display
   std::function<Status(const SearchStatistics&)> on_searched;        ///< after every part
-  bool wrong_kernel = false;  ///< SearchProgress::wrong_kernel of the part that has failed
 };
 
 /// Searches the parts that are not there yet. Files of other searches are never overwritten,
-/// damaged ones are replaced.
-Status search_parts(PartSearch& work);
+/// damaged ones are replaced. `repeatable`: see Session::leave_devices.
+Status search_parts(PartSearch& work, bool& repeatable);
 
 }  // namespace hmmjit::tools

@@ -11,9 +11,8 @@
 #include <string_view>
 
 #include "core/diagnostics.hpp"
-#include "gpu/gpu_filters.hpp"
 #include "run_text.hpp"
-#include "search/search.hpp"
+#include "search/session.hpp"
 #include "search/target_source.hpp"
 #include "search_inputs.hpp"
 
@@ -35,9 +34,7 @@ struct RunContext {
     std::uint64_t memory = 0;  ///< as SearchOptions::memory, at most
     /// The targets of a file that the server keeps; null: it keeps none of this name.
     std::function<std::unique_ptr<TargetSource>(const std::string& path, const Alphabet&)> targets;
-    /// The devices that the server has started, for this run alone until the pointer is released.
-    /// Waits for them; null: there are none.
-    std::function<std::shared_ptr<gpu::GpuFilters>()> devices;
+    std::shared_ptr<Session> session;  ///< of all runs; never null
   };
   std::optional<Request> request = {};
 };

@@ -16,6 +16,7 @@
 #include "run_text.hpp"
 #include "search/device_choice.hpp"
 #include "search/search.hpp"
+#include "search/session.hpp"
 
 namespace hmmjit::nucleotide {
 class DeviceScan;
@@ -36,10 +37,9 @@ struct SequenceQueries {
   std::shared_ptr<NucleotideQueries> nucleotides;
 };
 
-/// Null: the CPU alone.
 struct Devices {
-  gpu::GpuFilters* filters = nullptr;
-  nucleotide::DeviceScan* scan = nullptr;  ///< for long targets
+  Session& session;
+  nucleotide::DeviceScan* scan;  ///< for long targets; null: the CPU alone
 };
 
 /// The input of a program with its own search loop: everything is open, nothing has been read.

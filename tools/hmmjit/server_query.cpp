@@ -264,7 +264,7 @@ void Query::run(const QueryBounds& bounds) {
         const bool kept = path == database_->place && alphabet.type == AlphabetType::kAmino;
         return kept && database_->targets ? database_->targets() : nullptr;
       },
-      bounds.devices});
+      bounds.session});
   Status status;
   try {
     status = check_sizes(folder(), bounds.input);

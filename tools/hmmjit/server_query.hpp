@@ -46,7 +46,7 @@ struct QueryBounds {
   std::uint64_t input = 0;       ///< bytes of an input, decompressed
   std::size_t longest_query = 0;  ///< residues of a query sequence of which a model is built
   std::chrono::seconds time{0};  ///< 0: no bound
-  std::function<std::shared_ptr<gpu::GpuFilters>()> devices;
+  std::shared_ptr<Session> session;
 };
 
 /// A folder that is removed, with all files in it, together with the object.

@@ -1,0 +1,79 @@
+// A session: what several searches share. Its devices are started once. They keep their kernels
+// and, while there is room, the targets of earlier searches if these are views of memory
+// (keep_targets, a target database).
+//
+//   Session session;
+//   HMMJIT_TRY(session.start(choice, options, positions, residues));
+//   const auto first = session.search(options, models, targets, sink, progress);
+//   HMMJIT_TRY(targets.rewind());
+//   const auto second = session.search(options, others, targets, sink, progress);
+//
+// The second search finds its kernels loaded and its targets on the device.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/mutex.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "search/device_choice.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit {
+
+/// Thread-safe.
+class Session {
+ public:
+  /// Searches on the CPU until start(). `why`: see device_note().
+  explicit Session(std::string why = "demanded") : note_(std::move(why)) {}
+  /// Searches on devices that have been started elsewhere.
+  explicit Session(std::shared_ptr<gpu::GpuFilters> devices) : devices_(std::move(devices)) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Starts the devices, unless they have been, if they are demanded or make a search of this size
+  /// faster (starts_devices). Returns while the driver starts, so that inputs can be opened
+  /// meanwhile. `settings`: called if they are started; default: device_settings(choice).
+  Status start(const DeviceChoice& choice, const SearchOptions& options, const SizeOf& positions,
+               const SizeOf& residues, const std::function<gpu::Settings()>& settings = {});
+  /// See hmmjit::search. Several searches may run at once: they use the devices one at a time, in
+  /// the order of their calls. If their settings have no on_warning, on_device_warning of the
+  /// search that uses them is told.
+  Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
+                                  TargetSource& targets, ResultSink& sink,
+                                  SearchProgress& progress);
+  /// After a search that `error` has ended: whether a wrong kernel of a device was the cause. If so
+  /// later searches run on the CPU, where the same search succeeds, and on_warning is told.
+  bool leave_devices(const SearchOptions& options, const SearchProgress& progress,
+                     const Error& error);
+
+  /// Null: the CPU searches alone.
+  std::shared_ptr<gpu::GpuFilters> devices() const;
+  std::optional<gpu::Statistics> device_statistics() const;
+  /// Passes a warning to the search that uses the devices, or to the next one.
+  void warn(const Error& warning);
+  /// Why there are no devices.
+  std::string device_note() const;
+
+ private:
+  class Turn;
+
+  mutable Mutex mutex_;
+  std::string note_ HMMJIT_GUARDED_BY(mutex_);
+  std::condition_variable next_turn_;
+  std::uint64_t turns_ HMMJIT_GUARDED_BY(mutex_) = 0, turn_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  Mutex warning_mutex_;
+  // The search that uses the devices, and what they have said before the first one.
+  const SearchOptions* listener_ HMMJIT_GUARDED_BY(warning_mutex_) = nullptr;
+  std::vector<Error> unheard_ HMMJIT_GUARDED_BY(warning_mutex_);
+  // Last: its threads may warn until it is destroyed.
+  std::shared_ptr<gpu::GpuFilters> devices_ HMMJIT_GUARDED_BY(mutex_);
+};
+
+}  // namespace hmmjit
