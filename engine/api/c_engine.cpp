@@ -10,10 +10,7 @@ struct hmmjit_offer {
 };
 struct hmmjit_engine : Handle<hmmjit::Engine> {};
 struct hmmjit_plan : Handle<hmmjit::Plan> {};
-struct hmmjit_image {
-  hmmjit::KernelImage value;
-  std::string text;  // the image, followed by a NUL
-};
+struct hmmjit_image : Handle<hmmjit::KernelImage> {};
 struct hmmjit_gpu : Handle<hmmjit::Gpu> {};
 struct hmmjit_stream : Handle<hmmjit::Stream> {};
 struct hmmjit_event : Handle<hmmjit::Event> {};
@@ -148,9 +145,7 @@ int32_t hmmjit_engine_compile(const hmmjit_engine* engine, const hmmjit_plan* pl
                               hmmjit_image** out, hmmjit_error** error) {
   return run(error, [&] {
     hmmjit::Engine handle = required(engine, "engine").value;  // shares the engine
-    hmmjit::KernelImage image = handle.compile(required(plan, "plan").value);
-    std::string bytes(image.bytes());
-    give(out, std::move(image), std::move(bytes));
+    give(out, handle.compile(required(plan, "plan").value));
   });
 }
 void hmmjit_engine_cancel(const hmmjit_engine* engine) {
@@ -159,45 +154,26 @@ void hmmjit_engine_cancel(const hmmjit_engine* engine) {
 }
 
 const char* hmmjit_plan_text(const hmmjit_plan* plan) {
-  return plan != nullptr ? plan->value.text().c_str() : "";
+  return plan != nullptr ? plan->value.info().text.c_str() : "";
 }
 const char* hmmjit_plan_json(const hmmjit_plan* plan) {
-  return plan != nullptr ? plan->value.json().c_str() : "";
+  return plan != nullptr ? plan->value.info().json.c_str() : "";
 }
 const char* hmmjit_plan_variant(const hmmjit_plan* plan) {
-  return plan != nullptr ? plan->value.chosen().variant.c_str() : "";
+  return plan != nullptr ? plan->value.info().chosen.variant.c_str() : "";
 }
 int32_t hmmjit_plan_constant(const hmmjit_plan* plan, const char* name, int64_t* value,
                              hmmjit_error** error) {
   return run(error, [&] {
-    required(value, "value") =
-        hmmjit::constant(required(plan, "plan").value.chosen().constants, &required(name, "name"));
+    required(value, "value") = hmmjit::constant(
+        required(plan, "plan").value.info().chosen.constants, &required(name, "name"));
   });
 }
 void hmmjit_plan_free(hmmjit_plan* plan) { delete plan; }
 
 int32_t hmmjit_image_get_info(const hmmjit_image* image, hmmjit_image_info* info,
                               hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit::KernelImage& i = required(image, "image").value;
-    hmmjit_image_info out{};
-    out.name = i.name().c_str();
-    out.variant = i.candidate().variant.c_str();
-    out.architecture = i.architecture().c_str();
-    out.origin = i.origin().c_str();
-    out.log = i.log().c_str();
-    out.bytes = image->text.data();
-    out.byte_count = image->text.size();
-    out.is_ptx = i.is_ptx();
-    const hmmjit::KernelResources& r = i.resources();
-    out.registers = r.registers;
-    out.local_bytes = r.local_bytes;
-    out.spill_bytes = r.spill_bytes;
-    out.static_shared_bytes = r.static_shared_bytes;
-    out.parameter_bytes = i.parameter_bytes();
-    out.seconds = i.seconds();
-    write(info, out);
-  });
+  return run(error, [&] { write(info, required(image, "image").value.info()); });
 }
 void hmmjit_image_free(hmmjit_image* image) { delete image; }
 

@@ -80,14 +80,14 @@ std::vector<Rejection> to_rejections(const std::vector<plan::Rejection>& given) 
 }
 
 void complete(Plan::Impl& out) {
-  out.family = out.family.empty() ? std::string(plan::stage_name(out.plan.stage)) : out.family;
-  out.chosen = to_candidate(out.plan.chosen, shape_of(out, out.plan.chosen));
-  for (const plan::Candidate& c : out.plan.fallbacks) {
-    out.fallbacks.push_back(to_candidate(c, shape_of(out, c)));
-  }
-  out.rejected = to_rejections(out.plan.rejected);
-  out.text = plan::plan_text(out.plan);
-  out.json = plan::plan_json(out.plan);
+  PlanInfo& info = out.info;
+  if (info.family.empty()) info.family = plan::stage_name(out.plan.stage);
+  info.chosen = to_candidate(out.plan.chosen, shape_of(out, out.plan.chosen));
+  for (const plan::Candidate& c : out.plan.fallbacks)
+    info.fallbacks.push_back(to_candidate(c, shape_of(out, c)));
+  info.rejected = to_rejections(out.plan.rejected);
+  info.text = plan::plan_text(out.plan);
+  info.json = plan::plan_json(out.plan);
 }
 
 std::unique_ptr<const Catalogue::Entry> make_entry(KernelVariant given) {
@@ -158,31 +158,13 @@ std::int64_t constant(const Constants& constants, std::string_view name) {
   });
 }
 
-// ---- plan -----------------------------------------------------------------------------------
-
-const std::string& Plan::family() const { return impl_->family; }
-const Device& Plan::device() const { return impl_->device; }
-const Candidate& Plan::chosen() const { return impl_->chosen; }
-const std::vector<Candidate>& Plan::fallbacks() const { return impl_->fallbacks; }
-const std::vector<Rejection>& Plan::rejected() const { return impl_->rejected; }
-const std::string& Plan::text() const { return impl_->text; }
-const std::string& Plan::json() const { return impl_->json; }
+const PlanInfo& Plan::info() const noexcept { return impl_->info; }
 
 // ---- image ----------------------------------------------------------------------------------
 
-const std::string& KernelImage::name() const { return impl_->kernel->name; }
+const hmmjit_image_info& KernelImage::info() const { return impl_->info; }
 const Candidate& KernelImage::candidate() const { return impl_->candidate; }
 const std::vector<Rejection>& KernelImage::rejected() const { return impl_->rejected; }
-std::string_view KernelImage::bytes() const { return impl_->kernel->image.bytes; }
-bool KernelImage::is_ptx() const { return impl_->kernel->image.kind == compile::ImageKind::kPtx; }
-const std::string& KernelImage::architecture() const { return impl_->kernel->image.architecture; }
-const KernelResources& KernelImage::resources() const { return impl_->resources; }
-const std::string& KernelImage::log() const { return impl_->kernel->image.log; }
-const std::string& KernelImage::origin() const { return impl_->origin; }
-double KernelImage::seconds() const {
-  return impl_->kernel->render_seconds + impl_->kernel->obtain_seconds;
-}
-int KernelImage::parameter_bytes() const { return impl_->parameter_bytes; }
 
 KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel) {
   auto impl = std::make_shared<KernelImage::Impl>();
@@ -190,14 +172,27 @@ KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel) {
   impl->kernel = kernel;
   impl->candidate = to_candidate(kernel->candidate, shape_of(*plan.impl(), kernel->candidate));
   impl->rejected = to_rejections(kernel->rejected);
-  const compile::KernelResources& r = kernel->image.resources;
-  impl->resources = {r.registers, r.local_bytes, r.spill_bytes, r.static_shared_bytes};
-  impl->origin =
+  const compile::KernelImage& image = kernel->image;
+  hmmjit_image_info& info = impl->info;
+  info.size = sizeof info;
+  info.name = kernel->name.c_str();
+  info.variant = impl->candidate.variant.c_str();
+  info.architecture = image.architecture.c_str();
+  info.origin =
       kernel->origin == cache::Layer::kNone ? "compiled" : cache::layer_name(kernel->origin);
-  if (kernel->image.kind == compile::ImageKind::kCubin) {
-    impl->parameter_bytes =
-        compile::read_parameter_bytes(kernel->image.bytes, kernel->image.entry_name).value_or(-1);
-  }
+  info.log = image.log.c_str();
+  info.bytes = image.bytes.c_str();
+  info.byte_count = image.bytes.size();
+  info.is_ptx = image.kind == compile::ImageKind::kPtx;
+  info.registers = image.resources.registers;
+  info.local_bytes = image.resources.local_bytes;
+  info.spill_bytes = image.resources.spill_bytes;
+  info.static_shared_bytes = image.resources.static_shared_bytes;
+  info.parameter_bytes = -1;
+  if (image.kind == compile::ImageKind::kCubin)
+    info.parameter_bytes =
+        compile::read_parameter_bytes(image.bytes, image.entry_name).value_or(-1);
+  info.seconds = kernel->render_seconds + kernel->obtain_seconds;
   return KernelImage(std::move(impl));
 }
 
@@ -264,8 +259,8 @@ Plan Engine::plan(const Problem& problem, const Device& device,
     check_choice(options.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
-    out->device = device;
-    out->family = problem.family;
+    out->info.device = device;
+    out->info.family = problem.family;
     plan::Plan& p = out->plan;
     p.stage = plan::Stage::kHost;
     p.model_length = p.class_length = 1;
@@ -360,7 +355,7 @@ Plan Engine::plan_stage(Stage stage, int model_length, const Device& device,
     require(codes >= 1 && codes <= kMaxCodes, "alphabet_codes", "a number of residue codes");
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
-    out->device = device;
+    out->info.device = device;
     plan::PlanOptions plan_options;
     if (options.policy == HMMJIT_POLICY_CUDAMPFPP) plan_options.policy = plan::Policy::kCudampfpp;
     plan_options.variant = text_of(options.variant);

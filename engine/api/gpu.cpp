@@ -141,8 +141,6 @@ Kernel Engine::load(const Plan& plan, const Gpu& gpu) {
 }
 
 const KernelImage& Kernel::image() const { return impl_->image; }
-const LaunchShape& Kernel::shape() const { return impl_->image.candidate().launch; }
-const Constants& Kernel::constants() const { return impl_->image.candidate().constants; }
 void* Kernel::native() const { return impl_->loaded->handle(); }
 int Kernel::blocks_per_sm() const { return impl_->resources.blocks_per_sm; }
 unsigned Kernel::resident_blocks() const {
@@ -151,19 +149,19 @@ unsigned Kernel::resident_blocks() const {
 void Kernel::launch_bytes(const Stream& stream, const Grid& grid, const void* parameters,
                           std::size_t bytes) const {
   guarded([&] {
+    const std::string name = impl_->image.info().name;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-      throw Error(ErrorCode::kUsage, "a launch of no blocks", impl_->image.name());
-    const int wanted = impl_->image.parameter_bytes();
+      throw Error(ErrorCode::kUsage, "a launch of no blocks", name);
+    const int wanted = impl_->image.info().parameter_bytes;
     if (wanted >= 0 && bytes != static_cast<std::size_t>(wanted)) {
       throw Error(ErrorCode::kUsage,
                   "the kernel takes " + std::to_string(wanted) + " bytes of parameters, not " +
                       std::to_string(bytes),
-                  impl_->image.name(), "host and kernel must declare the same struct");
+                  name, "host and kernel must declare the same struct");
     }
     if (stream.impl().gpu.impl()->device != impl_->gpu.impl()->device)
-      throw Error(ErrorCode::kUsage, "kernel and stream belong to different GPUs",
-                  impl_->image.name());
-    const LaunchShape& s = shape();
+      throw Error(ErrorCode::kUsage, "kernel and stream belong to different GPUs", name);
+    const LaunchShape& s = impl_->image.candidate().launch;
     check(impl_->loaded->launch(
         stream.impl().value,
         {.blocks = grid.x,
@@ -177,7 +175,7 @@ void Kernel::launch_bytes(const Stream& stream, const Grid& grid, const void* pa
   });
 }
 KernelResources Kernel::resources() const {
-  return {impl_->resources.registers, impl_->resources.local_bytes, -1,
+  return {impl_->resources.registers, impl_->resources.local_bytes,
           impl_->resources.static_shared_bytes};
 }
 

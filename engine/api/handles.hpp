@@ -45,12 +45,7 @@ struct Plan::Impl {
   /// Shapes of a host's plan that the internals do not know (blocks of several dimensions), by
   /// variant and constants.
   std::vector<std::pair<plan::Candidate, LaunchShape>> shapes;
-  Device device;
-  std::string family;
-  Candidate chosen;
-  std::vector<Candidate> fallbacks;
-  std::vector<Rejection> rejected;
-  std::string text, json;
+  PlanInfo info;
 };
 
 struct KernelImage::Impl {
@@ -58,9 +53,7 @@ struct KernelImage::Impl {
   compile::KernelPtr kernel;
   Candidate candidate;
   std::vector<Rejection> rejected;
-  KernelResources resources;
-  std::string origin;
-  int parameter_bytes = -1;
+  hmmjit_image_info info{};
 };
 
 struct Gpu::Impl {

@@ -118,7 +118,7 @@ double segment_on_gpu(const Volume& volume, const std::vector<ClassTerm>& terms,
   const hmmjit::Gpu gpu(0);
   const hmmjit::Plan plan = engine.plan(problem_of(volume.size, classes), gpu.device());
   const hmmjit::Kernel kernel = engine.load(plan, gpu);
-  std::printf("%s, kernel from: %s\n", gpu.device().name.c_str(), kernel.image().origin().c_str());
+  std::printf("%s, kernel from: %s\n", gpu.device().name.c_str(), kernel.image().info().origin);
 
   const auto rows = rows_of(volume.size);
   const auto width = static_cast<std::size_t>(w), row_levels = static_cast<std::size_t>(filled(w));
@@ -144,7 +144,7 @@ double segment_on_gpu(const Volume& volume, const std::vector<ClassTerm>& terms,
   p.beta = kBeta;
   std::ranges::copy(terms, p.classes);
   const auto tiles = [&](std::int64_t extent, const char* tile) {
-    return ceiling(extent, constant(kernel.constants(), tile));
+    return ceiling(extent, constant(kernel.image().candidate().constants, tile));
   };
   const auto blocks = static_cast<unsigned>(tiles(ceiling(w, 4), "kTileX") * tiles(h, "kTileY") *
                                             tiles(d, "kTileZ"));
@@ -169,7 +169,7 @@ double right(const Volume& volume, const Labels& labels) {
 int run(const std::string& mode, Size size, int classes) {
   if (mode == "plan") {
     const auto plan = make_engine().plan(problem_of(size, classes), hmmjit::find_device("H200"));
-    std::fputs(plan.text().c_str(), stdout);
+    std::fputs(plan.info().text.c_str(), stdout);
     return 0;
   }
   const Volume volume = synthetic_volume(size, classes);

@@ -10,11 +10,13 @@
 #include "hmmjit/hmmjit.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
+#include "tests/unit/api/support.hpp"
 
 namespace {
 
 using hmmjit::ErrorCode;
 using hmmjit::ReportKind;
+using hmmjit::tests::code_of;
 
 // Omits comments and, for models, the lines that name program and time.
 std::string results_of(const std::string& text, const std::string& from = {}) {
@@ -198,14 +200,6 @@ TEST(Iteration, AFailedRoundIsSearchedAgain) {
 
 TEST(Build, WhatIsWrongIsSaid) {
   const Data data;
-  const auto code_of = [](const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const hmmjit::Error& error) {
-      return error.code();
-    }
-    return ErrorCode::kInternal;
-  };
   const auto build = [&](const std::function<void(hmmjit::BuildOptions&)>& change) {
     hmmjit::BuildOptions options;
     change(options);

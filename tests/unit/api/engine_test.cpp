@@ -16,10 +16,12 @@
 #include "hmmjit/report.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
+#include "tests/unit/api/support.hpp"
 
 namespace {
 
 using namespace hmmjit::v0;
+using hmmjit::tests::code_of;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -81,31 +83,20 @@ EngineSettings settings(const std::string& cache_folder = {}) {
 
 Problem problem(std::int64_t size) { return {"scaling", {{"size", size}}}; }
 
-ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (text != nullptr) *text = error.what();
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kInternal;
-}
-
 TEST(Engine, PlansAHostsProblemWithoutGpu) {
   const Engine engine(settings());
   const Device device = find_device("H200");
   const Plan large = engine.plan(problem(100'000), device);
-  EXPECT_EQ(large.family(), "scaling");
-  EXPECT_EQ(constant(large.chosen().constants, "kPerThread"), 4);
-  EXPECT_GT(large.chosen().blocks_per_sm, 0);
-  EXPECT_NEAR(large.chosen().predicted_giga_items, 4.0 * device.sm_count * device.clock_khz / 1e6,
-              1e-6);
-  ASSERT_EQ(large.fallbacks().size(), 1u);
-  EXPECT_THAT(large.text(), HasSubstr("scaling, size 100000"));
-  EXPECT_THAT(large.json(), HasSubstr("\"kPerThread\":4"));
+  EXPECT_EQ(large.info().family, "scaling");
+  EXPECT_EQ(constant(large.info().chosen.constants, "kPerThread"), 4);
+  EXPECT_GT(large.info().chosen.blocks_per_sm, 0);
+  EXPECT_NEAR(large.info().chosen.predicted_giga_items,
+              4.0 * device.sm_count * device.clock_khz / 1e6, 1e-6);
+  ASSERT_EQ(large.info().fallbacks.size(), 1u);
+  EXPECT_THAT(large.info().text, HasSubstr("scaling, size 100000"));
+  EXPECT_THAT(large.info().json, HasSubstr("\"kPerThread\":4"));
   const Plan small = engine.plan(problem(10), device);
-  EXPECT_EQ(constant(small.chosen().constants, "kPerThread"), 1);
+  EXPECT_EQ(constant(small.info().chosen.constants, "kPerThread"), 1);
   EXPECT_THAT(engine.render(small).text, HasSubstr("enum : int { kPerThread = 1 };"));
 }
 
@@ -149,13 +140,13 @@ TEST(Engine, RefusesContradictoryCatalogues) {
 TEST(Engine, PlansTheSearchStagesToo) {
   const Engine engine(settings());
   const Plan plan = engine.plan_stage(Stage::kSsv, 150, find_device("H200"));
-  EXPECT_EQ(plan.family(), "ssv");
-  EXPECT_THAT(plan.text(), HasSubstr("GCUPS"));
+  EXPECT_EQ(plan.info().family, "ssv");
+  EXPECT_THAT(plan.info().text, HasSubstr("GCUPS"));
   EXPECT_THAT(engine.render(plan).text, HasSubstr("__global__"));
   EXPECT_EQ(code_of([&] { engine.plan_stage(Stage::kSsv, 0, find_device("H200")); }),
             ErrorCode::kInput);
   for (const char* name : {"bias", "gate", "parser", "ensemble", "envelope"}) {
-    EXPECT_EQ(engine.plan_stage(find_stage(name), 150, find_device("H200")).family(), name);
+    EXPECT_EQ(engine.plan_stage(find_stage(name), 150, find_device("H200")).info().family, name);
   }
   std::string text;
   EXPECT_EQ(code_of([] { find_stage("forwards"); }, &text), ErrorCode::kUsage);
@@ -177,18 +168,18 @@ TEST(Engine, CompilesOnceAndServesFromMemoryAndDisk) {
     for (std::thread& t : threads) t.join();
     EXPECT_EQ(engine.statistics().compiled, 1u);
     const KernelImage image = engine.compile(plan);
-    EXPECT_EQ(image.architecture(), "sm_90");
-    EXPECT_TRUE(
-        image.bytes().starts_with("\x7f"
-                                  "ELF"));
-    EXPECT_EQ(image.parameter_bytes(), static_cast<int>(sizeof(Parameters)));
-    EXPECT_GT(image.resources().registers, 0);
-    EXPECT_EQ(image.origin(), "compiled");
+    const hmmjit_image_info& info = image.info();
+    EXPECT_STREQ(info.architecture, "sm_90");
+    const std::string_view bytes(static_cast<const char*>(info.bytes), info.byte_count);
+    EXPECT_THAT(bytes.substr(1), StartsWith("ELF"));
+    EXPECT_EQ(info.parameter_bytes, static_cast<int>(sizeof(Parameters)));
+    EXPECT_GT(info.registers, 0);
+    EXPECT_STREQ(info.origin, "compiled");
     EXPECT_EQ(image.candidate().launch.threads_x, 128);
   }
   Engine again(settings(folder.path()));
   const KernelImage image = again.request(again.plan(problem(5000), device)).get();
-  EXPECT_EQ(image.origin(), "user");
+  EXPECT_STREQ(image.info().origin, "user");
   EXPECT_EQ(again.statistics().compiled, 0u);
   EXPECT_EQ(again.statistics().disk_hits, 1u);
 }
@@ -247,9 +238,9 @@ TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
   };
   Engine engine(s);
   const Plan plan = engine.plan(problem(1), gpu.device());
-  EXPECT_EQ(constant(plan.chosen().constants, "kPerThread"), 4);
+  EXPECT_EQ(constant(plan.info().chosen.constants, "kPerThread"), 4);
   const Kernel kernel = engine.load(plan, gpu);
-  EXPECT_EQ(constant(kernel.constants(), "kPerThread"), 1);
+  EXPECT_EQ(constant(kernel.image().candidate().constants, "kPerThread"), 1);
   ASSERT_EQ(kernel.image().rejected().size(), 1u);
   EXPECT_THAT(kernel.image().rejected()[0].reason, HasSubstr("at most 32 promised"));
 

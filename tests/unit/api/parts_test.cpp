@@ -8,10 +8,12 @@
 #include "hmmjit/hmmjit.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
+#include "tests/unit/api/support.hpp"
 
 namespace {
 
 using hmmjit::ReportKind;
+using hmmjit::tests::code_of;
 
 struct Data {
   hmmjit::test_support::TemporaryFolder folder;
@@ -124,14 +126,6 @@ TEST(Parts, JoinedPartsHaveTheContentOfALargerOne) {
 
 TEST(Parts, WhatIsWrongIsSaid) {
   const Data data;
-  const auto code_of = [](const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const hmmjit::Error& error) {
-      return error.code();
-    }
-    return hmmjit::ErrorCode::kInternal;
-  };
   const std::vector<std::string> files = data.search_parts(2);
   EXPECT_EQ(code_of([&] { hmmjit::merge_parts({files[1]}); }), hmmjit::ErrorCode::kInput);
   EXPECT_EQ(code_of([&] { hmmjit::merge_parts({}); }), hmmjit::ErrorCode::kUsage);

@@ -10,12 +10,15 @@
 #include "hmmjit/hmmjit.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
+#include "tests/unit/api/support.hpp"
 
 namespace {
 
 using hmmjit::ErrorCode;
 using hmmjit::ReportKind;
+using hmmjit::tests::code_of;
 using hmmjit::tests::Inputs;
+using hmmjit::tests::read_file;
 using testing::HasSubstr;
 
 struct Found {
@@ -32,22 +35,6 @@ Found found(const std::function<void(hmmjit::SearchOptions&)>& change = {}) {
   out.results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
                                hmmjit::Targets::from_memory(inputs.targets), out.options);
   return out;
-}
-
-ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
-  try {
-    call();
-  } catch (const hmmjit::Error& error) {
-    if (text != nullptr) *text = error.what();
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kInternal;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string without_times(const std::string& text) {

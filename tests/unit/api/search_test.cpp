@@ -20,11 +20,14 @@
 #include "tests/support/command.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
+#include "tests/unit/api/support.hpp"
 
 namespace {
 
+using hmmjit::tests::code_of;
 using hmmjit::tests::Inputs;
 using hmmjit::tests::make_inputs;
+using hmmjit::tests::read_file;
 using testing::HasSubstr;
 
 hmmjit::SearchOptions on_cpu(int threads = 2) {
@@ -32,22 +35,6 @@ hmmjit::SearchOptions on_cpu(int threads = 2) {
   options.device = HMMJIT_DEVICE_CPU;
   options.threads = threads;
   return options;
-}
-
-hmmjit::ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
-  try {
-    call();
-  } catch (const hmmjit::Error& error) {
-    if (text != nullptr) *text = error.what();
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return hmmjit::ErrorCode::kInternal;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Omits lines that depend on the run: times, dates, folders, program.

@@ -79,7 +79,7 @@ struct LaunchShape {
 };
 
 /// Promises of an entry's author for one configuration, compared with the compiled image. A kernel
-/// whose needs are not known yet promises the defaults; KernelImage::resources() tells the numbers.
+/// whose needs are not known yet promises the defaults; KernelImage::info() tells the numbers.
 struct Expected {
   int registers = 255;                ///< per thread, a ceiling
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
@@ -142,21 +142,23 @@ struct Rejection {
   std::string reason;   ///< a sentence
 };
 
-/// Which kernel, and why. Immutable; copies share; shareable between threads. Holds on to the
-/// catalogue it was made from. References live as long as any copy. No member throws.
-/// Source of occupancies: CUDA C++ Programming Guide, compute capabilities.
+/// Which kernel, and why. Source of occupancies: CUDA C++ Programming Guide, compute capabilities.
+struct PlanInfo {
+  std::string family;  ///< of the problem; a stage's name for the profile search
+  Device device;       ///< the one it was made for
+  Candidate chosen;    ///< the first to be tried
+  /// Candidates tried in this order if the chosen one breaks its promises.
+  std::vector<Candidate> fallbacks;
+  std::vector<Rejection> rejected;  ///< every variant that is not chosen
+  std::string text;                 ///< several lines for people
+  std::string json;                 ///< one object on one line for programs
+};
+
+/// A plan. Immutable; copies share; shareable between threads. Holds on to the catalogue it was
+/// made from.
 class HMMJIT_EXPORT Plan {
  public:
-  const std::string& family() const;  ///< of the problem; a stage's name for the profile search
-  const Device& device() const;       ///< the one it was made for
-  const Candidate& chosen() const;    ///< the first to be tried
-  /// Candidates tried in this order if the chosen one breaks its promises.
-  const std::vector<Candidate>& fallbacks() const;
-  /// Every variant that is not chosen, with the reason.
-  const std::vector<Rejection>& rejected() const;
-  /// Several lines for people; one JSON object on one line for programs.
-  const std::string& text() const;
-  const std::string& json() const;
+  const PlanInfo& info() const noexcept;  ///< lives as long as any copy
 
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -192,31 +194,15 @@ struct RenderedSource {
   std::vector<std::string> files;  ///< templates that went into it
 };
 
-/// Resources per thread or block; -1: unknown (PTX before it is loaded).
-struct KernelResources {
-  int registers = -1, local_bytes = -1, spill_bytes = -1, static_shared_bytes = -1;
-};
-
-/// A compiled kernel, not loaded. Immutable; copies share; shareable between threads. References
-/// and views live as long as any copy. No member throws.
+/// A compiled kernel, not loaded. Immutable; copies share; shareable between threads. References,
+/// and what `info` points to, live as long as any copy. No member throws.
 class HMMJIT_EXPORT KernelImage {
  public:
-  const std::string& name() const;  ///< "host.mrf_tile.sm_90.1f0c54e2a9b3d871"
+  const hmmjit_image_info& info() const;  ///< described in hmmjit.h
   /// The candidate it was made from: the plan's choice, or the fallback that took its place.
   const Candidate& candidate() const;
   /// Candidates passed over because their images broke the entry's promises.
   const std::vector<Rejection>& rejected() const;
-  std::string_view bytes()
-      const;  ///< cubin (ELF), or PTX text for a device newer than the compiler
-  bool is_ptx() const;
-  const std::string& architecture() const;  ///< "sm_90", or "compute_120" for PTX
-  const KernelResources& resources() const;
-  const std::string& log() const;  ///< the compiler's, complete
-  /// Where it came from: "compiled", "memory", "user" or "system" (layers of the cache).
-  const std::string& origin() const;
-  double seconds() const;  ///< rendering and compiling, or reading; wall time
-  /// Bytes of the kernel's parameter struct; -1: unknown.
-  int parameter_bytes() const;
 
   struct Impl;
   explicit KernelImage(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -437,17 +423,20 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
+/// Resources per thread or block, as the driver reports them.
+struct KernelResources {
+  int registers = 0, local_bytes = 0, static_shared_bytes = 0;
+};
+
 /// A loaded kernel, ready for launches with its candidate's shape. Handle: copies share; launches
 /// from several threads are allowed on different streams.
 class HMMJIT_EXPORT Kernel {
  public:
   const KernelImage& image() const;
-  const LaunchShape& shape() const;  ///< of the candidate that was loaded
-  const Constants& constants() const;
   int blocks_per_sm() const;  ///< as the driver counts, for the shape
   /// SMs times resident blocks: a grid that fills the device once.
   unsigned resident_blocks() const;
-  KernelResources resources() const;  ///< as the driver reports them
+  KernelResources resources() const;
   /// The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; as long as any copy
   /// lives.
   void* native() const;

@@ -1009,15 +1009,23 @@ HMMJIT_C_API int32_t hmmjit_plan_constant(const hmmjit_plan *plan, const char *n
                                           hmmjit_error **error);
 HMMJIT_C_API void hmmjit_plan_free(hmmjit_plan *plan);
 
+/* A compiled kernel. Numbers are -1 where they are unknown (PTX before it is loaded). */
 typedef struct hmmjit_image_info {
   size_t size;
-  const char *name, *variant, *architecture, *origin, *log;
-  const void *bytes;
-  size_t byte_count;
-  int32_t is_ptx;
-  int32_t registers, local_bytes, spill_bytes, static_shared_bytes; /* -1: unknown */
-  int32_t parameter_bytes;                                          /* -1: unknown */
-  double seconds;
+  const char *name;            /* "host.mrf_tile.sm_90.1f0c54e2a9b3d871" */
+  const char *variant;         /* of the plan's choice, or of the fallback that took its place */
+  const char *architecture;    /* "sm_90", or "compute_120" for PTX */
+  const char *origin;          /* "compiled", or the layer of the cache: "memory", "user", "system" */
+  const char *log;             /* the compiler's */
+  const void *bytes;           /* cubin (ELF), or PTX text for a device newer than the compiler */
+  size_t byte_count;           /* of `bytes`, after which a NUL stands */
+  int32_t is_ptx;              /* `bytes` are PTX */
+  int32_t registers;           /* of a thread */
+  int32_t local_bytes;         /* of a thread */
+  int32_t spill_bytes;         /* of a thread */
+  int32_t static_shared_bytes; /* of a block */
+  int32_t parameter_bytes;     /* of the kernel's parameter struct */
+  double seconds;              /* rendering and compiling, or reading; wall time */
 } hmmjit_image_info;
 
 HMMJIT_C_API int32_t hmmjit_image_get_info(const hmmjit_image *image, hmmjit_image_info *info,
