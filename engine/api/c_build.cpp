@@ -36,11 +36,9 @@ int32_t hmmjit_build_from_alignment_memory(const void* bytes, size_t size, const
                                            const char* name, const hmmjit_build_options* options,
                                            hmmjit_models** out, hmmjit_error** error) {
   return run(error, [&] {
-    const auto* data = static_cast<const char*>(bytes);
-    if (size > 0) required(data, "bytes");
-    give(out,
-         hmmjit::build_from_alignment_text({data, size}, read(options, hmmjit::BuildOptions()),
-                                           text_of(format), name != nullptr ? name : "memory"));
+    give(out, hmmjit::build_from_alignment_text(
+                  view_of(bytes, size), read(options, hmmjit::BuildOptions()), text_of(format),
+                  name != nullptr ? name : "memory"));
   });
 }
 

@@ -19,9 +19,7 @@ int32_t hmmjit_models_load(const char* path, hmmjit_models** out, hmmjit_error**
 int32_t hmmjit_models_from_memory(const void* bytes, size_t size, const char* name,
                                   hmmjit_models** out, hmmjit_error** error) {
   return run(error, [&] {
-    const auto* data = static_cast<const char*>(bytes);
-    if (size > 0) required(data, "bytes");
-    give(out, hmmjit::Models::from_memory({data, size}, name != nullptr ? name : "memory"));
+    give(out, hmmjit::Models::from_memory(view_of(bytes, size), name != nullptr ? name : "memory"));
   });
 }
 int32_t hmmjit_models_add(hmmjit_models* models, const hmmjit_models* from, size_t index,
@@ -99,10 +97,8 @@ int32_t hmmjit_targets_from_memory(const void* bytes, size_t size, int32_t alpha
                                    const char* format, const char* name, hmmjit_targets** out,
                                    hmmjit_error** error) {
   return run(error, [&] {
-    const auto* data = static_cast<const char*>(bytes);
-    if (size > 0) required(data, "bytes");
-    give(out, hmmjit::Targets::from_memory({data, size}, to_alphabet(alphabet), text_of(format),
-                                           name != nullptr ? name : "memory"));
+    give(out, hmmjit::Targets::from_memory(view_of(bytes, size), to_alphabet(alphabet),
+                                           text_of(format), name != nullptr ? name : "memory"));
   });
 }
 int32_t hmmjit_targets_add(hmmjit_targets* targets, const char* name, const char* accession,

@@ -150,11 +150,7 @@ int32_t hmmjit_result_write(const hmmjit_result* result, hmmjit_text** out, hmmj
 }
 int32_t hmmjit_result_read(const void* bytes, size_t size, hmmjit_result** out,
                            hmmjit_error** error) {
-  return run(error, [&] {
-    const auto* data = static_cast<const char*>(bytes);
-    if (size > 0) required(data, "bytes");
-    give(out, hmmjit::ModelResult::from_bytes({data, size}));
-  });
+  return run(error, [&] { give(out, hmmjit::ModelResult::from_bytes(view_of(bytes, size))); });
 }
 int32_t hmmjit_result_merge(const hmmjit_result* const* results, size_t count,
                             const hmmjit_search_options* options, hmmjit_result** out,

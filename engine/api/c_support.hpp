@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/structs.hpp"
@@ -49,13 +50,17 @@ std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
       return failed(Error(ErrorCode::kResources, "out of memory"));
     } catch (const std::exception& e) {
       return failed(Error(ErrorCode::kInternal, e.what()));
-    } catch (...) {
-      return failed(Error(ErrorCode::kInternal, "an unknown exception"));
     }
   } catch (...) {  // no memory for the error itself
     if (error != nullptr) *error = nullptr;
     return HMMJIT_RESOURCES;
   }
+}
+
+inline std::string_view view_of(const void* bytes, std::size_t size) {
+  const auto* text = static_cast<const char*>(bytes);
+  if (size > 0) required(text, "bytes");
+  return {text, size};
 }
 
 template <typename T, typename... Parts>

@@ -50,26 +50,11 @@ namespace {
 
 // nullopt for a kind that is not written model by model.
 std::optional<OutputKind> output_kind(ReportKind kind) {
-  switch (kind) {
-    case ReportKind::kMain:
-      return OutputKind::kMain;
-    case ReportKind::kTargetTable:
-      return OutputKind::kTargets;
-    case ReportKind::kDomainTable:
-      return OutputKind::kDomains;
-    case ReportKind::kPfamTable:
-      return OutputKind::kPfam;
-    case ReportKind::kAlignment:
-      return OutputKind::kAlignment;
-    case ReportKind::kTsv:
-      return OutputKind::kTsv;
-    case ReportKind::kJson:
-      return OutputKind::kJson;
-    case ReportKind::kA3m:
-      return OutputKind::kA3m;
-    default:
-      return std::nullopt;
-  }
+  constexpr OutputKind kKinds[] = {OutputKind::kMain, OutputKind::kTargets,   OutputKind::kDomains,
+                                   OutputKind::kPfam, OutputKind::kAlignment, OutputKind::kTsv,
+                                   OutputKind::kJson, OutputKind::kA3m};
+  static_assert(std::size(kKinds) == static_cast<int>(ReportKind::kA3m) + 1);
+  return kind <= ReportKind::kA3m ? std::optional(kKinds[static_cast<int>(kind)]) : std::nullopt;
 }
 
 bool is_scan(ReportKind kind) {

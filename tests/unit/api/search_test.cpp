@@ -6,8 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <functional>
 #include <limits>
 #include <new>
 #include <sstream>
