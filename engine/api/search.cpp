@@ -188,21 +188,15 @@ class Ticker {
          std::atomic<bool>& stop)
       : callbacks_(callbacks), progress_(progress), host_(host), stop_(stop) {
     if (!callbacks_.progress) return;
-    thread_ = std::thread([this] {
-      std::unique_lock lock(mutex_);
-      while (!wake_.wait_for(lock, callbacks_.interval, [this] { return ended_; })) report();
+    thread_ = std::jthread([this](const std::stop_token& ended) {
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      std::condition_variable_any wake;
+      const auto over = [&] { return ended.stop_requested(); };
+      while (!wake.wait_for(lock, ended, callbacks_.interval, over)) report();
     });
   }
-  ~Ticker() { end(); }
-  void end() {
-    if (!thread_.joinable()) return;
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
+  void end() { thread_ = {}; }
   void report() {
     if (!callbacks_.progress || stop_) return;
     bool go_on = false;
@@ -215,10 +209,7 @@ class Ticker {
   const SearchProgress& progress_;
   HostCalls& host_;
   std::atomic<bool>& stop_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 std::optional<double> positions_of(const Models::Impl& models) {

@@ -2,7 +2,8 @@
 //
 //   const auto models = hmmjit::Models::load("globins4.hmm");
 //   hmmjit::ModelInfo info = models[0].info();
-//   info.gathering = 30, info.gathering_domain = 25;
+//   info.gathering = 30;
+//   info.gathering_domain = 25;
 //   const hmmjit::Model strict = models[0].with(info);
 #pragma once
 
