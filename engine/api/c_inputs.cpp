@@ -101,6 +101,12 @@ int32_t hmmjit_targets_from_memory(const void* bytes, size_t size, int32_t alpha
                                            text_of(format), name != nullptr ? name : "memory"));
   });
 }
+int32_t hmmjit_targets_keep(const hmmjit_targets* targets, int32_t alphabet, hmmjit_targets** out,
+                            hmmjit_error** error) {
+  return run(error, [&] {
+    give(out, required(targets, "targets").value.keep(to_alphabet(alphabet)));
+  });
+}
 int32_t hmmjit_targets_add(hmmjit_targets* targets, const char* name, const char* accession,
                            const char* description, const char* residues, size_t length,
                            hmmjit_error** error) {

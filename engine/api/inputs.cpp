@@ -404,9 +404,35 @@ Targets Targets::from_memory(std::string_view contents, Alphabet alphabet,
   });
 }
 
+Targets Targets::keep(Alphabet alphabet) const {
+  return guarded([&] {
+    if (impl_->source) return *this;
+    Targets out(alphabet);
+    Impl& kept = *out.impl_;
+    const hmmjit::Alphabet& letters = *kept.alphabet;
+    kept = *impl_;
+    if (kept.path.empty()) {
+      kept.source = value(load_targets(*value(open_targets(impl_, *kept.alphabet)), 0));
+      kept.blocks.clear();
+    } else {
+      kept.alphabet = &letters;
+      kept.source = value(
+          keep_target_file(kept.path, {.alphabet = letters, .format = kept.format}, 0));
+    }
+    kept.targets = kept.residues = 0;
+    const auto all = kept.source();
+    for (TargetBlock block; value(all->next(block, kBlockResidues));) {
+      kept.targets += block.size();
+      kept.residues += block.residue_count();
+    }
+    kept.session = std::make_shared<hmmjit::Session>();
+    return out;
+  });
+}
+
 void Targets::add(const Sequence& sequence) {
   guarded([&] {
-    require_memory(impl_->path.empty(), "Targets");
+    require_memory(impl_->path.empty() && !impl_->source, "Targets");
     const std::string where =
         "target " + std::to_string(impl_->targets + 1) +
         (sequence.name.empty() ? "" : " (" + std::string(sequence.name) + ")");
@@ -438,7 +464,7 @@ void Targets::add(const Sequence& sequence) {
 
 void Targets::add(const Targets& others) {
   guarded([&] {
-    require_memory(impl_->path.empty(), "Targets");
+    require_memory(impl_->path.empty() && !impl_->source, "Targets");
     if (others.impl_ == impl_)
       throw Error(ErrorCode::kUsage, "targets cannot be added to themselves");
     const auto source = value(open_targets(others.impl_, *impl_->alphabet));
@@ -452,7 +478,7 @@ void Targets::for_each(
   HostCalls host;
   guarded(host, [&] {
     const hmmjit::Alphabet& letters =
-        impl_->path.empty() ? *impl_->alphabet : alphabet_of(alphabet);
+        impl_->alphabet != nullptr ? *impl_->alphabet : alphabet_of(alphabet);
     std::string residues;
     ResidueCopies copies;
     const auto visit_block = [&](const TargetBlock& block) {
@@ -471,7 +497,7 @@ void Targets::for_each(
       }
       return true;
     };
-    if (impl_->path.empty()) {
+    if (impl_->path.empty() && !impl_->source) {
       for (const auto& block : impl_->blocks) {
         if (block->first_index() + block->size() > first && !visit_block(*block)) return;
       }
@@ -494,7 +520,7 @@ std::optional<Alphabet> Targets::alphabet() const {
 
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet) {
-  if (!targets->path.empty())
+  if (!targets->path.empty() && !targets->source)
     return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format},
                             DatabaseAccess::kRead);
   if (targets->alphabet != &alphabet) {
@@ -503,6 +529,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
                     " and " + std::string(targets->alphabet->name),
                 {}, "give the targets the alphabet of the models");
   }
+  if (targets->source) return targets->source();
   return std::make_unique<MemoryTargets>(targets);
 }
 
@@ -515,6 +542,12 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
   std::optional<std::uint64_t> count;
   if (options.target_count >= 0) count = static_cast<std::uint64_t>(options.target_count);
   return restrict_targets(*std::move(source), alphabet, first, count);
+}
+
+hmmjit::Session& session_of(const Targets& targets, const hmmjit_search_options& options,
+                            hmmjit::Session& own) {
+  const auto& kept = targets.impl()->session;
+  return kept != nullptr && options.device != HMMJIT_DEVICE_CPU ? *kept : own;
 }
 
 }  // namespace hmmjit::v0

@@ -13,7 +13,8 @@
 #include "hmmjit/targets.hpp"
 #include "io/sequence_file.hpp"
 #include "model/hmm.hpp"
-#include "search/search.hpp"
+#include "search/kept_targets.hpp"
+#include "search/session.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit::v0 {
@@ -42,6 +43,9 @@ struct Targets::Impl {
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   std::size_t targets = 0;
   std::uint64_t residues = 0;
+  // Of kept targets; the path then only names them.
+  TargetMaker source;
+  std::shared_ptr<hmmjit::Session> session;
 };
 
 /// A new pass over the targets for models of this alphabet.
@@ -51,6 +55,10 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet,
                                                    const hmmjit_search_options& options);
+
+/// Where to search: the session of kept targets; `own` for others, and for searches on the CPU.
+hmmjit::Session& session_of(const Targets& targets, const hmmjit_search_options& options,
+                            hmmjit::Session& own);
 
 const hmmjit::Alphabet& alphabet_of(Alphabet alphabet);
 Alphabet to_alphabet(const hmmjit::Alphabet& alphabet);

@@ -65,7 +65,7 @@ class RoundSink final : public ResultSink {
 
 // The targets from the first one on. Those of a file are kept between rounds.
 TargetSource& targets_of_round(IterativeSearch::Impl& state) {
-  const bool in_file = !state.targets.impl()->path.empty();
+  const bool in_file = !state.targets.impl()->path.empty() && !state.targets.impl()->source;
   if (in_file && state.kept != nullptr) {
     check(state.kept->rewind());
     return *state.kept;
@@ -182,11 +182,12 @@ std::vector<Round> IterativeSearch::next(const SearchCallbacks& callbacks) {
     }
     if (!active.empty()) {
       RoundSink sink(state, std::move(active));
-      run_search(state.session, {}, models, state.targets, state.search, callbacks, host, false,
+      hmmjit::Session& session = session_of(state.targets, state.search, state.session);
+      run_search(session, {}, models, state.targets, state.search, callbacks, host, false,
                  [&](hmmjit::SearchOptions options, const hmmjit::Alphabet&, const ModelSource&,
                      SearchProgress& progress) {
                    options.calibration = state.calibration;
-                   return state.session.search(options, sink.models(), targets_of_round(state),
+                   return session.search(options, sink.models(), targets_of_round(state),
                                                sink, progress);
                  });
     }

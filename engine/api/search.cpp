@@ -375,7 +375,7 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
   const auto positions = [&] { return positions_of(*models.impl()); };
   const auto residues = [&]() -> std::optional<double> {
     const Targets::Impl& t = *targets.impl();
-    return t.path.empty() ? static_cast<double>(t.residues) : residues_of_file(t.path);
+    return t.path.empty() || t.source ? static_cast<double>(t.residues) : residues_of_file(t.path);
   };
   check(session.start(to_choice(options), internal, positions, residues,
                       [&] { return gpu_settings(session, open_driver, options); }));
@@ -488,7 +488,8 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
                         const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(host, [&] {
-    hmmjit::Session session;
+    hmmjit::Session own;
+    hmmjit::Session& session = session_of(targets, options, own);
     std::vector<ModelResult> results;
     const SearchBody body = [&](const hmmjit::SearchOptions& internal,
                                 const hmmjit::Alphabet& alphabet, const ModelSource& source,

@@ -123,16 +123,15 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
   return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
 }
 
-Result<TargetMaker> keep_target_file(const std::string& name, const Alphabet& alphabet,
+Result<TargetMaker> keep_target_file(const std::string& name, const SequenceFormatOptions& options,
                                      std::uint64_t memory) {
   const std::string path = find_sequence_file(name);
   HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
   if (is_database) {
-    HMMJIT_ASSIGN(auto database, open_database(path, {.alphabet = alphabet}, DatabaseAccess::kMap));
+    HMMJIT_ASSIGN(auto database, open_database(path, options, DatabaseAccess::kMap));
     return [database] { return std::make_unique<DatabaseTargets>(database); };
   }
-  HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source,
-                open_target_file(path, {.alphabet = alphabet}));
+  HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source, open_target_file(path, options));
   return load_targets(*source, memory);
 }
 

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +152,43 @@ def test_databases(results, tmp_path):
     path.write_bytes(damaged)
     with pytest.raises(hmmjit.InputError):
         hmmjit.verify_database(path)
+
+
+def test_a_session_gives_what_searches_without_it_give(results, tmp_path):
+    queries = list(hmmjit.Targets.load(TARGETS))[:3]
+    rounds = [key(r.hits for r in all_rounds)
+              for all_rounds in hmmjit.jackhmmer(queries, TARGETS, max_iterations=3, checkpoints=True, device="cpu")]
+    sequences = key(hmmjit.phmmer(queries, TARGETS, device="cpu", E=1e-3))
+    path, copied = tmp_path / "targets.hjdb", tmp_path / "targets.fasta"
+    hmmjit.build_database(TARGETS, path)
+    shutil.copy(TARGETS, copied)
+    for source in (path, copied, contents(TARGETS), hmmjit.Targets.load(TARGETS)):
+        session = hmmjit.Session(source, threads=1)
+        if source in (path, copied):
+            os.rename(source, tmp_path / "elsewhere")  # it has been read, or is mapped
+        found = {}
+
+        def search(number):
+            if number == 0:
+                found[0] = [key(r.hits for r in all_rounds)
+                            for all_rounds in session.jackhmmer(queries, max_iterations=3, checkpoints=True)]
+            elif number == 1:
+                found[1] = key(session.phmmer(queries, E=1e-3))
+            else:
+                found[number] = key(session.search_iter(MODELS) if number == 2 else session.search(MODELS))
+
+        threads = [threading.Thread(target=search, args=(i,)) for i in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [found[i] for i in range(5)] == [rounds, sequences] + [key(results)] * 3
+        assert key(hmmjit.search(MODELS, session, device="cpu")) == key(results)
+        assert len(list(session)) == 300 and session[4] == hmmjit.Targets.load(TARGETS)[4]
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.Session(TARGETS, threads=-1)
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Session(copied)
 
 
 class Record:

@@ -120,7 +120,7 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
     HMMJIT_ASSIGN(const bool profiles, holds_profiles(database->place));
     if (profiles) return database;
   }
-  HMMJIT_ASSIGN(database->targets, keep_target_file(file, amino_alphabet(), memory));
+  HMMJIT_ASSIGN(database->targets, keep_target_file(file, {.alphabet = amino_alphabet()}, memory));
   return database;
 }
 

@@ -405,8 +405,24 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
   EXPECT_THAT(found.statistics.json, HasSubstr("\"devices\": ["));
   SearchOptions on_cpu;
   on_cpu.device = HMMJIT_DEVICE_CPU;
-  EXPECT_EQ(report_text(ReportKind::kTsv, found),
-            report_text(ReportKind::kTsv, search(models, targets, on_cpu)));
+  const std::string expected = report_text(ReportKind::kTsv, search(models, targets, on_cpu));
+  EXPECT_EQ(report_text(ReportKind::kTsv, found), expected);
+
+  std::atomic<int> opened{0};
+  {
+    const Targets kept = targets.keep();
+    const auto open_counted = [&] {
+      ++opened;
+      return open_driver();
+    };
+    for (int i = 0; i < 2; ++i) {
+      const auto again = search_on(open_counted, models, kept, options, callbacks);
+      EXPECT_EQ(report_text(ReportKind::kTsv, again), expected);
+    }
+    Targets copy = kept;
+    EXPECT_EQ(code_of([&] { copy.add({.name = "a", .residues = "ACD"}); }), ErrorCode::kUsage);
+  }
+  EXPECT_EQ(opened, 1) << "kept targets keep their devices";
 
   callbacks.warning = [](const Error&) { throw std::runtime_error("of the host"); };
   EXPECT_THROW(search_on(open_driver, models, targets, options, callbacks), std::runtime_error);

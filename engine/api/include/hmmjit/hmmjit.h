@@ -190,6 +190,14 @@ HMMJIT_C_API int32_t hmmjit_targets_load(const char *path, int32_t alphabet, con
 HMMJIT_C_API int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alphabet,
                                                 const char *format, const char *name,
                                                 hmmjit_targets **out, hmmjit_error **error);
+/* A session: the same targets, and what searches of them need, kept from one search to the next.
+ * Sequences are read now and stay in host memory; a target database is mapped, so its file must not
+ * be changed in place. The first search that uses GPUs (its device, gpus, vram and cache) starts
+ * them for all. Kernels and, while there is room, targets stay on them. Any number of threads may
+ * search; GPUs take one search at a time, in the order of calls, and their counters are those of all
+ * searches so far. Nothing can be added. `alphabet`: of a file. */
+HMMJIT_C_API int32_t hmmjit_targets_keep(const hmmjit_targets *targets, int32_t alphabet,
+                                         hmmjit_targets **out, hmmjit_error **error);
 /* `residues`: `length` letters of the alphabet, either case; white space is dropped. Blanks and
  * control characters in name or accession, and control characters but tabs in the description, are
  * HMMJIT_USAGE. Not while a search runs on `targets`. */

@@ -31,11 +31,12 @@ from ._parts import (PartInfo, join_parts, merge_parts, merge_parts_to_files, mi
 from ._reports import Report
 from ._results import Alignment, Domain, Hit, Result, Results, Table
 from ._search import SearchIterator, search, search_async, search_iter, search_to_files
+from ._session import Session
 
 __all__ = ["Alignment", "Builder", "Cache", "Cancelled", "CompileError", "Domain", "Error", "Hit", "InputError",
            "InternalError", "IterationResult", "IterativeSearch", "MSA", "Model", "Models", "NoDeviceError",
            "OutputError", "PartInfo", "Report", "ResourcesError", "Result", "Results", "SearchIterator",
-           "SearchOptions", "Sequence", "Table", "Targets", "UsageError", "build_database", "database_info",
+           "SearchOptions", "Sequence", "Session", "Table", "Targets", "UsageError", "build_database", "database_info",
            "devices", "jackhmmer", "join_parts", "merge_parts", "merge_parts_to_files", "missing_parts", "nhmmer", "part_info",
            "phmmer", "plan", "search", "search_async", "search_iter", "search_part", "search_to_files",
            "verify_database", "verify_part"]
