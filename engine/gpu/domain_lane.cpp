@@ -3,63 +3,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "gpu/search_parts.hpp"
+
 namespace hmmjit::gpu {
-DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
-  return {.filter_seconds_left =
-              static_cast<double>(parts.targets.open_pairs(device)) * device.pace.seconds_each(),
-          .domain_chains = device.domain_queue.chains(),
-          .domain_targets = device.domain_queue.targets(),
-          .domain_cells = device.domain_queue.cells()};
-}
 
 void DomainLane::run() {
-  while (turn()) {
+  while (auto work = next_domain_batch(parts_, device_)) {
+    const double begun = Trace::now();
+    perform(*work);
+    const double seconds = Trace::now() - begun;
+    parts_.counters.update([&](Statistics& s) { s.domain_lanes.working += seconds; });
+    parts_.availability.leave_if_lost(device_);
   }
 }
 
-bool DomainLane::turn() {
-  const std::uint64_t seen = parts_.handed_over.count();
-  const bool stop = parts_.stop;
-  const double begun = Trace::now();
-  const auto spent = [&](double LaneTimes::*kind) {
-    const double seconds = Trace::now() - begun;
-    parts_.counters.update([&](Statistics& s) { s.domain_lanes.*kind += seconds; });
-  };
-  if (device_.domain_queue.chains() == 0) {
-    if (stop) return false;
-    parts_.handed_over.wait_beyond(seen);
-    spent(&LaneTimes::idle);
-    return true;
-  }
-  const bool lost = device_.lost;
-  const DeviceLoad load = load_of(parts_, device_);
-  std::vector<DomainWorkPtr> batch;
-  double until = std::numeric_limits<double>::infinity();
-  if (stop || lost || !parts_.kernels.has_pending_loads())
-    batch = device_.domain_queue.take_launch(load, stop || lost, until);
-  if (batch.empty()) {
-    parts_.handed_over.wait_beyond(seen, until);
-    spent(&LaneTimes::waiting);
-    return true;
-  }
-  if (!stage_ && !lost) open();
-  if (stage_ && *stage_ && !lost) launch(batch, load);
-  for (DomainWorkPtr& work : batch) {
-    const ClientUse use = work->chain->use;
-    if (std::exchange(work->request.left_out, false) && !device_.lost &&
-        device_.domain_queue.put(work)) {
+void DomainLane::perform(DomainBatch& work) {
+  if (!stage_ && !work.lost) open();
+  if (stage_ && *stage_ && !work.lost) launch(work.batch, work.load);
+  for (DomainWorkPtr& part : work.batch) {
+    const ClientUse use = part->chain->use;
+    if (std::exchange(part->request.left_out, false) && !device_.lost &&
+        device_.domain_queue.put(part)) {
       use->client.targets_wait();
       continue;
     }
-    parts_.deliver_and_count(*work);
-    work.reset();
+    parts_.deliver_and_count(*part);
+    part.reset();
   }
-  spent(&LaneTimes::working);
-  parts_.availability.leave_if_lost(device_);
-  return true;
 }
 
 void DomainLane::open() {

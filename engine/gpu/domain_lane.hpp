@@ -8,12 +8,9 @@
 
 #include "gpu/active_device.hpp"
 #include "gpu/domain_stage.hpp"
-#include "gpu/search_parts.hpp"
+#include "gpu/lane_work.hpp"
 
 namespace hmmjit::gpu {
-
-/// The work that waits for a device; see handover_policy.hpp.
-DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device);
 
 /// For the thread that runs it.
 class DomainLane {
@@ -24,8 +21,7 @@ class DomainLane {
   void run();
 
  private:
-  // Does the next thing or waits for it; false: the engine stops.
-  bool turn();
+  void perform(DomainBatch& work);
   void open();
   void launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load);
 

@@ -1,10 +1,9 @@
 #include "gpu/filter_lane.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
-#include "gpu/domain_lane.hpp"
+#include "gpu/search_parts.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -15,115 +14,40 @@ constexpr std::uint64_t kScratchPart = 16;
 }  // namespace
 
 void FilterLane::run() {
-  while (turn()) {
+  if (!ends(parts_, device_)) {
+    if (const Status opened = open(); !opened) parts_.availability.lose(device_, opened.error());
+  }
+  bool reserved = false;  // what its first chain needs
+  for (;;) {
+    FilterWork work = next_filter_work(parts_, device_, reserved);
+    if (std::holds_alternative<Stop>(work)) break;
+    const double begun = Trace::now();
+    std::visit([this](auto& w) { perform(w); }, work);
+    const double seconds = Trace::now() - begun;
+    parts_.counters.update([&](Statistics& s) { s.filter_lanes.working += seconds; });
   }
   parts_.availability.leave_if_lost(device_);
 }
 
-bool FilterLane::turn() {
-  const std::uint64_t seen = parts_.changed.count();
-  if (parts_.stop || device_.lost || parts_.availability.phase() == Availability::Phase::kFailed)
-    return false;
-  if (cascade_ == nullptr) {
-    auto cascade =
-        Cascade::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
-                        static_cast<std::size_t>(device_.memory.budget() / kScratchPart));
-    if (!cascade) {
-      parts_.availability.lose(device_, cascade.error());
-      return false;
-    }
-    cascade_ = *std::move(cascade);
-  }
-  const double begun = Trace::now();
-  bool found = false, waiting = false;
-  double until = std::numeric_limits<double>::infinity();
-  if (const ClientUse use = parts_.clients.use()) found = step(use, waiting, until);
-  const double worked = Trace::now();
-  if (found) {
-    parts_.counters.update([&](Statistics& s) { s.filter_lanes.working += worked - begun; });
-    return true;
-  }
-  parts_.changed.wait_beyond(seen, until);
-  const double waited = Trace::now() - begun;
-  parts_.counters.update(
-      [&](Statistics& s) { (waiting ? s.filter_lanes.waiting : s.filter_lanes.idle) += waited; });
-  return true;
+Status FilterLane::open() {
+  HMMJIT_ASSIGN(cascade_,
+                Cascade::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
+                                static_cast<std::size_t>(device_.memory.budget() / kScratchPart)));
+  return {};
 }
 
-FilterLane::Choice FilterLane::choose(const WorkBoard& board,
-                                      const std::vector<SegmentPtr>& resident) {
-  Choice out;
-  const bool loaded = parts_.kernels.initial_load_done();
-  for (const SegmentPtr& segment : resident) {
-    board.visit_open(segment->shard, [&](ModelId id) {
-      const ActiveModelPtr model = parts_.models.find(id);
-      if (model == nullptr) return true;
-      if (!loaded) {
-        if (!reserved_ && !out.reserve)
-          out.segment = segment, out.model = model, out.reserve = true;
-        out.waiting = true;
-        return false;
-      }
-      if (out.model != nullptr && out.model->id() <= id) return false;
-      switch (model->refresh(parts_.kernels, &out.until)) {
-        case ActiveModel::State::kReady:
-          out.segment = segment;
-          out.model = model;
-          return false;
-        case ActiveModel::State::kWaiting:
-          out.waiting = true;
-          return true;
-        case ActiveModel::State::kDeclined:
-          if (model->decline()) out.declined.push_back(id);
-          return true;
-      }
-      return true;
-    });
-    if (out.reserve) break;
-  }
-  return out;
-}
-
-bool FilterLane::step(const ClientUse& use, bool& waiting, double& until) {
-  const TargetStore::Offer offer = parts_.targets.offer(device_);
-  const Choice choice = choose(use->board, offer.resident);
-  waiting = choice.waiting;
-  until = choice.until;
-  if (!choice.declined.empty()) {
-    refuse(use, choice.declined);
-    return true;
-  }
-  // One lane loads what there is room for while the others work.
-  if (offer.to_load != nullptr && !choice.reserve) {
-    const bool beside_work = choice.model != nullptr;
-    if (const auto loading = parts_.targets.begin_load(device_, offer.to_load, beside_work)) {
-      load(use, offer.to_load, *loading);
-      parts_.targets.end_load(offer.to_load, *loading);
-      return true;
-    }
-    waiting = true;
-  }
-  if (choice.model == nullptr) return false;
-  const std::shared_ptr<DeviceTargets> targets = parts_.targets.begin_work(device_, choice.segment);
-  if (targets == nullptr) return true;  // it has been evicted meanwhile
-  if (choice.reserve) {
-    cascade_->reserve(*targets, choice.model->search()->bytes.M);
-  } else {
-    do_pairs(use, choice.segment, targets, choice.model);
-  }
-  reserved_ = true;
-  return true;
-}
-
-void FilterLane::refuse(const ClientUse& use, const std::vector<ModelId>& models) {
-  parts_.counters.update([&](Statistics& s) { s.models_declined += models.size(); });
+void FilterLane::perform(const RefuseModels& work) {
+  parts_.counters.update([&](Statistics& s) { s.models_declined += work.models.size(); });
   if (parts_.settings.demanded && !parts_.warned_kernel.exchange(true))
     parts_.warn("no kernel for some models, their filters run on the CPU: " + parts_.reason());
-  for (const ModelId id : models) use->board.refuse_model(id);
+  for (const ModelId id : work.models) work.use->board.refuse_model(id);
 }
 
-void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
-                      const TargetStore::Loading& loading) {
+void FilterLane::perform(const ReserveBuffers& work) {
+  cascade_->reserve(*work.targets, work.model->search()->bytes.M);
+}
+
+void FilterLane::perform(const LoadSegment& work) {
   const double begun = Trace::now();
   auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
     const std::lock_guard uploading(device_.upload_mutex);
@@ -131,57 +55,56 @@ void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
       HMMJIT_ASSIGN(Uploader uploader, Uploader::create(device_.device));
       device_.uploader = std::make_unique<Uploader>(std::move(uploader));
     }
-    return DeviceTargets::create(device_.device, loading.packed, *device_.uploader);
+    return DeviceTargets::create(device_.device, work.loading.packed, *device_.uploader);
   }();
   parts_.span("gpu upload", device_.position, "segment", begun, Trace::now());
-  if (made) return parts_.targets.loaded(segment, *std::move(made));
-  if (made.error().code != ErrorCode::kResources)
-    return parts_.availability.lose(device_, made.error());
-  const bool abandoned = parts_.targets.did_not_fit(segment);
-  if (!parts_.warned_memory.exchange(true))
-    parts_.warn(made.error().to_string() + "; going on with " +
-                (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
-  if (abandoned) use->board.refuse_shard(segment->shard);
+  if (made) {
+    parts_.targets.loaded(work.segment, *std::move(made));
+  } else if (made.error().code != ErrorCode::kResources) {
+    parts_.availability.lose(device_, made.error());
+  } else {
+    const bool abandoned = parts_.targets.did_not_fit(work.segment);
+    if (!parts_.warned_memory.exchange(true))
+      parts_.warn(made.error().to_string() + "; going on with " +
+                  (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
+    if (abandoned) work.use->board.refuse_shard(work.segment->shard);
+  }
+  parts_.targets.end_load(work.segment, work.loading);
 }
 
-void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
-                          const std::shared_ptr<DeviceTargets>& targets,
-                          const ActiveModelPtr& model) {
-  std::vector<Claim> claims = use->board.claim(model->id(), segment->shard);
-  if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) return;
-  // Fewer pairs are left, which a launch of the domain stage may have waited for.
-  if (device_.domain_queue.chains() > 0) parts_.handed_over.raise();
-  auto work = std::make_unique<DomainWork>();
-  work->chain = std::make_shared<FilteredChain>();
-  FilteredChain& chain = *work->chain;
-  chain.use = use;
-  chain.model = model;
-  auto found = filter(chain, *targets, claims);
+void FilterLane::perform(FilterPairs& work) {
+  auto chain_work = std::make_unique<DomainWork>();
+  chain_work->chain = std::make_shared<FilteredChain>();
+  FilteredChain& chain = *chain_work->chain;
+  chain.use = work.use;
+  chain.model = work.model;
+  auto found = filter(chain, *work.targets, work.claims);
   if (found) {
-    take_found(*work, *std::move(found), std::move(claims));
-    work->request.model = model->search();
-    work->request.targets = targets;
-    if (!hand_over(work)) parts_.deliver_and_count(*work);
+    take_found(*chain_work, *std::move(found), std::move(work.claims));
+    chain_work->request.model = work.model->search();
+    chain_work->request.targets = work.targets;
+    if (!hand_over(chain_work)) parts_.deliver_and_count(*chain_work);
     return;
   }
-  failed(use, *model, found.error());
+  failed(work, found.error());
   // The pairs of a chain that failed fall back to the CPU.
-  const auto given_back = std::ranges::count_if(claims, [](const Claim& c) { return bool(c); });
+  const auto given_back =
+      std::ranges::count_if(work.claims, [](const Claim& c) { return bool(c); });
   parts_.counters.update(
       [&](Statistics& s) { s.blocks_given_back += static_cast<std::uint64_t>(given_back); });
 }
 
-void FilterLane::failed(const ClientUse& use, ActiveModel& model, const Error& error) {
+void FilterLane::failed(const FilterPairs& work, const Error& error) {
   if (error.code == ErrorCode::kResources) {
     if (!parts_.warned_memory.exchange(true))
       parts_.warn(error.to_string() + "; going on with the CPU for some targets");
   } else if (error.code == ErrorCode::kCompile) {
-    const bool first = model.decline();
+    const bool first = work.model->decline();
     parts_.counters.update([&](Statistics& s) {
       s.models_declined += first;
       if (s.reason.empty()) s.reason = error.to_string();
     });
-    use->board.refuse_model(model.id());
+    work.use->board.refuse_model(work.model->id());
   } else {
     parts_.availability.lose(device_, error);
   }

@@ -11,6 +11,7 @@
 #include "gpu/active_device.hpp"
 #include "gpu/domain_lane.hpp"
 #include "gpu/filter_lane.hpp"
+#include "gpu/lane_work.hpp"
 #include "gpu/search_parts.hpp"
 
 namespace hmmjit::gpu {
@@ -18,26 +19,13 @@ namespace {
 
 using Phase = Availability::Phase;
 
-// Packs the next segment or waits for one; false: the engine stops.
-bool pack_next(SearchParts& parts) {
-  const std::uint64_t seen = parts.changed.count();
-  if (parts.stop) return false;
-  ClientUse use = parts.clients.use();
-  parts.packer_waits = true;
-  const SegmentPtr segment = use ? parts.targets.take_to_pack() : nullptr;
-  if (segment == nullptr) {
-    use.reset();  // detach() waits for it
-    parts.changed.wait_beyond(seen);
-    return true;
-  }
-  parts.packer_waits = false;
+void pack(SearchParts& parts, const PackSegment& work) {
   const double begun = Trace::now();
-  auto packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks));
+  auto packed = std::make_shared<PackedSegment>(pack_segment(work.segment->blocks));
   const double done = Trace::now();
   parts.span("gpu start", 1, "pack", begun, done);
   parts.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
-  parts.targets.packed(segment, std::move(packed));
-  return true;
+  parts.targets.packed(work.segment, std::move(packed));
 }
 
 }  // namespace
@@ -91,8 +79,7 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
       parts.availability.fail_all(driver::error_of(report));
   }
   state_->packer = parts.thread([&parts] {
-    while (pack_next(parts)) {
-    }
+    while (const auto work = next_to_pack(parts)) pack(parts, *work);
   });
   state_->starter = parts.thread([s = state_.get()] {
     try {

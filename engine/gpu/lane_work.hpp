@@ -1,0 +1,87 @@
+// The work of the threads of a device, as values. A thread asks for work, does it, and asks again,
+// as a worker of the CPU does:
+//
+//   while (work = next(parts, device, ...)) perform(work)
+//
+// All decisions about what a device does next are in lane_work.cpp: what waits for kernels, for
+// memory or for more targets is not offered. try_next_*() takes the next work if there is any.
+// Outcomes reach the search through its Client. Work that is destroyed before it is done returns
+// its claims, so that the CPU does its pairs.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "gpu/active_models.hpp"
+#include "gpu/client.hpp"
+#include "gpu/domain_queue.hpp"
+#include "gpu/target_store.hpp"
+
+namespace hmmjit::gpu {
+
+struct ActiveDevice;
+struct SearchParts;
+
+/// The device is lost or the engine stops.
+struct Stop {};
+/// Give models without a kernel back to the CPU.
+struct RefuseModels {
+  ClientUse use;  // here and below first, so that it is released last
+  std::vector<ModelId> models;
+};
+/// Load a segment, for which memory has been reserved.
+struct LoadSegment {
+  ClientUse use;
+  SegmentPtr segment;
+  TargetStore::Loading loading;
+};
+/// Allocate what the first chain needs, while kernels are being loaded.
+struct ReserveBuffers {
+  ClientUse use;
+  std::shared_ptr<DeviceTargets> targets;
+  ActiveModelPtr model;
+};
+/// Take a model through the filters for the pairs that have been claimed of a segment.
+struct FilterPairs {
+  ClientUse use;
+  std::shared_ptr<DeviceTargets> targets;
+  ActiveModelPtr model;
+  std::vector<Claim> claims;  // one for each block; empty: another thread has the pair
+};
+using FilterWork = std::variant<Stop, RefuseModels, LoadSegment, ReserveBuffers, FilterPairs>;
+
+/// Take targets through the domain stage in one launch, and deliver them.
+struct DomainBatch {
+  std::vector<DomainWorkPtr> batch;
+  DeviceLoad load;
+  bool lost = false;  ///< the device: the targets are delivered without findings
+};
+/// Pack the blocks of a segment in the layout of the device.
+struct PackSegment {
+  ClientUse use;
+  SegmentPtr segment;
+};
+
+/// Why a thread that finds no work waits, and until when (Trace::now) at most.
+struct Wait {
+  bool pending = false;  ///< for a compile, a load, memory or more targets, not for pairs
+  double until = std::numeric_limits<double>::infinity();
+};
+
+/// `reserved`: the lane has the buffers for its first chain, or is given the work that makes them.
+std::optional<FilterWork> try_next_filter_work(SearchParts& parts, ActiveDevice& device,
+                                               bool& reserved, Wait& wait);
+/// The same, but waits for work.
+FilterWork next_filter_work(SearchParts& parts, ActiveDevice& device, bool& reserved);
+/// nullopt: the engine stops, and nothing waits for this device.
+std::optional<DomainBatch> next_domain_batch(SearchParts& parts, ActiveDevice& device);
+/// nullopt: the engine stops.
+std::optional<PackSegment> next_to_pack(SearchParts& parts);
+
+/// Whether the lanes of a device end.
+bool ends(const SearchParts& parts, const ActiveDevice& device);
+
+}  // namespace hmmjit::gpu
