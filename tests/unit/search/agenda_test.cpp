@@ -30,8 +30,9 @@ struct Scenario {
   std::size_t parts = 0;   // of the text of a result
   bool kept = true;        // the targets fit in memory
   std::size_t models_at_once = 100;
-  bool device = false;
-  bool early = false;               // the device delivers a part first
+  std::size_t lanes = 0;            // of a device
+  bool early = false;               // a lane delivers a part first
+  bool memory_refused = false;      // to a lane, which drops its work
   std::size_t failing_model = 100;  // which cannot be set up
   bool errors = false;              // any piece of work may fail, once
   bool cancelled = false;           // at any time
@@ -68,15 +69,16 @@ class Search {
         agenda_({.window = {.model_bytes = scenario.models_at_once * kModelBytes,
                             .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
                             .threads = scenario.workers,
-                            .device = scenario.device},
+                            .device = scenario.lanes > 0},
                  .result_bytes = scenario.result_bytes,
                  .task_cells = kBlockCells / scenario.ranges},
                 progress_) {
     workers_.resize(static_cast<std::size_t>(scenario.workers));
+    lanes_.resize(std::max<std::size_t>(scenario.lanes, 1));
   }
   ~Search() {
     agenda_.stop();
-    claims_.clear();
+    lanes_.clear();
     for (Worker& worker : workers_) worker.work.reset();
   }
 
@@ -84,12 +86,15 @@ class Search {
   // ----------------------------------------------------------------------
 
   // `act(n)` does the n-th of them. Workers come first.
-  std::size_t actions() const { return workers_.size() * kWorkerActions + kDeviceActions; }
+  std::size_t actions() const {
+    return workers_.size() * kWorkerActions + lanes_.size() * kLaneActions;
+  }
   // False where that is not possible, or changes nothing.
   bool act(std::size_t action) {
     const std::size_t worker = action / kWorkerActions;
     if (worker < workers_.size()) return act(workers_[worker], action % kWorkerActions);
-    return act_device(action - workers_.size() * kWorkerActions);
+    action -= workers_.size() * kWorkerActions;
+    return act(lanes_[action / kLaneActions], action % kLaneActions);
   }
 
   bool ended() const { return std::ranges::all_of(workers_, &Worker::ended); }
@@ -102,14 +107,15 @@ class Search {
       doing.push_back(worker.ended ? 1 : worker.work ? 2 + describe(*worker.work) : 0);
     std::ranges::sort(doing);
     out.insert(out.end(), doing.begin(), doing.end());
-    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * delivered_early_ + 8u * failed_ +
-                  16u * waits_);
-    for (const Claim& claim : claims_)
-      out.push_back(claim ? claim.model() * 64 + number(claim) : 99);
+    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * failed_);
+    for (const Lane& lane : lanes_) {
+      out.push_back(100u + lane.delivered_early + 2u * lane.waits);
+      for (const Claim& claim : lane.claims) out.push_back(claim.model() * 64 + number(claim));
+    }
     return out;
   }
 
-  // The same on threads of their own, one of which is the device.
+  // The same on threads of their own, one of which does the work of all lanes.
   void run_on_threads(std::uint32_t seed) {
     std::mutex steps;
     std::atomic<std::size_t> working{workers_.size()};
@@ -128,9 +134,9 @@ class Search {
         --working;
       });
     }
-    for (std::mt19937 random(seed); scenario_.device && working > 0; std::this_thread::yield()) {
+    for (std::mt19937 random(seed); scenario_.lanes > 0 && working > 0; std::this_thread::yield()) {
       const std::lock_guard lock(steps);
-      act_device(random() % (random() % 64 == 0 ? 6 : 4));
+      act(lanes_[random() % lanes_.size()], random() % (random() % 64 == 0 ? 6 : 4));
     }
     for (std::thread& thread : threads) thread.join();
   }
@@ -167,7 +173,12 @@ class Search {
     std::unique_ptr<Work> work;
     bool ended = false;
   };
-  static constexpr std::size_t kWorkerActions = 3, kDeviceActions = 6;
+  struct Lane {
+    std::vector<Claim> claims;
+    bool delivered_early = false;  // a part of its pairs
+    bool waits = false;            // targets of it wait for the domain stage
+  };
+  static constexpr std::size_t kWorkerActions = 3, kLaneActions = 6;
 
   void note(Event event, std::size_t model, std::uint64_t target = 0) {
     events_.push_back((model * 64 + target) * 8 + static_cast<std::uint64_t>(event));
@@ -255,15 +266,21 @@ class Search {
     agenda_.done(work, more);
   }
   void report(const Backfill& work) {
-    const bool found = std::exchange(waits_, false) && !delivered_early_ && !claims_.empty();
-    if (found) deliver_early();
+    const auto waiting = std::ranges::find_if(lanes_, [](const Lane& lane) {
+      return lane.waits && !lane.delivered_early && !lane.claims.empty();
+    });
+    const bool found = waiting != lanes_.end();
+    if (found) {
+      waiting->waits = false;
+      deliver_early(*waiting);
+    }
     agenda_.done(work, found);
   }
-  void deliver_early() {
+  void deliver_early(Lane& lane) {
     std::vector<DeviceUnit> units;
-    for (const Claim& claim : claims_) units.push_back(unit(claim.targets(), 0, 1));
-    delivered_early_ = true;
-    agenda_.deliver(claims_.front().model(), std::move(units), true);
+    for (const Claim& claim : lane.claims) units.push_back(unit(claim.targets(), 0, 1));
+    lane.delivered_early = true;
+    agenda_.deliver(lane.claims.front().model(), std::move(units), true);
   }
   WaitingTarget survivor(const ModelJob& job, const TargetsPtr& targets, std::size_t index) {
     note(Event::kFiltered, job.index, targets->first_index() + index);
@@ -327,52 +344,50 @@ class Search {
   }
   // 0, 1: claims the pairs of a model with a shard; 2: has targets that wait, of which it delivers
   // a part unless a worker takes it; 3: delivers the rest;
-  // 4: loses its claims; 5: is lost, or the user cancels.
-  bool act_device(std::size_t action) {
-    if (action == 5 && scenario_.cancelled) {
-      if (failed_) return false;
-      failed_ = true;
-      agenda_.abort({ErrorCode::kInterrupted, "expected", {}, {}});
-      return true;
-    }
-    if (!scenario_.device) return false;
-    const bool has = std::ranges::any_of(claims_, [](const Claim& c) { return bool(c); });
+  // 4: loses its claims; 5: the device is lost, or the user cancels.
+  bool act(Lane& lane, std::size_t action) {
+    if (action == 5 && scenario_.cancelled) return end_with(ErrorCode::kInterrupted);
+    if (scenario_.lanes == 0) return false;
     if (action < 2) {
-      if (has || lost_) return false;
+      if (!lane.claims.empty() || lost_) return false;
       for (const ShardId shard : shards_) {
-        claims_ = agenda_.board().claim(delivered_ + action, shard);
-        std::erase_if(claims_, [](const Claim& c) { return !c; });
-        if (!claims_.empty()) return true;
+        lane.claims = agenda_.board().claim(delivered_ + action, shard);
+        std::erase_if(lane.claims, [](const Claim& c) { return !c; });
+        if (!lane.claims.empty()) return true;
       }
       return false;
     }
     if (action == 5) return !std::exchange(lost_, true) && (agenda_.board().refuse_all(), true);
-    if (!has) return false;
-    const ModelId model = claims_.front().model();
+    if (lane.claims.empty()) return false;
+    const ModelId model = lane.claims.front().model();
     std::vector<DeviceUnit> units;
     switch (action) {
       case 2:
-        if (!scenario_.early || delivered_early_) return false;
-        if (std::exchange(waits_, !waits_)) {
-          deliver_early();
+        if (!scenario_.early || lane.delivered_early) return false;
+        if (std::exchange(lane.waits, !lane.waits)) {
+          deliver_early(lane);
         } else {
           agenda_.device_waits();
         }
         return true;
       case 3:
-        for (Claim& claim : claims_)
-          units.push_back(unit(claim.finish(), delivered_early_ ? 1 : 0, kTargets));
-        claims_.clear();
-        delivered_early_ = waits_ = false;
+        for (Claim& claim : lane.claims)
+          units.push_back(unit(claim.finish(), lane.delivered_early ? 1 : 0, kTargets));
+        lane = {};
         agenda_.deliver(model, std::move(units), false);
         return true;
       default:
-        // Targets of which a part has been delivered cannot be given back.
-        if (delivered_early_) return false;
-        claims_.clear();
-        waits_ = false;
+        // Targets of which a part has been delivered cannot be given back: the search ends.
+        if (lane.delivered_early && !(scenario_.memory_refused && end_with(ErrorCode::kResources)))
+          return false;
+        lane = {};
         return true;
     }
+  }
+  bool end_with(ErrorCode code) {
+    if (std::exchange(failed_, true)) return false;
+    agenda_.abort({code, "expected", {}, {}});
+    return true;
   }
 
   const Scenario scenario_;
@@ -381,11 +396,10 @@ class Search {
   std::vector<Worker> workers_;
   std::vector<std::uint64_t> events_;
   std::size_t next_model_ = 0, next_block_ = 0, delivered_ = 0;
-  bool failed_to_set_up_ = false, failed_ = false, lost_ = false, delivered_early_ = false,
-       waits_ = false;
+  bool failed_to_set_up_ = false, failed_ = false, lost_ = false;
   std::vector<BlockId> read_;  // and in no shard yet
   std::vector<ShardId> shards_;
-  std::vector<Claim> claims_;
+  std::vector<Lane> lanes_;
 };
 
 // Visits every state that a search can reach.
@@ -469,16 +483,28 @@ TEST(AgendaTest, AnErrorEndsTheSearch) {
 }
 
 TEST(AgendaTest, ADeviceTakesPartAndIsLost) {
-  explore({.models = 1, .blocks = 2, .device = true});
-  explore({.models = 2, .blocks = 1, .device = true});
-  explore({.models = 1, .blocks = 2, .kept = false, .device = true});
+  explore({.models = 1, .blocks = 2, .lanes = 1});
+  explore({.models = 2, .blocks = 1, .lanes = 1});
+  explore({.models = 1, .blocks = 2, .kept = false, .lanes = 1});
+}
+
+TEST(AgendaTest, LanesTakePartAtTheSameTime) {
+  explore({.models = 2, .blocks = 1, .workers = 1, .lanes = 2});
+  explore({.models = 2, .blocks = 1, .workers = 1, .lanes = 2, .early = true});
+  explore({.models = 2, .blocks = 1, .workers = 1, .lanes = 2, .errors = true});
+  explore({.models = 2, .blocks = 1, .workers = 1, .lanes = 2, .cancelled = true});
+}
+
+TEST(AgendaTest, MemoryRefusedToALaneEndsTheSearchOrLeavesPairsToTheCpu) {
+  explore({.models = 1, .blocks = 1, .lanes = 1, .early = true, .memory_refused = true});
+  explore(
+      {.models = 2, .blocks = 1, .workers = 1, .lanes = 2, .early = true, .memory_refused = true});
 }
 
 // What was delivered early does not come again.
 TEST(AgendaTest, ADeviceDeliversAPartFirst) {
-  explore({.models = 1, .blocks = 1, .device = true, .early = true});
-  explore(
-      {.models = 1, .blocks = 1, .ranges = 2, .device = true, .early = true, .cancelled = true});
+  explore({.models = 1, .blocks = 1, .lanes = 1, .early = true});
+  explore({.models = 1, .blocks = 1, .ranges = 2, .lanes = 1, .early = true, .cancelled = true});
 }
 
 // A worker that waits is woken when there is work, and at the end.
@@ -486,7 +512,7 @@ TEST(AgendaTest, ThreadsWakeEachOther) {
   const Scenario scenarios[] = {
       {.models = 20, .blocks = 4, .workers = 4, .ranges = 2, .parts = 3},
       {.models = 20, .blocks = 4, .workers = 3, .kept = false, .models_at_once = 4},
-      {.models = 20, .blocks = 4, .workers = 4, .device = true, .early = true},
+      {.models = 20, .blocks = 4, .workers = 4, .lanes = 3, .early = true},
       {.models = 20, .blocks = 4, .workers = 4, .failing_model = 10},
   };
   for (const Scenario& scenario : scenarios) {
