@@ -41,7 +41,7 @@ void Clustering::link(const std::vector<Segment>& segments) {
       stack_.pop_back();
       component_[v] = components_;
       const Segment& s = segments[v];
-      link_segments(arrays, left, s.i, s.j, s.k, s.m, linked_.data());
+      if (!link_segments(arrays, left, s.i, s.j, s.k, s.m, linked_.data())) continue;
       for (std::size_t p = left; p-- > 0;) {
         if (!linked_[p]) continue;
         stack_.push_back(waiting_[p]);
@@ -57,25 +57,20 @@ void Clustering::link(const std::vector<Segment>& segments) {
   }
 }
 
-// The smallest (or largest) value seen at least `threshold` times, else the most frequent one.
-int Clustering::end_point(std::vector<int>& values, int threshold, bool largest) {
-  std::sort(values.begin(), values.end());
-  int frequent = 0, most = 0, found = 0;
-  bool any = false;
-  for (std::size_t a = 0, b; a < values.size(); a = b) {
-    b = a;
-    while (b < values.size() && values[b] == values[a]) ++b;
-    const int count = static_cast<int>(b - a);
-    if (count >= threshold && (largest || !any)) {
-      found = values[a];
-      any = true;
-    }
-    if (count > most) {
-      most = count;
-      frequent = values[a];
-    }
+// The smallest (or largest) value seen at least `threshold` times, else the most frequent one, of
+// those the smallest.
+int Clustering::end_point(std::span<const int> values, int threshold, bool largest) {
+  const auto [least, most] = std::ranges::minmax(values);
+  counts_.assign(static_cast<std::size_t>(most - least) + 1, 0);
+  for (const int value : values) ++counts_[static_cast<std::size_t>(value - least)];
+  const auto credible = [&](int count) { return count >= threshold; };
+  auto found = std::ranges::find_if(counts_, credible);
+  if (found == counts_.end()) {
+    found = std::ranges::max_element(counts_);
+  } else if (largest) {
+    found = std::find_if(counts_.rbegin(), counts_.rend(), credible).base() - 1;
   }
-  return any ? found : frequent;
+  return least + static_cast<int>(found - counts_.begin());
 }
 
 void Clustering::summarise(const std::vector<Segment>& segments, int trace_count) {
@@ -112,7 +107,8 @@ void Clustering::summarise(const std::vector<Segment>& segments, int trace_count
       const int j = point(&Segment::j, true);
       const int k = point(&Segment::k, false);
       const int m = point(&Segment::m, true);
-      if (i <= j && k <= m) clusters_.push_back({i, j, probability});
+      const auto place = std::ranges::upper_bound(clusters_, i, {}, &Cluster::i);
+      if (i <= j && k <= m) clusters_.insert(place, {i, j, probability});
     }
     begin = end;
   }
@@ -122,8 +118,6 @@ const std::vector<Cluster>& Clustering::run(const std::vector<Segment>& segments
   clusters_.clear();
   link(segments);
   summarise(segments, trace_count);
-  std::stable_sort(clusters_.begin(), clusters_.end(),
-                   [](const Cluster& a, const Cluster& b) { return a.i < b.i; });
 
   dominated_.assign(clusters_.size(), 0);
   for (std::size_t d = 0; d < clusters_.size(); ++d) {

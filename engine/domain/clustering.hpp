@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/aligned.hpp"
@@ -30,7 +31,7 @@ class Clustering {
  private:
   void link(const std::vector<Segment>& segments);
   void summarise(const std::vector<Segment>& segments, int trace_count);
-  int end_point(std::vector<int>& values, int threshold, bool largest);
+  int end_point(std::span<const int> values, int threshold, bool largest);
 
   std::vector<int> component_;  // component number by segment
   // Segments of no component yet: their numbers and, side by side, their coordinates.
@@ -39,7 +40,7 @@ class Clustering {
   std::vector<std::uint8_t> linked_;
   std::vector<int> stack_;
   std::vector<int> members_, offsets_;
-  std::vector<int> values_;
+  std::vector<int> values_, counts_;  // of end points; by value
   std::vector<Cluster> clusters_;
   std::vector<char> dominated_;
   int components_ = 0;

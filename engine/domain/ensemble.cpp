@@ -25,13 +25,17 @@ int choose_exactly(float* weights, int n, double u) {
 
 // A threshold of the reference differs from the true running sum of the weights by less than
 // 2^-22 of the total (one rounding of each of up to four normalised weights); the sums made here
-// from at most four floats, and the float product of the total with u, add less than 12 * 2^-24.
-// Twice the sum of both; the absolute term covers results flushed to zero.
-constexpr float kMargin = 2.0e-6f;
-constexpr float kSmallest = 1.0e-36f;
+// from at most four floats, their quotient by the total and its product with u add less than
+// 12 * 2^-24. Twice the sum of both; weights below the total of kLeastTotal may have been flushed
+// to zero.
+constexpr float kMargin = 2.0e-6f, kLeastTotal = 1.0e-30f;
+constexpr std::uint32_t kDeviateMargin = 8600;  // the same in units of 2^-32
 
-// Steps along the diagonal between asking for a cell and reading it.
-constexpr std::size_t kPrefetchSteps = 6;
+// A deviate in units of 2^-32; `x`: 0 to 1.
+std::uint32_t deviate_at(float x) {
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(static_cast<std::int64_t>(x * 0x1p32f), 0xffffffff));
+}
 
 // Draws one deviate: exact in double, and rounded to float for the first look.
 struct Deviate {
@@ -40,6 +44,12 @@ struct Deviate {
   double exact;
   std::uint32_t state;
 };
+
+// Deviates below the result are clearly below the probability; 0 if that is not a number.
+std::uint32_t clearly_below(float probability) {
+  const auto limit = static_cast<std::int64_t>(probability > 0 ? probability * 0x1p32f : 0.0f);
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(limit - kDeviateMargin, 0));
+}
 
 int choose_of_two(float first, float second, const Deviate& u) {
   const float total = first + second;
@@ -75,9 +85,14 @@ void Ensemble::prepare(const RegionMatrix& region) {
     const float j = special[i - 1].J * job.loop;
     const float c_exit = special[i].E * region.ec * special[i].scale;
     const float j_exit = special[i].E * region.ej * special[i].scale;
-    stay_c_[static_cast<std::size_t>(i)] = c / (c + c_exit);
-    stay_j_[static_cast<std::size_t>(i)] = j / (j + j_exit);
+    stay_c_[static_cast<std::size_t>(i)] = clearly_below(c / (c + c_exit));
+    stay_j_[static_cast<std::size_t>(i)] = clearly_below(j / (j + j_exit));
   }
+
+  last_node_ = M;
+  entry_blocks_ = static_cast<std::size_t>((M + kEntryBlock - 1) / kEntryBlock);
+  entry_block_.assign((rows + static_cast<std::size_t>(M)) * entry_blocks_, -1);
+  entries_.clear();
 
   exit_slot_.assign(rows, -1);
   exits_.clear();
@@ -197,6 +212,29 @@ void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitte
   for (int i = first; i <= last; ++i) correction[i - 1] += odds[residues[i - 1]];
 }
 
+Ensemble::Entry Ensemble::Entry::of(const FourFloats& weights) {
+  const FourFloats pairs = weights + weights.up<1>();
+  alignas(16) float sums[4];
+  (pairs + pairs.up<2>()).store(sums);
+  if (!(sums[3] > kLeastTotal && std::isfinite(sums[3]))) return {};
+  const std::uint32_t m = deviate_at(sums[0] / sums[3]);
+  Entry entry{.i = deviate_at(sums[1] / sums[3]), .d = deviate_at(sums[2] / sums[3])};
+  entry.low = m + kDeviateMargin;
+  if (entry.i - m > 2 * kDeviateMargin) entry.width = entry.i - m - 2 * kDeviateMargin;
+  return entry;
+}
+
+int Ensemble::Entry::choose(std::uint32_t deviate) const {
+  if (low == 0) return -1;
+  int choice = 0;
+  for (const std::uint32_t begin : {low - kDeviateMargin, i, d}) {
+    const std::int64_t distance = std::int64_t{deviate} - begin;
+    if (std::abs(distance) < kDeviateMargin) return -1;
+    choice += distance > 0;
+  }
+  return choice;
+}
+
 // N, and everything before it, draws nothing: the trace ends there. It also ends where every weight
 // has underflown.
 enum class Ensemble::State { kC, kJ, kE, kM, kD, kI, kB, kEnd };
@@ -211,6 +249,7 @@ struct Ensemble::Walk {
 };
 
 void Ensemble::visit(Walk& w) {
+  if (!null2_) return;
   ++w.emitted;
   if (w.visit_count > 0 && visits_[static_cast<std::size_t>(w.visit_count) - 1].k == w.k) {
     visits_[static_cast<std::size_t>(w.visit_count) - 1].count += 1.0f;
@@ -225,21 +264,37 @@ const float* Ensemble::cell(const RegionMatrix& region, int i, int k) const {
 
 // Through C or J to the end of a domain.
 Ensemble::State Ensemble::leave_flank(const RegionMatrix& region, bool in_c, Walk& w) const {
-  const float* const stay = in_c ? stay_c_.data() : stay_j_.data();
-  for (; w.i > 0; --w.i) {
-    const int i = w.i;
-    const Deviate u(w.random);
-    const float distance = stay[i] - u.rounded();
-    bool stays = distance > 0;
-    if (!(std::fabs(distance) > kMargin)) [[unlikely]] {
-      const SpecialRow before = region.special[i - 1], here = region.special[i];
-      float weights[2] = {(in_c ? before.C : before.J) * region.job->loop,
-                          here.E * (in_c ? region.ec : region.ej) * here.scale};
-      stays = choose_exactly(weights, 2, u.exact) == 0;
-    }
-    if (!stays) return region.special[i].E > 0 ? State::kE : State::kEnd;
+  const std::uint32_t* const stay = in_c ? stay_c_.data() : stay_j_.data();
+  LinearCongruential random = w.random;
+  State next = State::kEnd;
+  int i = w.i;
+  for (; i > 0; --i) {
+    const Deviate u(random);
+    if (u.state < stay[i]) continue;
+    const SpecialRow before = region.special[i - 1], here = region.special[i];
+    const float stays = (in_c ? before.C : before.J) * region.job->loop;
+    const float exits = here.E * (in_c ? region.ec : region.ej) * here.scale;
+    if (choose_of_two(stays, exits, u) == 0) continue;
+    if (here.E > 0) next = State::kE;
+    break;
   }
-  return State::kEnd;
+  w.random = random;
+  w.i = i;
+  return next;
+}
+
+// The entries of a match and of those before it on the diagonal, to the end of their block.
+std::span<Ensemble::Entry> Ensemble::entries(int i, int k) {
+  const int at = last_node_ - k;
+  std::int32_t& block = entry_block_[static_cast<std::size_t>(i + at) * entry_blocks_ +
+                                     static_cast<std::size_t>(at / kEntryBlock)];
+  if (block < 0) {
+    block = static_cast<std::int32_t>(entries_.size() / kEntryBlock);
+    entries_.resize(entries_.size() + kEntryBlock);
+  }
+  return std::span(entries_)
+      .subspan(static_cast<std::size_t>(block) * kEntryBlock, kEntryBlock)
+      .subspan(static_cast<std::size_t>(at % kEntryBlock));
 }
 
 // Matches along the diagonal, to what comes before the first of them.
@@ -253,54 +308,41 @@ Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
   int i = w.i, k = w.k, choice = 1;
   LinearCongruential random = w.random;
   const std::size_t state_d = region.layout.state, state_i = 2 * region.layout.state;
-  const float* row = region.cells + static_cast<std::size_t>(i - 1) * region.layout.row;
-  const std::size_t ahead = kPrefetchSteps * (region.layout.row + region.layout.stripe);
-  const NodeTransitions* node = region.tables->nodes.data() + k;
-  const std::int32_t* offset_in_row = offset_of_.data() + (k - 1);
-  Visit* const first = visits_.data() + w.visit_count;
-  Visit* visited = first;
-  for (;;) {
-    const Deviate u(random);
-    const float* cell = row + *offset_in_row;
-    __builtin_prefetch(cell - ahead);
-    // Weights of B, M, I, D.
-    const FourFloats weights =
-        FourFloats::of(region.special[i - 1].B, *cell, cell[state_i], cell[state_d]) *
-        FourFloats::load(&node->bm);
-    const FourFloats pairs = weights + weights.up<1>();
-    const FourFloats sums = pairs + pairs.up<2>();
-    const FourFloats total = sums.lane<3>();
-    const FourFloats distance = sums - FourFloats::all(u.rounded()) * total;
-    const FourFloats margin = FourFloats::all(kMargin) * total + FourFloats::all(kSmallest);
-    const int clear = greater(distance.magnitude(), margin).signs() & 7;
-    const int below = distance.signs() & 7;
-    if (clear * 8 + below == 7 * 8 + 1) [[likely]] {
-      choice = 1;
-    } else if (clear == 7) {
-      choice = below == 0 ? 0 : below == 3 ? 2 : 3;
-      break;
-    } else {
-      alignas(16) float exact[4];
-      weights.store(exact);
-      choice = choose_exactly(exact, 4, u.exact);
-      if (choice != 1) break;
+  while (choice == 1 && i > 0 && k > 0) {
+    const std::span<Entry> known = entries(i, k);
+    auto entry = known.begin();
+    Deviate u(random);
+    while (u.state - entry->low < entry->width) {
+      --i;
+      --k;
+      if (++entry == known.end()) break;
+      u = Deviate(random);
     }
+    if (entry == known.end()) continue;
+    const auto weights = [&] {
+      const float* const before = cell(region, i - 1, k - 1);
+      return FourFloats::of(region.special[i - 1].B, *before, before[state_i], before[state_d]) *
+             FourFloats::load(&region.tables->nodes[static_cast<std::size_t>(k)].bm);
+    };
+    if (entry->low == 0) *entry = Entry::of(weights());
+    choice = entry->choose(u.state);
+    if (choice < 0) {
+      alignas(16) float exact[4];
+      weights().store(exact);
+      choice = choose_exactly(exact, 4, u.exact);
+    }
+    --i;
     --k;
-    if (--i == 0 || k == 0) [[unlikely]]
-      break;
-    row -= region.layout.row;
-    --node;
-    --offset_in_row;
-    *visited++ = {k, 1.0f};
   }
   w.random = random;
-  w.emitted += static_cast<int>(visited - first);
-  w.visit_count += static_cast<int>(visited - first);
+  w.emitted += w.k - k - 1;
+  for (int node = w.k - 1; null2_ && node > k; --node)
+    visits_[static_cast<std::size_t>(w.visit_count++)] = {node, 1.0f};
   if (choice == 1) return State::kEnd;  // off the matrix
-  w.first_i = i;
-  w.first_k = k;
-  w.i = i - 1;
-  w.k = k - 1;
+  w.first_i = i + 1;
+  w.first_k = k + 1;
+  w.i = i;
+  w.k = k;
   if (choice == 0) return State::kB;
   if (w.i == 0 || w.k == 0) return State::kEnd;
   return choice == 2 ? State::kI : State::kD;
@@ -387,6 +429,7 @@ const std::vector<Segment>& Ensemble::sample(const RegionMatrix& region, LinearC
                                              int offset, float* correction) {
   prepare(region);
   segments_.clear();
+  null2_ = correction != nullptr;
   const int L = region.job->L;
   if (correction) std::fill_n(correction, L, 0.0f);
   for (int trace = 0; trace < kTraces; ++trace) {

@@ -13,6 +13,7 @@
 
 #include "core/aligned.hpp"
 #include "domain/clustering.hpp"
+#include "domain/four_floats.hpp"
 #include "domain/kernels.hpp"
 #include "model/random.hpp"
 
@@ -57,13 +58,16 @@ class Ensemble {
   State leave_deletion(const RegionMatrix& region, Walk& walk) const;
   State leave_insertion(const RegionMatrix& region, Walk& walk);
   State leave_begin(const RegionMatrix& region, Walk& walk, float* correction);
+  struct Entry;
+  std::span<Entry> entries(int i, int k);
   static void add_outside(int first, int last, float* correction);
   void add_null2(const RegionMatrix& region, int visit_count, int emitted, int first, int last,
                  float* correction);
 
   std::vector<Segment> segments_;
   std::vector<std::int32_t> offset_of_;  // offset of node k in a row
-  std::vector<float> stay_c_, stay_j_;   // probability of C(i) from C(i-1), J(i) from J(i-1)
+  // Deviates below which C(i) clearly comes from C(i-1), J(i) from J(i-1).
+  std::vector<std::uint32_t> stay_c_, stay_j_;
 
   // Running sums of the exit probabilities of a row, one for each kExitBlock stripes, made when
   // the first trace leaves through that row.
@@ -73,10 +77,26 @@ class Ensemble {
   int exit_blocks_ = 0;
   double exit_margin_ = 0;
 
+  // What comes before a match, B, M, I or D, by the deviate in units of 2^-32: clearly M for
+  // `width` deviates from `low` on; `i`, `d`: where I and D begin. Computed when a trace first asks
+  // for it, because the traces of a region mostly follow the same diagonals. Blocks of a diagonal
+  // are allocated on demand, in the order of a trace.
+  struct Entry {
+    std::uint32_t low = 0, width = 0, i = 0, d = 0;  // low 0: not known
+    static Entry of(const FourFloats& weights);
+    int choose(std::uint32_t deviate) const;  // -1: not clear
+  };
+  static constexpr int kEntryBlock = 16;
+  int last_node_ = 0;
+  std::size_t entry_blocks_ = 0;           // of a diagonal
+  std::vector<std::int32_t> entry_block_;  // by diagonal and block, -1: not allocated yet
+  std::vector<Entry> entries_;
+
   struct Visit {
     std::int32_t k;
     float count;
   };
+  bool null2_ = false;         // needs visits
   std::vector<Visit> visits_;  // of the current segment, from its end to its start
   bool all_canonical_ = true;
 };

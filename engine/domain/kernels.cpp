@@ -30,12 +30,13 @@ inline std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : 
 // Two segments are linked when they overlap by four fifths of the shorter one on the target and on
 // the model, where the overlap is counted one short as in the reference, and lie on about the same
 // diagonal at one end.
-void link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, std::int32_t j,
+bool link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, std::int32_t j,
                    std::int32_t k, std::int32_t m, std::uint8_t* __restrict linked) {
   const std::int32_t* const __restrict si = s.i;
   const std::int32_t* const __restrict sj = s.j;
   const std::int32_t* const __restrict sk = s.k;
   const std::int32_t* const __restrict sm = s.m;
+  int any = 0;
   for (std::size_t p = 0; p < count; ++p) {
     const std::int32_t residues = smaller(sj[p], j) - larger(si[p], i) + 1;
     const std::int32_t shorter = smaller(sj[p] - si[p], j - i) + 1;
@@ -47,8 +48,11 @@ void link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, st
     const int close = (first <= 8u) | (last <= 8u);
     const bool same = static_cast<float>(residues) / static_cast<float>(shorter) >= 0.8f;
     const bool same_nodes = static_cast<float>(nodes) / static_cast<float>(fewer) >= 0.8f;
-    linked[p] = static_cast<std::uint8_t>(same & same_nodes & close);
+    const int link = same & same_nodes & close;
+    linked[p] = static_cast<std::uint8_t>(link);
+    any |= link;
   }
+  return any != 0;
 }
 
 template <class V>

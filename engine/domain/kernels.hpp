@@ -72,7 +72,8 @@ struct Kernels {
   void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums,
                  EnvelopeSpace& space);
   /// linked[p] = 1 where segment p of 0..count-1 is linked to the segment (i, j, k, m), else 0.
-  void (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
+  /// Returns whether any is.
+  bool (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
                         std::int32_t j, std::int32_t k, std::int32_t m, std::uint8_t* linked);
 
   /// Floats that `cells` takes for one row of Forward, and in Backward.

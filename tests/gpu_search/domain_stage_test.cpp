@@ -249,11 +249,11 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
 
 TEST_F(DomainStageTest, EverythingIsTheCpusToTheBitWithATargetABlock) {
   // Runs of two and three stripes a thread, full ones and others.
-  for (const std::vector<int>& of_run : {std::vector{3, 31, 128, 256}, {381}}) {
+  for (const std::vector<int>& of_run : {std::vector{3, 31, 128}, {381}}) {
     const int longest = std::ranges::max(of_run);
     kernels_.parser = kernel(plan::Stage::kParser, "four_warp", longest);
     kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_warp", longest);
-    everything(of_run, of_run.size() > 1 ? 12 : 0);
+    everything(of_run, of_run.size() > 1 ? 6 : 0);
   }
 }
 
@@ -416,7 +416,7 @@ TEST_F(DomainStageTest, EveryKernelOfTheCatalogueIsExecuted) {
                   {plan::Stage::kParser, plan::Stage::kEnsemble, plan::Stage::kEnvelope}),
               testing::IsEmpty())
       << "add constants for it to tests/gpu_search/CMakeLists.txt";
-  const SearchData data = make_search_data(7, 2, 40, 150);
+  const SearchData data = make_search_data(7, 2, 12, 150);
   const auto targets = upload(data.targets);
   for (gpu::ReadyKernel gpu::DomainKernels::*const member :
        {&gpu::DomainKernels::parser, &gpu::DomainKernels::ensemble,

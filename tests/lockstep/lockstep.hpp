@@ -14,7 +14,8 @@
 #include <ucontext.h>
 
 #include <algorithm>
-#include <csetjmp>
+#include <array>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -57,13 +58,14 @@ class Block {
   void run(const std::function<void()>& body) {
     body_ = &body;
     fibers_.resize(threads_);
+    switches_.resize(threads_);
     for (unsigned t = 0; t < threads_; ++t) {
-      fibers_[t].stack = stack(t);
-      getcontext(&fibers_[t].context);
-      fibers_[t].context.uc_stack.ss_sp = fibers_[t].stack;
-      fibers_[t].context.uc_stack.ss_size = kStackBytes;
-      fibers_[t].context.uc_link = &scheduler_;
-      makecontext(&fibers_[t].context, &Block::entry, 0);
+      ucontext_t& context = switches_[t].context;
+      getcontext(&context);
+      context.uc_stack.ss_sp = stack(t);
+      context.uc_stack.ss_size = kStackBytes;
+      context.uc_link = &scheduler_;
+      makecontext(&context, &Block::entry, 0);
     }
     current() = this;
     unsigned done = 0;
@@ -109,13 +111,17 @@ class Block {
 
  private:
   static constexpr std::size_t kStackBytes = 64 * 1024;
+  // Apart from the registers, which are large: the scheduler reads all fibers of a warp at each
+  // step.
   struct Fiber {
-    ucontext_t context{};
-    jmp_buf resume{};
-    bool started = false;
-    char* stack = nullptr;
     Wait wait = Wait::kNone;
     std::uint32_t value = 0, lane = 0, mask = 0, result = 0;
+  };
+  using Registers = std::array<void*, 5>;
+  struct Switch {
+    ucontext_t context{};
+    Registers resume{};
+    bool started = false;
   };
 
   // Kept for the next block: touching fresh pages costs more than most test kernels.
@@ -134,21 +140,24 @@ class Block {
     block->yield();
   }
 
-  // swapcontext makes a system call for the signal mask; after the first entry, fibers are
-  // therefore switched by _setjmp/_longjmp. Sanitizers follow swapcontext only, so under them every
-  // switch is a slow one.
+  // swapcontext makes a system call for the signal mask, and setjmp of the C library mangles
+  // pointers; after the first entry, fibers are therefore switched by the compiler's own jumps.
+  // Sanitizers follow swapcontext only, so under them every switch is a slow one.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  void yield() { swapcontext(&fibers_[running_].context, &scheduler_); }
-  void enter(Fiber& f) { swapcontext(&scheduler_, &f.context); }
+  void yield() { swapcontext(&switches_[running_].context, &scheduler_); }
+  void enter() { swapcontext(&scheduler_, &switches_[running_].context); }
 #else
-  void yield() {
-    if (_setjmp(fibers_[running_].resume) == 0) _longjmp(scheduler_jump_, 1);
+  // The jump must not stand in the function that sets its target (GCC, "Nonlocal Gotos").
+  [[gnu::noinline]] static void jump(Registers& to) { __builtin_longjmp(to.data(), 1); }
+  [[gnu::noinline]] void yield() {
+    if (__builtin_setjmp(switches_[running_].resume.data()) == 0) jump(scheduler_jump_);
   }
-  void enter(Fiber& f) {
-    if (_setjmp(scheduler_jump_) != 0) return;
-    if (f.started) _longjmp(f.resume, 1);
-    f.started = true;
-    setcontext(&f.context);
+  [[gnu::noinline]] void enter() {
+    if (__builtin_setjmp(scheduler_jump_.data()) != 0) return;
+    Switch& to = switches_[running_];
+    if (to.started) jump(to.resume);
+    to.started = true;
+    setcontext(&to.context);
   }
 #endif
 
@@ -163,7 +172,7 @@ class Block {
         const unsigned l = backwards_ ? kWarp - 1 - n : n;
         if (lanes[l].wait != Wait::kNone) continue;
         running_ = warp * kWarp + l;
-        enter(lanes[l]);
+        enter();
         moved = true;
       }
       // Every lane now waits or is done. Lanes whose masks name each other continue together.
@@ -232,9 +241,10 @@ class Block {
   std::vector<unsigned char> shared_;
   unsigned char* dynamic_ = nullptr;
   std::vector<Fiber> fibers_;
+  std::vector<Switch> switches_;
   const std::function<void()>* body_ = nullptr;
   ucontext_t scheduler_{};
-  jmp_buf scheduler_jump_{};
+  Registers scheduler_jump_{};
 };
 
 inline unsigned lane() { return Block::current()->thread() % kWarp; }

@@ -1,6 +1,6 @@
 """hmmjit accepts the same alignments as hmmbuild and hmmsearch, with equal models and targets.
 
-Alignments in all formats are damaged in every line; other files are refused.
+Alignments in all formats are damaged, in each format every second of all damages; other files are refused.
 """
 import gzip
 import re
@@ -155,8 +155,8 @@ class Alignments(ScratchFolder):
 
     def test_models_of_damaged_alignments(self):
         found = []
-        for suffix, text in WHOLE.items():
-            for what, changed in damaged(text):
+        for number, (suffix, text) in enumerate(WHOLE.items()):
+            for what, changed in list(damaged(text))[number % 2::2]:
                 difference = self.compare(suffix, changed)
                 if difference is not None:
                     found.append(f"{suffix}, {what}: {difference}")

@@ -1,6 +1,8 @@
 """Replays recorded hmmsearch runs with the comparison scripts of the recorded data.
 
-usage: replay_test.py PROGRAM quick|full
+usage: replay_test.py PROGRAM [PATTERN ...]
+
+PATTERN: runs by name, as full_*; default: all.
 
 All result lines must be identical; compare_hits.py also compares all tables, and the number of SAME ones is printed.
 """
@@ -13,11 +15,6 @@ import sys
 import tempfile
 
 import scenario
-
-# Every kind of option and model once; about a minute of CPU.
-QUICK = ["full_*", "opt_rrm1_*", "opt_ksibb_*", "opt_acc_notextw", "cut_ga_*", "dupont_ecoli*",
-         "lee_*", "busco_nequitans", "motifs_ecoli", "hmmer_short", "lengths_ecoli",
-         "pyhmmer_anaerococcus", "max_2405"]
 
 # Runs between the replay script and the program: keeps the tables, numbered by run.
 KEEPER = """#!/bin/sh
@@ -70,13 +67,12 @@ def judge_tables(shared, kept, patterns):
 
 
 def main():
-    program, extent = os.path.abspath(sys.argv[1]), sys.argv[2]
+    program, patterns = os.path.abspath(sys.argv[1]), sys.argv[2:] or ["*"]
     shared = scenario.shared_folder()
     if shared is None:
         print("SKIPPED: the recorded runs (shared/data/expected) are not here; "
               "set HMMJIT_SHARED to their folder")
         return scenario.SKIPPED
-    patterns = QUICK if extent == "quick" else ["*"]
     kept = tempfile.mkdtemp(prefix="hmmjit-replay-")
     try:
         keeper = os.path.join(kept, "keeper")
