@@ -180,6 +180,102 @@ constexpr std::array<KernelVariant, 4> striped_entries(Stage stage, std::string_
           striped_entry<kDesign, StripedForm::kSharedStatic>(stage, file, entry, cell)};
 }
 
+// ---- warp_sync: Jiang & Ganesan 2015 ------------------------------------------------------------
+
+/// Parameters of the design in one stage. A word holds the cells that a lane computes at a time.
+struct SyncDesign {
+  std::string_view word;  ///< the constant that counts the words of a row
+  int cells_per_word, bytes_per_word;
+  int table_rows;                ///< of symbols, and of transitions
+  int dp_rows, padding;          ///< words before and behind a DP row
+  std::string_view rows, table;  ///< how messages call them
+  std::array<int, 5> threads;    ///< of a block, best first; 0: none
+  double rate, global_rate;      ///< cells per clock and SM for long models, by the model's place
+  double half_rate_words;        ///< words at which half of that rate is reached
+  std::string_view binding_resource;
+};
+
+template <const SyncDesign& kDesign>
+int sync_words(const ModelShape& shape) {
+  constexpr int kStep = 32 * kDesign.cells_per_word;
+  return (shape.length + kStep - 1) / kStep * 32;
+}
+
+template <const SyncDesign& kDesign>
+std::int64_t sync_shared(std::int64_t words, bool table, std::int64_t threads) {
+  return kDesign.bytes_per_word * ((table ? kDesign.table_rows * words : 0) +
+                                   threads / 32 * kDesign.dp_rows * (words + kDesign.padding));
+}
+
+template <const SyncDesign& kDesign, bool kTable>
+std::vector<Constants> sync_constants(const ModelShape& shape, const DeviceTraits& device) {
+  const int words = sync_words<kDesign>(shape);
+  for (const int threads : kDesign.threads) {
+    if (threads == 0 ||
+        sync_shared<kDesign>(words, kTable, threads) > device.shared_per_block_limit)
+      continue;
+    return {{{kDesign.word, words}, {"kShared", kTable ? 1 : 0}, {"kThreads", threads}}};
+  }
+  return {};
+}
+
+template <const SyncDesign& kDesign, bool kTable>
+Verdict sync_accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!sync_constants<kDesign, kTable>(shape, device).empty()) return Verdict::accept();
+  return Verdict::reject(fmt::format(
+      "{} DP rows of {} bytes{}{}{} exceed {} bytes of shared memory", kDesign.rows,
+      kDesign.bytes_per_word * sync_words<kDesign>(shape), kTable ? " and the " : "",
+      kTable ? kDesign.table : "", kTable ? " table" : "", device.shared_per_block_limit));
+}
+
+template <const SyncDesign& kDesign>
+LaunchShape sync_launch(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")),
+          .dynamic_shared_bytes =
+              sync_shared<kDesign>(c.at(kDesign.word), c.at("kShared") != 0, c.at("kThreads"))};
+}
+
+template <const SyncDesign& kDesign>
+Expected sync_expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  const auto words = static_cast<int>(c.at(kDesign.word));
+  const bool table = c.at("kShared") != 0;
+  return {.registers = 64,
+          .covered_length = words * kDesign.cells_per_word,
+          .cells_per_clock_per_sm = (table ? kDesign.rate : kDesign.global_rate) * words /
+                                    (words + kDesign.half_rate_words),
+          .binding_resource = kDesign.binding_resource,
+          .placement = placement_name(table)};
+}
+
+inline constexpr std::array<std::string_view, 1> kSyncReferences{
+    "Jiang & Ganesan 2015, fine-grained acceleration of HMMER 3.0 via warp synchronisation"};
+
+template <const SyncDesign& kDesign, bool kTable>
+constexpr KernelVariant sync_entry(Stage stage, std::string_view file, std::string_view entry,
+                                   CellType cell) {
+  return {.name = kTable ? "warp_sync" : "warp_sync_global",
+          .stage = stage,
+          .template_file = file,
+          .entry_name = entry,
+          .cell = cell,
+          .competes = false,
+          .accepts = sync_accepts<kDesign, kTable>,
+          .constants = sync_constants<kDesign, kTable>,
+          .launch_shape = sync_launch<kDesign>,
+          .expected = sync_expected<kDesign>,
+          .references = kSyncReferences,
+          .summary = kTable ? "a warp per sequence, DP rows and model in shared memory"
+                            : "a warp per sequence, DP rows in shared, model in global memory"};
+}
+
+/// With the model in shared memory, and in global memory.
+template <const SyncDesign& kDesign>
+constexpr std::array<KernelVariant, 2> sync_entries(Stage stage, std::string_view file,
+                                                    std::string_view entry, CellType cell) {
+  return {sync_entry<kDesign, true>(stage, file, entry, cell),
+          sync_entry<kDesign, false>(stage, file, entry, cell)};
+}
+
 // ---- sequence groups: CUDAMPF++ 2017 ------------------------------------------------------------
 
 constexpr int kGroupTableRows = 30;

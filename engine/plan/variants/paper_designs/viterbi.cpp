@@ -18,7 +18,6 @@ constexpr StripedDesign kStriped{.cells = 64,
                                  .rate = 2.0,
                                  .gathered_rate = 0.7};
 
-constexpr int kWarp = 32;
 
 namespace thread_coalesced {
 
@@ -63,71 +62,26 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
 
 }  // namespace thread_coalesced
 
-namespace warp_sync {
-
-constexpr std::array<std::string_view, 1> kReferences{
-    "Jiang & Ganesan 2015, fine-grained acceleration of HMMER 3.0 via warp synchronisation"};
-constexpr int kTableScores = 38;  // rows: symbols and transitions
-
-int nodes(const ModelShape& shape) { return (shape.length + kWarp - 1) / kWarp * kWarp; }
-std::int64_t shared_bytes(std::int64_t n, bool table, std::int64_t threads) {
-  return 2 * ((table ? kTableScores * n : 0) + threads / kWarp * 6 * (n + 2));
-}
-
-template <bool kTable>
-std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
-  const int n = nodes(shape);
-  for (const int threads : {512, 256, 128, 64, 32}) {
-    if (shared_bytes(n, kTable, threads) > device.shared_per_block_limit) continue;
-    return {{{"kNodes", n}, {"kShared", kTable ? 1 : 0}, {"kThreads", threads}}};
-  }
-  return {};
-}
-template <bool kTable>
-Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
-  if (!constants<kTable>(shape, device).empty()) return Verdict::accept();
-  return Verdict::reject(fmt::format("six DP rows of {} bytes{} exceed {} bytes of shared memory",
-                                     2 * nodes(shape), kTable ? " and the score table" : "",
-                                     device.shared_per_block_limit));
-}
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {
-      .block_threads = static_cast<int>(c.at("kThreads")),
-      .dynamic_shared_bytes = shared_bytes(c.at("kNodes"), c.at("kShared") != 0, c.at("kThreads"))};
-}
-Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.registers = 64,
-          .covered_length = static_cast<int>(c.at("kNodes")),
-          .cells_per_clock_per_sm = c.at("kShared") ? 0.5 : 0.35,
-          .binding_resource = "shared memory latency",
-          .placement = placement_name(c.at("kShared") != 0)};
-}
-
-template <bool kTable>
-constexpr KernelVariant entry() {
-  return {.name = kTable ? "warp_sync" : "warp_sync_global",
-          .stage = Stage::kViterbi,
-          .template_file = "paper_designs/viterbi/warp_sync.cu",
-          .entry_name = "viterbi_warp_sync",
-          .cell = CellType::kWord,
-          .competes = false,
-          .accepts = accepts<kTable>,
-          .constants = constants<kTable>,
-          .launch_shape = launch_shape,
-          .expected = expected,
-          .references = kReferences,
-          .summary = kTable ? "a warp per sequence, DP rows and model in shared memory"
-                            : "a warp per sequence, DP rows in shared, model in global memory"};
-}
-
-}  // namespace warp_sync
+constexpr SyncDesign kSync{.word = "kNodes",
+                           .cells_per_word = 1,
+                           .bytes_per_word = 2,
+                           .table_rows = 38,
+                           .dp_rows = 6,
+                           .padding = 2,
+                           .rows = "six",
+                           .table = "score",
+                           .threads = {512, 256, 128, 64, 32},
+                           .rate = 0.5,
+                           .global_rate = 0.35,
+                           .half_rate_words = 0,
+                           .binding_resource = "shared memory latency"};
 
 const std::array kStripedEntries =
     striped_entries<kStriped>(Stage::kViterbi, "paper_designs/viterbi/warp_striped.cu",
                               "viterbi_warp_striped", CellType::kWord);
+const std::array kSyncEntries = sync_entries<kSync>(
+    Stage::kViterbi, "paper_designs/viterbi/warp_sync.cu", "viterbi_warp_sync", CellType::kWord);
 const std::array kOtherEntries{
-    warp_sync::entry<true>(),
-    warp_sync::entry<false>(),
     KernelVariant{.name = "thread_coalesced",
                   .stage = Stage::kViterbi,
                   .template_file = "paper_designs/viterbi/thread_coalesced.cu",
@@ -145,7 +99,7 @@ const std::array kOtherEntries{
 }  // namespace
 
 std::span<const KernelVariant> viterbi_entries() {
-  static const auto all = joined({kStripedEntries, kOtherEntries});
+  static const auto all = joined({kStripedEntries, kSyncEntries, kOtherEntries});
   return all;
 }
 
