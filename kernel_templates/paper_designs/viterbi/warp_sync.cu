@@ -24,7 +24,7 @@ static_assert(kNodes % 32 == 0, "whole steps of a warp");
 }  // namespace
 }  // namespace hmmjit_device
 
-extern "C" __global__ void __launch_bounds__(plan_constants::kThreads)
+extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 2)
     viterbi_warp_sync(const hmmjit_device::WordFilterParams p) {
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
