@@ -61,7 +61,8 @@ def made_result(path, domains, alignments, seed):
         accession = "".join(rng.choice("OPQ") + str(rng.randrange(10)) +
                             "".join(rng.choice("ACDEFGHIJKLMNPQRSTUVWXYZ0123456789") for _ in range(3)) +
                             str(rng.randrange(10)))
-        length = rng.randrange(200, 3000)
+        # The first one is shown on top, and its boxes are too small for their names.
+        length = rng.randrange(200, 3000) if index else 3000
         target = {"name": f"tr|{accession}|{accession}_TEST{index}", "index": index, "length": length,
                   "description": f"{rng.choice(['Putative', 'Probable', 'Uncharacterised'])} protein "
                                  f"{rng.randrange(10**6)} OS=Testus {rng.choice(['ex', 'al', 'nov'])} "
@@ -69,7 +70,7 @@ def made_result(path, domains, alignments, seed):
         targets.append(target)
         target["hits"] = []
         for m in sorted(rng.sample(range(len(models)), rng.choice([1, 1, 1, 2]))):
-            log = -rng.random() * 120 + 1
+            log = -rng.random() * 120 + (1 if index else -120)
             hit = {"evalue": 10**log, "score": round(25 - 3 * log + rng.random(), 5),
                    "bias": round(rng.random(), 5), "included": log < -2, "model": m, "domains": []}
             for number in range(1, rng.choice([2, 2, 2, 3, 5])):
