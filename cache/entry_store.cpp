@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/descriptor.hpp"
 #include "core/folder.hpp"
 
 namespace hmmjit::cache {
@@ -24,25 +25,6 @@ constexpr std::uint64_t kMaxEntryBytes = std::uint64_t{1} << 30;
 constexpr const char* kCacheTag =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Cached GPU kernels of hmmjit; safe to delete at any time (hmmjit cache clear).\n";
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-  /// close(2) with its result; on Linux the descriptor is closed even after EINTR.
-  int close() {
-    const int result = ::close(std::exchange(value_, -1));
-    return result != 0 && errno == EINTR ? 0 : result;
-  }
-
- private:
-  int value_;
-};
 
 std::unexpected<Error> store_error(const std::string& path, const char* action, int error) {
   const char* remedy = "free space, or set HMMJIT_CACHE_DIR to a folder you can write";

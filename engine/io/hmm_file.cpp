@@ -364,7 +364,7 @@ HmmReader::~HmmReader() = default;
 Result<HmmReader> HmmReader::open(const std::string& path) {
   std::string chosen = path;
   if (path != "-" && !path.ends_with(".gz") && present(path + ".h3m")) {
-    for (const char* suffix : {".h3m", ".h3f", ".h3p", ".h3i"}) {
+    for (const char* suffix : kPressedSuffixes) {
       if (!readable(path + suffix)) {
         return fail(
             ErrorCode::kInput,

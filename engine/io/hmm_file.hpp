@@ -12,6 +12,9 @@
 
 namespace hmmjit {
 
+/// hmmpress writes these next to a profile file.
+inline constexpr const char* kPressedSuffixes[] = {".h3m", ".h3f", ".h3p", ".h3i"};
+
 /// Longest line in bytes, and longest string of a binary file. hmmsearch has no limit; the longest
 /// line of Pfam's models has a few hundred bytes.
 inline constexpr std::size_t kLongestModelLine = std::size_t{4} << 20;

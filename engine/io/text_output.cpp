@@ -70,9 +70,17 @@ struct TextOutput::Zstandard final : Compressor {
   std::array<char, 1 << 16> buffer_;
 };
 
+std::string_view compressed_suffix(std::string_view name) {
+  for (const std::string_view suffix : {".gz", ".zst"}) {
+    if (name.ends_with(suffix)) return suffix;
+  }
+  return {};
+}
+
 TextOutput::TextOutput(OutputFile file) : file_(std::move(file)) {
-  if (file_.path().ends_with(".gz")) compressor_ = std::make_unique<Gzip>();
-  if (file_.path().ends_with(".zst")) compressor_ = std::make_unique<Zstandard>();
+  const std::string_view suffix = compressed_suffix(file_.path());
+  if (suffix == ".gz") compressor_ = std::make_unique<Gzip>();
+  if (suffix == ".zst") compressor_ = std::make_unique<Zstandard>();
 }
 TextOutput::TextOutput(TextOutput&&) noexcept = default;
 TextOutput& TextOutput::operator=(TextOutput&&) noexcept = default;

@@ -9,8 +9,11 @@
 
 namespace hmmjit {
 
-/// An OutputFile that is compressed if its name ends in ".gz" (gzip) or ".zst" (Zstandard). One
-/// thread at a time.
+/// ".gz" (gzip) or ".zst" (Zstandard), if an output of this name is compressed; otherwise empty.
+std::string_view compressed_suffix(std::string_view name);
+
+/// An OutputFile that is compressed if compressed_suffix() of its name says so. One thread at a
+/// time.
 class TextOutput {
  public:
   /// Fails with kOutput; throws std::bad_alloc if a compressor gets no memory.

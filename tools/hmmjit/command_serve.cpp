@@ -23,6 +23,7 @@
 #include <thread>
 
 #include "command.hpp"
+#include "core/descriptor.hpp"
 #include "core/diagnostics.hpp"
 #include "core/folder.hpp"
 #include "core/output_file.hpp"
@@ -61,26 +62,13 @@ constexpr OptionSpec kServeOptions[] = {
 // A query on its way through the server.
 struct Job {
   explicit Job(TemporaryFolder folder) : query(std::move(folder)) {}
-  ~Job() { ::close(done); }
   bool is_done() const {
-    pollfd event{done, POLLIN, 0};
+    pollfd event{done.get(), POLLIN, 0};
     return ::poll(&event, 1, 0) > 0;
   }
   Query query;
-  const int done = ::eventfd(0, EFD_CLOEXEC);
+  const Descriptor done{::eventfd(0, EFD_CLOEXEC)};
   bool runs = false;
-};
-
-// A file open for reading.
-struct Descriptor {
-  explicit Descriptor(const std::string& path)
-      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() { ::close(number); }
-  std::uint64_t size() const {
-    struct stat info {};
-    return ::fstat(number, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
-  }
-  const int number;
 };
 
 // Runs jobs in the order in which they come, several at a time.
@@ -134,7 +122,7 @@ class JobQueue {
       job->query.run(bounds_);
       lock.lock();
       --running_;
-      ::eventfd_write(job->done, 1);
+      ::eventfd_write(job->done.get(), 1);
     }
   }
 
@@ -351,16 +339,15 @@ class Server {
     const auto begun = std::chrono::steady_clock::now();
     std::uint64_t shown = 0;
     const auto show_report = [&] {
-      struct stat info {};
-      const bool any = query.report() >= 0 && ::fstat(query.report(), &info) == 0;
-      const std::uint64_t more = any ? static_cast<std::uint64_t>(info.st_size) - shown : 0;
-      if (more == 0) return true;
-      const std::uint64_t from = std::exchange(shown, shown + more);
-      return connection.write(frame_head({{"output", ""}}, more)) &&
-             send(connection, query.report(), from, more);
+      if (!query.begun()) return true;
+      const auto report = ReadOnlyFile::open(query.report());
+      if (!report) return false;
+      const std::uint64_t from = std::exchange(shown, report->size());
+      return from == shown || (connection.write(frame_head({{"output", ""}}, shown - from)) &&
+                               send(connection, *report, from));
     };
     for (bool done = !job->runs; there && !done;) {
-      there = connection.wait(job->done, std::chrono::seconds(1));
+      there = connection.wait(job->done.get(), std::chrono::seconds(1));
       done = job->is_done();
       if (done || !there) break;
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
@@ -372,11 +359,11 @@ class Server {
     count(query);
     there = show_report();
     for (const Query::Output& output : query.outputs()) {
-      const Descriptor file(output.path);
-      there = there &&
+      const auto file = ReadOnlyFile::open(output.path);
+      there = there && file &&
               connection.write(
-                  frame_head({{"output", output.option}, {"part", output.part}}, file.size())) &&
-              send(connection, file.number, 0, file.size());
+                  frame_head({{"output", output.option}, {"part", output.part}}, file->size())) &&
+              send(connection, *file);
     }
     const std::string messages = query.take_messages();
     if (there)
@@ -384,16 +371,12 @@ class Server {
                        frame_head({{"exit", query.exit_status()}}));
   }
 
-  // Bytes of a file; false: the client is gone.
-  static bool send(HttpConnection& connection, int file, std::uint64_t from, std::uint64_t size) {
-    std::string piece(std::min<std::uint64_t>(size, kPiece), '\0');
-    while (size > 0) {
-      const ssize_t got = ::pread(file, piece.data(), std::min<std::uint64_t>(size, piece.size()),
-                                  static_cast<off_t>(from));
-      if (got <= 0 || !connection.write({piece.data(), static_cast<std::size_t>(got)}))
-        return false;
-      from += static_cast<std::uint64_t>(got);
-      size -= static_cast<std::uint64_t>(got);
+  // The bytes of a file from `from` on; false: it is unreadable, or the client is gone.
+  static bool send(HttpConnection& connection, const ReadOnlyFile& file, std::uint64_t from = 0) {
+    std::string piece;
+    for (; from < file.size(); from += piece.size()) {
+      piece.resize(std::min<std::uint64_t>(kPiece, file.size() - from));
+      if (!file.read(from, piece) || !connection.write(piece)) return false;
     }
     return true;
   }
@@ -424,7 +407,7 @@ class Server {
     const bool runs = query.prepare(command, words, "/", databases());
     if (runs && !queue_.submit(job)) return refuse(connection);
     while (runs && !job->is_done()) {
-      if (!connection.wait(job->done, std::chrono::hours(1))) return query.cancel();
+      if (!connection.wait(job->done.get(), std::chrono::hours(1))) return query.cancel();
     }
     count(query);
     const int exit = query.exit_status();
@@ -433,12 +416,13 @@ class Server {
                                : exit == 5            ? 503
                                                       : 500,
                                kText, query.take_messages());
-    std::string place = fmt::format("/proc/self/fd/{}", query.report());
+    std::string place = query.report();
     for (const Query::Output& one : query.outputs()) {
       if (one.option == output) place = one.path;
     }
-    const Descriptor file(place);
-    if (connection.begin(200, kText, file.size())) send(connection, file.number, 0, file.size());
+    const auto file = ReadOnlyFile::open(place);
+    if (!file) return connection.answer(500, kText, file.error().to_string() + "\n");
+    if (connection.begin(200, kText, file->size())) send(connection, *file);
   }
 
   void count(const Query& query) {

@@ -31,13 +31,6 @@ const Alphabet* asserted_alphabet(const ParsedOptions& options) {
                                    : nullptr;
 }
 
-Result<std::string> head_of(const std::string& path) {
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  BufferedInput input(std::move(source));
-  HMMJIT_ASSIGN(const std::string_view head, input.peek());
-  return std::string(head);
-}
-
 // --bgfile: the alphabet, then a probability for each residue; '#' begins a comment.
 Result<Alphabet> read_background(const std::string& path, const Alphabet& alphabet) {
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));

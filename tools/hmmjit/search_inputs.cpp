@@ -91,6 +91,13 @@ void warn(const std::string& text) {
   if (said.insert(text).second) diagnose("hmmjit: warning: {}\n", text);
 }
 
+Result<std::string> head_of(const std::string& path) {
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+  BufferedInput input(std::move(source));
+  HMMJIT_ASSIGN(const std::string_view head, input.peek());
+  return std::string(head);
+}
+
 bool is_regular_file(const std::string& path) {
   struct stat info {};
   return path != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
@@ -130,10 +137,10 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
       files.push_back({"file of the BLAST database", target_path + suffix});
   }
   if (models != "-" && !sequences) {
-    for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
+    for (const char* suffix : kPressedSuffixes)
       files.push_back({"pressed profile file", models + suffix});
   }
-  for (const char* option : {"--clans", "--cut-file", "--mxfile"}) {
+  for (const char* option : kInputOptions) {
     if (options.knows(option) && options.is_set(option))
       files.push_back({option, std::string(options.text(option))});
   }

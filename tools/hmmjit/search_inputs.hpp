@@ -21,6 +21,12 @@ namespace hmmjit::tools {
 
 struct RunContext;
 
+/// Options that name a file to read.
+inline constexpr const char* kInputOptions[] = {"--clans", "--cut-file", "--mxfile"};
+
+/// The first bytes of a file, decompressed. Fails with kInput.
+Result<std::string> head_of(const std::string& path);
+
 bool is_regular_file(const std::string& path);
 /// Whether the bytes of an input ("-": standard input) come when they come, and once only.
 bool is_pipe(const std::string& path);

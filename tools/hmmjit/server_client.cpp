@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "core/descriptor.hpp"
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "io/byte_source.hpp"
@@ -18,6 +19,7 @@
 #include "progress.hpp"
 #include "report/report_writer.hpp"
 #include "run_text.hpp"
+#include "search_inputs.hpp"
 #include "search_program.hpp"
 #include "server_http.hpp"
 #include "server_wire.hpp"
@@ -27,27 +29,23 @@ namespace {
 
 // A file for the server, as a frame. The server misses what is not there as the program would.
 Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
-  struct Descriptor {
-    ~Descriptor() {
-      if (number > STDIN_FILENO) ::close(number);
-    }
-    int number;
-  } file{path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) {
+  const Descriptor opened(path == "-" ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const int file = path == "-" ? STDIN_FILENO : opened.get();
+  if (file < 0) {
     const bool absent = errno == ENOENT;
-    const auto opened = open_byte_source(path);  // says what is wrong as the program does
-    if (absent || opened) return std::string();
-    return std::unexpected(opened.error());
+    const auto source = open_byte_source(path);  // says what is wrong as the program does
+    if (absent || source) return std::string();
+    return std::unexpected(source.error());
   }
   struct stat info {};
-  if (::fstat(file.number, &info) == 0 && S_ISDIR(info.st_mode)) {
+  if (::fstat(file, &info) == 0 && S_ISDIR(info.st_mode)) {
     head["folder"] = true;
     return frame_head(head);
   }
   head["modified"] = info.st_mtim.tv_sec;
   std::string bytes, piece(std::size_t{1} << 20, '\0');
   for (;;) {
-    const ssize_t got = ::read(file.number, piece.data(), piece.size());
+    const ssize_t got = ::read(file, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       return fail(ErrorCode::kInput, fmt::format("cannot read: {}", std::strerror(errno)), path);
@@ -63,19 +61,20 @@ Result<std::string> request_of(const SearchProgram& program, const ParsedOptions
   std::string request = frame_head({{"command", program.name}}, words.size()) + words;
   const std::string& queries = options.arguments()[program.by_sequence ? 1 : 0];
   const bool profiles = program.open_queries == nullptr && !program.by_sequence;
-  for (const char* ending : {"", ".h3m", ".h3i", ".h3f", ".h3p"}) {
-    const bool pressed = *ending != '\0';
-    if (pressed && (!profiles || queries == "-")) break;
-    HMMJIT_ASSIGN(const std::string frame,
-                  input_frame(program.by_sequence ? find_sequence_file(queries) : queries + ending,
-                              {{"input", "query"}, {"ending", ending}}));
+  const auto add = [&](const std::string& path, nlohmann::json head) -> Status {
+    HMMJIT_ASSIGN(const std::string frame, input_frame(path, std::move(head)));
     request += frame;
+    return {};
+  };
+  HMMJIT_TRY(add(program.by_sequence ? find_sequence_file(queries) : queries,
+                 {{"input", "query"}, {"ending", ""}}));
+  if (profiles && queries != "-") {
+    for (const char* suffix : kPressedSuffixes)
+      HMMJIT_TRY(add(queries + suffix, {{"input", "query"}, {"ending", suffix}}));
   }
-  for (const char* option : {"--clans", "--cut-file", "--mxfile"}) {
-    if (!options.knows(option) || !options.is_set(option)) continue;
-    HMMJIT_ASSIGN(const std::string frame,
-                  input_frame(std::string(options.text(option)), {{"input", option}}));
-    request += frame;
+  for (const char* option : kInputOptions) {
+    if (options.knows(option) && options.is_set(option))
+      HMMJIT_TRY(add(std::string(options.text(option)), {{"input", option}}));
   }
   return request;
 }

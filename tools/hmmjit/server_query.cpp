@@ -21,14 +21,14 @@
 #include "core/spool_file.hpp"
 #include "io/byte_source.hpp"
 #include "io/hmm_file.hpp"
+#include "io/text_output.hpp"
 #include "query_sequences.hpp"
+#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
-constexpr std::string_view kInputOptions[] = {"--clans", "--cut-file", "--mxfile"};
-constexpr std::string_view kPressed[] = {"", ".h3m", ".h3i", ".h3f", ".h3p"};
 // Prefixes of files of rounds.
 constexpr std::string_view kRoundOutputs[] = {"--chkhmm", "--chkali"};
 constexpr std::string_view kQueryWord = "{query}";
@@ -41,9 +41,7 @@ std::string version_of(const struct stat& info) {
 Result<bool> holds_profiles(const std::string& path) {
   HMMJIT_ASSIGN(const bool targets, is_target_database_file(path));
   if (targets) return false;
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  BufferedInput input(std::move(source));
-  HMMJIT_ASSIGN(const std::string_view head, input.peek());
+  HMMJIT_ASSIGN(const std::string head, head_of(path));
   // Or what hmmpress has written, which is no text.
   return head.starts_with("HMMER") || (!head.empty() && static_cast<signed char>(head[0]) < 0);
 }
@@ -87,19 +85,7 @@ Status check_lengths(const SearchProgram& program, const ParsedOptions& options,
   return {};
 }
 
-// The ending by which outputs are compressed.
-std::string ending_of(std::string_view name) {
-  for (const std::string_view ending : {".gz", ".zst"}) {
-    if (name.ends_with(ending)) return std::string(ending);
-  }
-  return {};
-}
-
 }  // namespace
-
-Database::~Database() {
-  if (descriptor >= 0) ::close(descriptor);
-}
 
 Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
                                                        std::uint64_t memory) {
@@ -110,12 +96,12 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
   if (const auto models = HmmReader::open(path); models && models->name() != path)
     file = models->name();
   struct stat info {};
-  database->descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool regular = database->descriptor >= 0 && ::fstat(database->descriptor, &info) == 0 &&
-                       S_ISREG(info.st_mode);
+  database->descriptor = Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const int descriptor = database->descriptor.get();
+  const bool regular = descriptor >= 0 && ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
   database->version = version_of(info);
   database->place =
-      regular ? fmt::format("/proc/self/fd/{}", database->descriptor) : file;  // of BLAST: a prefix
+      regular ? fmt::format("/proc/self/fd/{}", descriptor) : file;  // of BLAST: a prefix
   if (regular) {
     HMMJIT_ASSIGN(const bool profiles, holds_profiles(database->place));
     if (profiles) return database;
@@ -148,14 +134,11 @@ TemporaryFolder::~TemporaryFolder() {
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
-Query::~Query() {
-  if (report_ >= 0) ::close(report_);
-}
-
 Result<std::string> Query::input_path(std::string_view input, std::string_view ending) const {
   const bool known =
       input == "query" || std::ranges::find(kInputOptions, input) != std::end(kInputOptions);
-  if (!known || std::ranges::find(kPressed, ending) == std::end(kPressed))
+  const auto& pressed = kPressedSuffixes;
+  if (!known || !(ending.empty() || std::ranges::find(pressed, ending) != std::end(pressed)))
     return fail(ErrorCode::kUsage, "no such input", fmt::format("{}{}", input, ending));
   return fmt::format("{}/{}{}", folder(), input, ending);
 }
@@ -209,15 +192,15 @@ Status Query::make_options(const std::string& name, const std::vector<std::strin
       const bool by_query = value.find(kQueryWord) != value.npos;
       files.push_back(
           {std::string(option.name),
-           fmt::format("{}/f{}{}", place, by_query ? kQueryWord : "", ending_of(value))});
+           fmt::format("{}/f{}{}", place, by_query ? kQueryWord : "", compressed_suffix(value))});
     } else {
       continue;
     }
     shown_.emplace_back(files.back().path, value);
   }
   options_ = given.on_files(std::move(arguments), files);
-  report_ = open_unnamed_file(folder());
-  if (report_ < 0) return fail(ErrorCode::kOutput, std::strerror(errno), folder());
+  report_ = Descriptor(open_unnamed_file(folder()));
+  if (!begun()) return fail(ErrorCode::kOutput, std::strerror(errno), folder());
   return {};
 }
 
@@ -228,6 +211,8 @@ std::string Query::as_shown(std::string text) const {
   }
   return text;
 }
+
+std::string Query::report() const { return fmt::format("/proc/self/fd/{}", report_.get()); }
 
 void Query::say(std::string_view text) {
   std::string shown = as_shown(std::string(text));
@@ -257,7 +242,7 @@ void Query::run(const QueryBounds& bounds) {
     say(fmt::format("hmmjit: warning: {}\n", text));
   };
   context.folder = client_folder_;
-  context.report = report_;
+  context.report = report_.get();
   context.request.emplace(RunContext::Request{
       [this, late] { return cancelled_ || late(); }, progress_, bounds.threads, bounds.memory,
       [this](const std::string& path, const Alphabet& alphabet) -> std::unique_ptr<TargetSource> {
@@ -304,7 +289,7 @@ std::vector<Query::Output> Query::outputs() const {
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
       const std::string_view value = options_->given().text(option);
       std::string_view part = std::string_view(name).substr(1);  // 'f'
-      part.remove_suffix(ending_of(value).size());
+      part.remove_suffix(compressed_suffix(value).size());
       all.push_back({option, std::string(part), fmt::format("{}/{}", place, name)});
     }
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "command_line.hpp"
+#include "core/descriptor.hpp"
 #include "run_context.hpp"
 #include "search/reader_source.hpp"
 
@@ -23,7 +24,6 @@ struct Database {
   Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  ~Database();
   /// Opens a file of sequences or of profiles. Sequences are kept in memory, up to `memory` bytes
   /// (0: no bound), or mapped where the file is a target database. Fails as a search of it does.
   static Result<std::shared_ptr<const Database>> open(const std::string& path,
@@ -34,7 +34,7 @@ struct Database {
   std::string path;     ///< as given to the server
   std::string place;    ///< opens the same file, also after it has been replaced
   TargetMaker targets;  ///< empty for profiles
-  int descriptor = -1;
+  Descriptor descriptor;
   std::string version;  ///< device, inode, time and size
 };
 using Databases = std::map<std::string, std::shared_ptr<const Database>>;
@@ -42,10 +42,10 @@ using Databases = std::map<std::string, std::shared_ptr<const Database>>;
 /// What the server lets a query have.
 struct QueryBounds {
   int threads = 1;
-  std::uint64_t memory = 0;      ///< 0: no bound
-  std::uint64_t input = 0;       ///< bytes of an input, decompressed
+  std::uint64_t memory = 0;       ///< 0: no bound
+  std::uint64_t input = 0;        ///< bytes of an input, decompressed
   std::size_t longest_query = 0;  ///< residues of a query sequence of which a model is built
-  std::chrono::seconds time{0};  ///< 0: no bound
+  std::chrono::seconds time{0};   ///< 0: no bound
   std::shared_ptr<Session> session;
 };
 
@@ -69,7 +69,6 @@ class TemporaryFolder {
 class Query {
  public:
   explicit Query(TemporaryFolder folder) : folder_(std::move(folder)) {}
-  ~Query();
 
   /// The place of an input: "query" for the file of queries, otherwise the option that names it.
   /// `ending`: of a pressed file of profiles. Fails with kUsage.
@@ -89,9 +88,10 @@ class Query {
     std::string option, part, path;
   };
   std::vector<Output> outputs() const;
-  int report() const { return report_; }  ///< a file with what goes to standard output
-  std::string take_messages();            ///< for standard error, new ones only
-  std::string command() const;            ///< "search"
+  bool begun() const { return report_.get() >= 0; }  ///< prepare() succeeded: there is a report
+  std::string report() const;                        ///< the file with what goes to standard output
+  std::string take_messages();                       ///< for standard error, new ones only
+  std::string command() const;                       ///< "search"
   int exit_status() const { return exit_; }
   double seconds() const { return seconds_; }
   const SearchProgress& progress() const { return progress_; }
@@ -110,7 +110,8 @@ class Query {
   std::vector<std::pair<std::string, std::string>> shown_;  // place, name
   std::shared_ptr<const Database> database_;
   std::string client_folder_;
-  int report_ = -1, exit_ = 0;
+  Descriptor report_;
+  int exit_ = 0;
   double seconds_ = 0;
   SearchProgress progress_;
   std::atomic<bool> cancelled_ = false;
