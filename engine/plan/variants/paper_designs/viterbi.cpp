@@ -18,7 +18,6 @@ constexpr StripedDesign kStriped{.cells = 64,
                                  .rate = 2.0,
                                  .gathered_rate = 0.7};
 
-
 namespace thread_coalesced {
 
 constexpr std::array<std::string_view, 1> kReferences{
