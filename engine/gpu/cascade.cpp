@@ -122,6 +122,8 @@ struct Cascade::Run {
   // The decisions about a list, after the stage that computed its scores.
   Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
+  // Tells which targets failed, from the lists of all stages.
+  Status list_failed(const ChainCounters& c);
   void count_work(const dev::GateCounters& counters);
   // The sample for comparison with the CPU, copied with the counters of the chain.
   Status sample(const ChainCounters& c);
@@ -535,7 +537,52 @@ Status Cascade::Run::collect() {
   result.viterbi_flagged = c.viterbi.flagged;
   result.forward_targets = c.gate.forward;
   count_work(c.gate);
+  if (stages.gated && job.limits.list_failed) HMMJIT_TRY(list_failed(c));
   return sample(c);
+}
+
+Status Cascade::Run::list_failed(const ChainCounters& c) {
+  // Each stage's list overrules those of the stages before; every entry begins with the target.
+  struct List {
+    std::size_t from, count, entry;
+    Fate fate;
+  };
+  const List all[] = {
+      {lists.survivors, c.bytes.survivors, sizeof(dev::Survivor), Fate::kBias},
+      {lists.viterbi, c.gate.viterbi, sizeof(dev::Candidate), Fate::kViterbi},
+      {lists.forward, c.gate.forward, sizeof(dev::Candidate), Fate::kForward},
+      {lists.open, c.gate.open, sizeof(dev::Survivor), Fate::kOpen},
+      {lists.passed, c.gate.passed, sizeof(std::uint32_t), Fate::kPassed},
+  };
+  std::size_t bytes = 0;
+  for (const List& list : all) bytes += list.count * list.entry;
+  HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
+  std::byte* const down = lane.down_.bytes().data();
+  std::size_t at = 0;
+  for (const List& list : all) {
+    const std::size_t size = list.count * list.entry;
+    if (size > 0) HMMJIT_TRY(lane.lists_.download(lane.stream_, down + at, size, list.from));
+    at += size;
+  }
+  HMMJIT_TRY(lane.wait(job));
+  std::vector<Fate> fates(n, Fate::kMsv);
+  at = 0;
+  for (const List& list : all) {
+    for (std::size_t i = 0; i < list.count; ++i, at += list.entry) {
+      std::uint32_t target = 0;
+      std::memcpy(&target, down + at, sizeof target);
+      if (target >= n)
+        return fail(ErrorCode::kInternal, "a kernel returned an impossible target", ssv.name());
+      fates[target] = list.fate;
+    }
+  }
+  for (std::size_t target = 0; target < n; ++target) {
+    const TargetOrigin& origin = packed.origins[packed.targets.original[target]];
+    const Fate fate = fates[target];
+    if (job.claimed[origin.block] && fate >= Fate::kBias && fate <= Fate::kForward)
+      result.blocks[origin.block].failed.push_back({origin.index, fate});
+  }
+  return {};
 }
 
 void Cascade::Run::count_work(const dev::GateCounters& counters) {

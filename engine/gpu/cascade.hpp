@@ -90,6 +90,12 @@ struct MsvSurvivor {
   float nats = std::numeric_limits<float>::quiet_NaN();
 };
 
+/// A target that failed at a stage after MSV.
+struct FailedTarget {
+  std::uint32_t index = 0;  ///< in its block
+  Fate fate = Fate::kBias;
+};
+
 /// A device's results for the targets of one block; all other targets fail MSV.
 struct FilteredBlock {
   std::vector<MsvSurvivor> open;      ///< ascending index; the caller does everything after MSV
@@ -98,6 +104,7 @@ struct FilteredBlock {
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   /// Targets that failed at a stage after MSV. One block of a launch has the counts of all.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
+  std::vector<FailedTarget> failed;  ///< each of them, with FilterLimits::list_failed
   BlockSample sample;  ///< what it was computed with, and scores to be checked
 };
 
@@ -108,6 +115,7 @@ struct FilterLimits {
   /// Seed for the sampled traces of each region. None: one generator for the whole search, which
   /// only the CPU can use.
   std::optional<std::uint32_t> trace_seed = 42;
+  bool list_failed = false;  ///< for counts by target
 };
 
 /// Stages whose device time is measured one by one; a gate counts with the stage it follows.

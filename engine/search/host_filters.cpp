@@ -121,6 +121,18 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
   counters.bias += passed + filtered.failed_forward + filtered.failed_viterbi;
   counters.msv += passed + filtered.failed_forward + filtered.failed_viterbi + filtered.failed_bias;
 
+  TargetCounters* const each = options_.per_target;
+  const auto count = [&](std::uint32_t index, gpu::Fate fate) {
+    const std::uint64_t target = block.first_index() + index;
+    each->msv(target);
+    if (fate >= gpu::Fate::kViterbi) each->bias(target);
+    if (fate >= gpu::Fate::kForward) each->viterbi(target);
+  };
+  if (each != nullptr) {
+    for (const gpu::FailedTarget& failed : filtered.failed) count(failed.index, failed.fate);
+    for (const std::uint32_t index : filtered.passed) count(index, gpu::Fate::kPassed);
+  }
+
   ResidueCopies copies;
   std::vector<Candidate> candidates;
   candidates.reserve(filtered.open.size());
@@ -138,6 +150,7 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
     candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
     if (open && msv_gate_.rejects(candidate.bits)) continue;
     ++counters.msv;
+    if (each != nullptr) each->msv(block.first_index() + survivor.index);
     candidates.push_back(candidate);
   }
   clock.lap(output.times.msv);

@@ -46,7 +46,7 @@ struct Thresholds {
 struct FilterOptions {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
-  TargetCounters* per_target = nullptr;  ///< counts target by target as well; on the CPU only
+  TargetCounters* per_target = nullptr;  ///< counts target by target as well
   /// --max: every target reaches the domain stage.
   static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
 };

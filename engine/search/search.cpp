@@ -196,7 +196,12 @@ void Run::attach_device() {
   std::optional<std::uint32_t> trace_seed;
   if (options_.domain.reseed) trace_seed = options_.domain.seed;
   device_->attach(*this, agenda_.board(),
-                  {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
+                  {.F1 = f.F1,
+                   .F2 = f.F2,
+                   .F3 = f.F3,
+                   .bias = f.bias,
+                   .trace_seed = trace_seed,
+                   .list_failed = f.per_target != nullptr},
                   setting_.device_host_bytes);
 }
 

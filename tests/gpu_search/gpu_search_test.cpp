@@ -1,4 +1,5 @@
 // Same results as the CPU search, whatever the devices, their number and memory.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "host_kernels.hpp"
+#include "search/target_counters.hpp"
 #include "search_fixture.hpp"
 #include "support/random_profiles.hpp"
 
@@ -382,8 +384,9 @@ TEST_F(GpuSearch, WithoutKernelsTheCpuDoesIt) {
               testing::AnyOf(testing::IsEmpty(), testing::HasSubstr("no compiler here")));
 }
 
-TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
-  const std::vector<std::set<std::string>> cases{
+// Every stage left to the CPU.
+const std::vector<std::set<std::string>>& missing_kernels() {
+  static const std::vector<std::set<std::string>> cases{
       {"msv_multi_lane"},
       {"bias_segments"},
       {"gate_cascade"},
@@ -392,7 +395,41 @@ TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
       {"forward_row_scan"},
       {"msv_multi_lane", "bias_segments", "gate_cascade", "viterbi_wavefront", "viterbi_lane_scan",
        "forward_row_scan"}};
-  for (const auto& missing : cases) {
+  return cases;
+}
+
+// The counts by target that scan reports.
+TEST_F(GpuSearch, CountsByTargetAreThoseOfTheCpu) {
+  const auto counted = [&](gpu::GpuFilters* device) {
+    TargetCounters counters(0, data().targets.size());
+    SearchOptions options = small_blocks(2);
+    options.filters.per_target = &counters;
+    options.by_target = SearchOptions::ByTarget{{}, &counters};
+    options.thresholds.Z = static_cast<double>(data().models.size());
+    options.verify = 1000;
+    const SearchOutcome outcome = run_search(data(), device, options);
+    EXPECT_EQ(outcome.error, "");
+    std::string text = outcome.text;
+    for (std::size_t n = 0; n < data().targets.size(); ++n) {
+      const FilterCounters c = counters.of(n);
+      text += fmt::format("{}: {} {} {} {}\n", n, c.msv, c.bias, c.viterbi, c.forward);
+    }
+    return text;
+  };
+  const std::string of_cpu = counted(nullptr);
+  std::vector<gpu::Settings> settings{fake_settings(driver_, 2)};
+  for (const auto& missing : missing_kernels())
+    settings.push_back(settings_without_kernels(driver_, missing));
+  for (gpu::Settings& each : settings) {
+    gpu::GpuFilters gpu(std::move(each));
+    wait_until_started(gpu);
+    EXPECT_EQ(counted(&gpu), of_cpu);
+    EXPECT_GT(gpu.statistics().blocks_done, 0u);
+  }
+}
+
+TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
+  for (const auto& missing : missing_kernels()) {
     const SearchOutcome outcome = run(settings_without_kernels(driver_, missing), small_blocks(2));
     EXPECT_EQ(outcome.error, "") << *missing.begin();
     EXPECT_EQ(outcome.text, expected()) << *missing.begin();

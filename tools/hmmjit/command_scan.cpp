@@ -25,8 +25,10 @@
 namespace hmmjit::tools {
 namespace {
 
-// Residues of the sequences searched together. Their hits wait until every model is finished.
+// Residues of the sequences searched together. Their hits wait until every model is finished. A
+// device filters this many in about the time that reading the models again takes.
 constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
+constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
 
 // Collects the hits of all models by sequence.
 class ScanSink final : public ResultSink {
@@ -91,9 +93,11 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(run.search));
   SearchStatistics statistics;
   std::size_t index_of_sequence = 0;
+  const std::size_t at_a_time =
+      run.devices.filters != nullptr ? kResiduesWithDevice : kResiduesAtATime;
   for (;;) {
     HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
-                  TargetChunk::read(*run.targets, kResiduesAtATime));
+                  TargetChunk::read(*run.targets, at_a_time));
     if (chunk->size() == 0) break;
     TargetCounters counters(chunk->first_index(), chunk->size());
     run.search.by_target = SearchOptions::ByTarget{rules.Z, &counters};

@@ -233,11 +233,12 @@ bool any_stream(std::span<const NamedFile> outputs) {
 // opened and read.
 Status start_devices(const SearchProgram& program, const ParsedOptions& options,
                      SearchRequest& request, Run& run) {
-  if (program.by_sequence) {
-    run.session = std::make_shared<Session>("this report needs counts that devices do not give");
+  if (program.reference == "nhmmscan") {
+    run.session = std::make_shared<Session>("nhmmscan runs on the CPU");
     return {};
   }
-  const std::string& models = options.arguments()[0];
+  const std::string& path = options.arguments()[0];
+  const std::string models = program.by_sequence ? find_profile_database(path) : path;
   const bool both_strands = program.long_targets;
   if (both_strands && request.device.ordinals.size() > 1)
     return fail(ErrorCode::kUsage, "long targets are searched with one device", "--device",

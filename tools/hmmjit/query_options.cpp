@@ -143,15 +143,11 @@ std::span<const OptionSpec> scan_option_table() {
                      "--restrictdb_stkey",
                      "--restrictdb_n",
                      "--ssifile",
-                     "--device",
-                     "--vram",
-                     "--verify",
                      "--tsv",
                      "--target-tsv",
                      "--json",
                      "--a3m",
                      "--seq-limit"});
-    position(made, "--device")->default_text = "cpu";
     return made;
   }();
   return table;
