@@ -94,7 +94,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   SearchStatistics statistics;
   std::size_t index_of_sequence = 0;
   const std::size_t at_a_time =
-      run.devices.filters != nullptr ? kResiduesWithDevice : kResiduesAtATime;
+      run.devices.session.devices() != nullptr ? kResiduesWithDevice : kResiduesAtATime;
   for (;;) {
     HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
                   TargetChunk::read(*run.targets, at_a_time));
