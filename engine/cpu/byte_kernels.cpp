@@ -54,6 +54,9 @@ class SsvRows {
   /// Resets to the state before the first row.
   HWY_INLINE void Begin() {
     for (std::size_t j = 0; j < kVectors; ++j) s_[j] = hn::Set(D(), kBegin);
+    BeginBlock();
+  }
+  HWY_INLINE void BeginBlock() {
     for (std::size_t j = 0; j < kMaxima; ++j) best_[j] = hn::Set(D(), kBegin);
   }
   /// Converts the last stripe of a row to the input of the next row's first stripe.
@@ -169,8 +172,8 @@ template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
 class SsvSlots {
  public:
   HWY_INLINE SsvSlots(const std::int8_t* table, std::span<const std::span<const Residue>> targets,
-                      int* best)
-      : table_(table), targets_(targets), best_(best) {
+                      std::size_t block, int* best)
+      : table_(table), targets_(targets), block_(block), next_best_(best) {
     for (std::size_t n = 0; n < kSlots; ++n) left_[n] = kFree;
   }
 
@@ -210,55 +213,68 @@ class SsvSlots {
   template <std::size_t n>
   HWY_INLINE void Take() {
     if (next_ == targets_.size()) return;
-    target_[n] = next_++;
-    residues_[n] = targets_[target_[n]].data();
-    left_[n] = targets_[target_[n]].size();
+    const std::span<const Residue> target = targets_[next_++];
+    residues_[n] = target.data();
+    rest_[n] = target.size();
+    best_[n] = next_best_;
+    next_best_ += ssv_blocks(target.size(), block_);
     rows_[n].Begin();
-    if (left_[n] % 2 != 0) {
+    if (rest_[n] % 2 != 0) {
       rows_[n].WholeSingle(D(), table_, *residues_[n]++);
-      --left_[n];
+      --rest_[n];
     }
+    TakeBlock<n>();
     ++busy_;
+  }
+  template <std::size_t n>
+  HWY_INLINE void TakeBlock() {
+    left_[n] = std::min(rest_[n], block_);
+    rest_[n] -= left_[n];
   }
   template <std::size_t n>
   HWY_INLINE void AdvanceSlot(std::size_t rows) {
     residues_[n] += rows;
     left_[n] -= rows;
-    if (left_[n] != 0) return;
-    Finish<n>();
-    Take<n>();
+    if (left_[n] == 0) Finish<n>();
   }
   template <std::size_t n>
   HWY_INLINE void Finish() {
-    best_[target_[n]] = rows_[n].Best(D());
+    *best_[n]++ = rows_[n].Best(D());
+    if (rest_[n] != 0) {
+      rows_[n].BeginBlock();
+      return TakeBlock<n>();
+    }
     left_[n] = kFree;
     --busy_;
+    Take<n>();
   }
   template <std::size_t n>
   HWY_INLINE void DrainSlot() {
-    if (left_[n] == kFree) return;
-    for (; left_[n] != 0; left_[n] -= 2, residues_[n] += 2) {
-      rows_[n].WholePair(D(), table_, residues_[n]);
+    while (left_[n] != kFree) {
+      for (; left_[n] != 0; left_[n] -= 2, residues_[n] += 2)
+        rows_[n].WholePair(D(), table_, residues_[n]);
+      Finish<n>();
     }
-    Finish<n>();
   }
 
   static constexpr std::size_t kFree = ~std::size_t{0};
 
   const std::int8_t* table_;
   std::span<const std::span<const Residue>> targets_;
-  int* best_;
+  std::size_t block_;
+  int* next_best_;
   std::size_t next_ = 0, busy_ = 0;
   SsvRows<D, kVectors, kGains, 2> rows_[kSlots];
   const Residue* residues_[kSlots] = {};
-  std::size_t left_[kSlots];  // rows, an even number
-  std::size_t target_[kSlots] = {};
+  // Rows of the block and behind it, even numbers.
+  std::size_t left_[kSlots], rest_[kSlots] = {};
+  int* best_[kSlots] = {};
 };
 
 template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
 void SsvGroupKernel(const std::int8_t* table, std::span<const std::span<const Residue>> targets,
-                    int* best) {
-  SsvSlots<D, kVectors, kGains, kSlots> slots(table, targets, best);
+                    std::size_t block, int* best) {
+  SsvSlots<D, kVectors, kGains, kSlots> slots(table, targets, block, best);
   slots.Run();
 }
 
@@ -319,11 +335,7 @@ constexpr SsvGroup GroupKernel() {
                                            : kVectors <= 5 ? 3
                                            : kVectors <= 8 ? 2
                                                            : 1);
-  if constexpr (kSlots == 1) {
-    return nullptr;
-  } else {
-    return &SsvGroupKernel<D, kVectors, kGains, kSlots>;
-  }
+  return &SsvGroupKernel<D, kVectors, kGains, kSlots>;
 }
 template <class D, bool kGains, std::size_t... j>
 constexpr auto GroupKernels(std::index_sequence<j...>) {

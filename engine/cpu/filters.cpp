@@ -62,13 +62,16 @@ int viterbi_row_time(VectorPorts ports, int lanes, int stripes) {
 
 }  // namespace
 
+// Rows of a block as of SsvGroup.
+constexpr std::size_t kWholeTargets = ~std::size_t{1};
+
 struct FilterScratch::State {
   AlignedArray<std::uint8_t> bytes;
   AlignedArray<std::int16_t> words;
   AlignedArray<std::int8_t> flow[2];             // bytes between SSV tiles, one per row
   std::vector<int> best;                         // SSV's results for a batch
-  std::vector<MarkedRows> marked;                // chunks of a scan
-  std::vector<std::span<const Residue>> chunks;  // with the rows before them
+  std::vector<MarkedRows> chunks, marked;        // of a scan
+  std::vector<std::span<const Residue>> views;   // of chunks, with the rows before them
 };
 
 FilterScratch::FilterScratch() : state_(std::make_unique<State>()) {}
@@ -105,10 +108,13 @@ struct FilterTables::Tables {
 
   Tables(const SearchModel& model, std::string_view target, VectorPorts ports);
 
-  /// Largest cells, -128..127; one call each, or one target each.
+  /// Largest cells, -128..127; of one target, or as SsvGroup finds them. Tiles take whole targets.
   int ssv_best(std::span<const Residue> residues, FilterScratch& scratch) const;
   const std::vector<int>& ssv_best_batch(std::span<const std::span<const Residue>> targets,
-                                         FilterScratch& scratch) const;
+                                         std::size_t block, FilterScratch& scratch) const;
+  /// Fills FilterScratch::State::marked. `height`: reference::marking_height().
+  void mark_rows(int height, std::span<const std::span<const Residue>> targets,
+                 FilterScratch& scratch) const;
 
   void plan_ssv(const ByteKernels& kernels);
   void plan_msv(const ByteKernels& kernels);
@@ -140,7 +146,7 @@ struct FilterTables::Tables {
   BiasKernel bias_kernel = nullptr;  // null: the reference
 
   SsvSingle ssv_single = nullptr;  // null: tiles
-  SsvGroup ssv_group = nullptr;    // null: one target at a time
+  SsvGroup ssv_group = nullptr;    // null: tiles
   std::vector<Tile> tiles;         // one for the single kernel
   int ssv_lanes = 0;
   bool ssv_gains = false;
@@ -450,11 +456,14 @@ int FilterTables::Tables::ssv_best(std::span<const Residue> residues,
 }
 
 const std::vector<int>& FilterTables::Tables::ssv_best_batch(
-    std::span<const std::span<const Residue>> targets, FilterScratch& scratch) const {
+    std::span<const std::span<const Residue>> targets, std::size_t block,
+    FilterScratch& scratch) const {
+  std::size_t blocks = 0;
+  for (const auto& target : targets) blocks += ssv_blocks(target.size(), block);
   std::vector<int>& best = scratch.state().best;
-  best.resize(std::max(best.size(), targets.size()));
+  best.resize(std::max(best.size(), blocks));
   if (ssv_group != nullptr) {
-    ssv_group(at<std::int8_t>(tiles[0].offset), targets, best.data());
+    ssv_group(at<std::int8_t>(tiles[0].offset), targets, block, best.data());
   } else {
     for (std::size_t i = 0; i < targets.size(); ++i) best[i] = ssv_best(targets[i], scratch);
   }
@@ -486,7 +495,7 @@ void FilterTables::ssv_batch(std::span<const std::span<const Residue>> targets,
     for (std::size_t i = 0; i < targets.size(); ++i) results[i] = ssv(targets[i], scratch);
     return;
   }
-  const std::vector<int>& best = t.ssv_best_batch(targets, scratch);
+  const std::vector<int>& best = t.ssv_best_batch(targets, kWholeTargets, scratch);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const int L = static_cast<int>(targets[i].size());
     results[i] = reference::ssv_usable(t.bytes, L)
@@ -536,9 +545,8 @@ float FilterTables::viterbi_filter(std::span<const Residue> residues,
 
 namespace {
 
-// Rows per chunk of a scanned target. A chunk also reads one preceding row per node of the model,
-// on which its cells depend.
-int chunk_rows(int M) { return std::max(256, 4 * M); }
+// Rows of a scanned target whose largest cell is found together.
+constexpr std::size_t kMarkedRows = 128;
 
 // Exact scan of parts of one target, in order.
 class ExactScan {
@@ -608,8 +616,57 @@ class ExactScan {
 
 }  // namespace
 
-// SSV without clearing rows marks the chunks that may have a cell above the threshold, since
-// clearing only lowers cells. The exact scan then processes these chunks only.
+void mark(const MarkedRows& rows, std::vector<MarkedRows>& marked) {
+  if (!marked.empty() && marked.back().target == rows.target && rows.first <= marked.back().last) {
+    marked.back().last = std::max(marked.back().last, rows.last);
+  } else {
+    marked.push_back(rows);
+  }
+}
+
+// SSV without clearing rows marks the blocks that may have a cell above the threshold, since
+// clearing only lowers cells. Targets are cut into chunks, which are interleaved. A chunk also
+// reads one preceding row per node of the model, on which its cells depend.
+void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const Residue>> targets,
+                                     FilterScratch& scratch) const {
+  FilterScratch::State& s = scratch.state();
+  s.marked.clear();
+  if (height == 0) {
+    for (std::size_t n = 0; n < targets.size(); ++n) s.marked.push_back({n, 0, targets[n].size()});
+    return;
+  }
+  s.chunks.clear();
+  s.views.clear();
+  const bool tiled = ssv_group == nullptr;
+  const auto nodes = static_cast<std::size_t>(M);
+  const std::size_t rows = std::max<std::size_t>(512, (tiled ? 4 : 32) * nodes);
+  const std::size_t block = tiled ? 2 * (rows + nodes) : kMarkedRows;
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    for (std::size_t at = 0; at < targets[n].size(); at += rows) {
+      s.chunks.push_back({n, at, std::min(at + rows, targets[n].size())});
+      const std::size_t before = std::min(at, nodes);
+      s.views.push_back(targets[n].subspan(at - before, s.chunks.back().last - at + before));
+    }
+  }
+  const int* best = ssv_best_batch(s.views, block, scratch).data();
+  for (std::size_t c = 0; c < s.chunks.size(); ++c) {
+    const MarkedRows& chunk = s.chunks[c];
+    const std::size_t length = s.views[c].size(), start = chunk.last - length;
+    for (std::size_t b = 0; b < ssv_blocks(length, block); ++b) {
+      const int value = *best++ + 128;
+      if (value < height) continue;
+      std::size_t first = start + b * block, last = first + block + length % 2;
+      if (b > 0) first += length % 2;
+      // The kernels with gains may lose a pair of cells after such a value (byte_kernels.cpp), and a
+      // target may end there.
+      if (value >= 256 - 2 * bytes.bias) last += nodes;
+      first = std::max(first, chunk.first);
+      last = std::min(last, chunk.last);
+      if (first < last) mark({chunk.target, first, last}, s.marked);
+    }
+  }
+}
+
 void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                             std::span<const std::span<const Residue>> targets,
                             FilterScratch& scratch, std::vector<FoundDiagonal>& found,
@@ -621,28 +678,9 @@ void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan
         found.push_back({n, diagonal});
     return;
   }
-  std::vector<MarkedRows>& chunks = scratch.state().marked;
   if (marked == nullptr) {
-    chunks.clear();
-    const int height = reference::marking_height(profile, scan);
-    for (std::size_t n = 0; n < targets.size(); ++n) {
-      const std::size_t length = targets[n].size();
-      const std::size_t rows = height > 0 ? static_cast<std::size_t>(chunk_rows(t.M)) : length;
-      for (std::size_t at = 0; at < length; at += rows)
-        chunks.push_back({n, at, std::min(at + rows, length)});
-    }
-    if (height > 0) {
-      std::vector<std::span<const Residue>>& views = scratch.state().chunks;
-      views.clear();
-      for (const MarkedRows& c : chunks) {
-        const std::size_t before = std::min(c.first, static_cast<std::size_t>(t.M));
-        views.push_back(targets[c.target].subspan(c.first - before, c.last - c.first + before));
-      }
-      const std::vector<int>& best = t.ssv_best_batch(views, scratch);
-      std::size_t n = 0;
-      std::erase_if(chunks, [&](const MarkedRows&) { return best[n++] + 128 < height; });
-    }
-    marked = &chunks;
+    t.mark_rows(reference::marking_height(profile, scan), targets, scratch);
+    marked = &scratch.state().marked;
   }
   std::optional<ExactScan> exact;
   std::size_t current = targets.size();

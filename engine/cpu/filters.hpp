@@ -35,6 +35,8 @@ struct FoundDiagonal {
 struct MarkedRows {
   std::size_t target, first, last;
 };
+/// Appends rows of the last target or a later one, or unites them with the last ones.
+void mark(const MarkedRows& rows, std::vector<MarkedRows>& marked);
 
 /// Scratch rows of one thread; grows to the longest model, then never allocates.
 class FilterScratch {

@@ -26,9 +26,14 @@ constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool
 }
 /// Largest S(i,k) of the SSV recurrence over one tile, -128..127, with a table of kSsvCodes rows.
 using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
-/// best[i] = the same for targets[i], interleaved.
+/// The same for blocks of `block` rows, an even number, of several targets, one after the other in
+/// `best`. The first block of a target has one row more if their number is odd.
 using SsvGroup = void (*)(const std::int8_t* table,
-                          std::span<const std::span<const Residue>> targets, int* best);
+                          std::span<const std::span<const Residue>> targets, std::size_t block,
+                          int* best);
+constexpr std::size_t ssv_blocks(std::size_t length, std::size_t block) {
+  return length < 2 ? 1 : (length / 2 * 2 - 1) / block + 1;
+}
 /// The same for one tile of a split model: in[i] is S(i+1, last node before the tile), out[i]
 /// receives that of this tile's last slot. `out` has room for length + 4 bytes.
 using SsvTile = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length,
@@ -40,7 +45,7 @@ struct SsvShape {
   int max_vectors = 0;
   bool gains = false;                 ///< the tables need gains
   const SsvSingle* single = nullptr;  ///< [max_vectors], index = vectors - 1
-  const SsvGroup* group = nullptr;    ///< [max_vectors], null if a single target is as fast
+  const SsvGroup* group = nullptr;    ///< [max_vectors]
   const SsvTile* tile = nullptr;      ///< null if this width is not used for tiles
 };
 

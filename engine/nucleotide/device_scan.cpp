@@ -58,7 +58,6 @@ void ScanMarks::append(const StrandPart& part, std::size_t sequence,
   const std::vector<std::uint8_t>& best = part.bottom ? bottom_ : top_;
   const std::int64_t begin = part.begin + (part.bottom ? padding_ : 0), length = part.length;
   const std::int64_t last_block = (begin + length - 1) / kRows;
-  const std::size_t before = rows.size();
   for (std::int64_t b = std::max<std::int64_t>(0, begin - reach_) / kRows; b <= last_block; ++b) {
     const int value = best[static_cast<std::size_t>(b)];
     if (value < height_) continue;
@@ -66,13 +65,7 @@ void ScanMarks::append(const StrandPart& part, std::size_t sequence,
     const std::int64_t last =
         std::min((b + 1) * kRows - begin + (value >= suspect_ ? reach_ : 0), length);
     if (first >= last) continue;
-    const cpu::MarkedRows next{sequence, static_cast<std::size_t>(first),
-                               static_cast<std::size_t>(last)};
-    if (rows.size() > before && next.first <= rows.back().last) {
-      rows.back().last = std::max(rows.back().last, next.last);
-    } else {
-      rows.push_back(next);
-    }
+    cpu::mark({sequence, static_cast<std::size_t>(first), static_cast<std::size_t>(last)}, rows);
   }
 }
 

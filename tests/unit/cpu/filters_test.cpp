@@ -405,6 +405,16 @@ TEST_P(CpuFilters, ScansEqualReference) {
     for (const TargetKind of_target : test_support::kAllTargetKinds)
       targets.push_back(test_support::random_target(
           random, {0, of_target == TargetKind::kHomologous ? 6000 : 1500}, of_target, model->hmm));
+    // Single hits across the borders of chunks.
+    auto& sparse = targets.front() =
+        test_support::random_target(random, {100 * std::min(M, 128), 200 * std::min(M, 128)},
+                                    test_support::kAllTargetKinds[0], model->hmm);
+    for (std::size_t at = 16u * M; at + M < sparse.size(); at += 16u * M) {
+      const std::size_t first = at - static_cast<std::size_t>(random.integer(0, M));
+      for (int k = 0; k < M; ++k)
+        sparse[first + k] =
+            dna_alphabet().digit[static_cast<unsigned char>(model->hmm.consensus[k])];
+    }
     const std::vector<std::span<const Residue>> views(targets.begin(), targets.end());
     for (int round = 0; round < 5; ++round) {
       const int begin = random.integer(0, 170);
@@ -432,6 +442,48 @@ TEST_P(CpuFilters, ScansEqualReference) {
   }
   EXPECT_GT(diagonals, 1000u);
   EXPECT_GT(records, 1000u);
+}
+
+// Diagonals of two hits, the second of which is reached in the last rows of a target, about where a
+// byte overflows. These rows are a block, in which no later cell shows that there was a hit.
+TEST_P(CpuFilters, ScansFindHitsWhereBytesOverflow) {
+  const std::uint64_t seed = base_seed() + 13;
+  Random random(seed);
+  std::size_t diagonals = 0;
+  for (int repeat = 0; repeat < 30; ++repeat) {
+    const int M = random.integer(200, 500);
+    const auto model =
+        test_support::random_model(seed + repeat, M, ModelKind::kTypical, dna_alphabet());
+    const ByteProfile& profile = model->bytes;
+    const auto gain = [&](int x, int k) {
+      return profile.bias - profile.cost[static_cast<std::size_t>(x * M + k)];
+    };
+    const int height = 127 - profile.bias - random.integer(0, 20), begin = 100 - profile.bias;
+    const reference::SsvScan scan{.threshold = begin + height, .begin = begin, .floor = begin};
+    for (int n = 0; n < 20; ++n) {
+      auto target = test_support::random_target(random.next(), 1026 + n % 2,
+                                                TargetKind::kBackground, model->hmm);
+      std::size_t at = target.size();
+      int k = M - random.integer(1, 20), score = 0;
+      const auto prepend = [&](int sign) {
+        --k, --at;
+        for (Residue x = 0; x < 4; ++x)
+          if (x == 0 || sign * gain(x, k) > sign * gain(target[at], k)) target[at] = x;
+        score += gain(target[at], k);
+      };
+      for (const int end = height + random.integer(0, 2); score < end && k > 0;) prepend(1);
+      for (int worst = 0; worst < 6; ++worst) prepend(-1);
+      for (const int end = 254 + random.integer(0, 2 * profile.bias); score < end && k > 0;)
+        prepend(1);
+      std::vector<cpu::FoundDiagonal> found;
+      std::vector<reference::Diagonal> got;
+      tables_of(*model).ssv_scan(profile, scan, {{target}}, scratch_, found);
+      for (const auto& f : found) got.push_back(f.diagonal);
+      ASSERT_EQ(got, reference::ssv_scan(profile, scan, target)) << "seed " << seed << " " << repeat;
+      diagonals += got.size();
+    }
+  }
+  EXPECT_GT(diagonals, 1000u);
 }
 
 // Real models on real proteins.
