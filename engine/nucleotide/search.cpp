@@ -45,6 +45,7 @@ struct Unit {
 
 // The buffers of one thread.
 struct Scratch {
+  Times times;  // but for those of the workspace
   cpu::FilterScratch filters;
   DomainScratch domains;
   std::vector<StrandPart> parts;
@@ -77,11 +78,29 @@ struct Model {
 };
 
 std::vector<std::unique_ptr<Model>> make_models(std::span<const Query> queries,
-                                                const Options& options) {
+                                                const Options& options,
+                                                PerThread<Scratch>& scratch) {
   std::vector<std::unique_ptr<Model>> models(queries.size());
-  for_each_index(options.threads, queries.size(),
-                 [&](std::size_t m) { models[m] = std::make_unique<Model>(queries[m], options); });
+  for_each_index(options.threads, queries.size(), [&](std::size_t m) {
+    const double begun = thread_seconds();
+    models[m] = std::make_unique<Model>(queries[m], options);
+    scratch.local().times.setup_seconds += thread_seconds() - begun;
+  });
   return models;
+}
+
+void add_times(Times& sum, PerThread<Scratch>& scratch) {
+  scratch.for_each([&](Scratch& s) {
+    sum.setup_seconds += s.times.setup_seconds;
+    sum.domain_seconds += s.times.domain_seconds;
+    for (domain::DomainPass Times::*const stage :
+         {&Times::ssv, &Times::msv, &Times::bias, &Times::viterbi}) {
+      (sum.*stage).seconds += (s.times.*stage).seconds;
+      (sum.*stage).cells += (s.times.*stage).cells;
+    }
+    sum.domain += s.times.domain;
+    sum.domain += s.domains.workspace.times();
+  });
 }
 
 // A hit with coordinates on the target, from > to on the bottom strand.
@@ -161,7 +180,7 @@ struct Search::State {
   State(std::vector<Query> queries, const Options& given, DeviceScan* scan)
       : options(given),
         device(scan),
-        models(make_models(queries, options)),
+        models(make_models(queries, options, scratch)),
         progress(models.size()),
         partitioner(options.partition, options.block_length) {}
 
@@ -187,9 +206,9 @@ struct Search::State {
 
   const Options options;
   DeviceScan* const device;
+  mutable PerThread<Scratch> scratch;
   std::vector<std::unique_ptr<Model>> models;
   std::vector<Progress> progress;
-  PerThread<Scratch> scratch;
 
   Partitioner partitioner;
   std::uint64_t targets = 0;  // before the block
@@ -237,7 +256,7 @@ void Search::State::search(std::size_t run, std::size_t model, const TargetBlock
   }
   result->windows =
       find_windows(m.filters, options, residues_of_units, marks == nullptr ? nullptr : &s.marked,
-                   s.filters, result->counters);
+                   s.filters, result->counters, s.times);
   result->turns_before = turns_before(progress[model], run);
   find_domains_of(m, s, *result);
   commit(run, model, block, s, std::move(result));
@@ -256,7 +275,7 @@ void Search::State::find_domains_of(Model& model, Scratch& s, RunResult& result)
   Counters counters;
   result.turns_after = result.turns_before;
   result.domains = find_domains(model.filters, model.domains, options, s.sequences, result.windows,
-                                result.turns_after, s.domains, counters);
+                                result.turns_after, s.domains, counters, s.times);
   result.forward = counters.forward;
 }
 
@@ -341,6 +360,12 @@ Status Search::add(const TargetBlock& block) {
   return {};
 }
 
+Times Search::times() const {
+  Times times;
+  add_times(times, state_->scratch);
+  return times;
+}
+
 HitList Search::finish(std::size_t query) {
   const FlushToZeroScope flush;
   State& s = *state_;
@@ -381,10 +406,10 @@ ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
   ModelHits out;
   const auto sequences = sequences_of(units, strands, 0, W, s);
   const auto windows =
-      find_windows(model.filters, options, sequences, nullptr, s.filters, out.counters);
+      find_windows(model.filters, options, sequences, nullptr, s.filters, out.counters, s.times);
   std::uint64_t turns = 0;
   auto domains = find_domains(model.filters, model.domains, options, sequences, windows, turns,
-                              s.domains, out.counters);
+                              s.domains, out.counters, s.times);
   if (domains.empty()) return out;
   const Hmm& hmm = model.query.model->hmm;
   const auto subject = std::make_shared<const Subject>(
@@ -402,12 +427,12 @@ ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
 }  // namespace
 
 Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBlock& targets,
-                                  const Options& options) {
-  const auto models = make_models(queries, options);
+                                  const Options& options, Times& times) {
+  PerThread<Scratch> scratch;
+  const auto models = make_models(queries, options, scratch);
   BlockStrands strands;
   strands.assign(targets, options.strands != Strands::kTop, options.threads);
   std::vector<ModelHits> found(models.size() * targets.size());
-  PerThread<Scratch> scratch;
   HMMJIT_TRY(without_large_matrices([&] {
     for_each_index(options.threads, found.size(), [&](std::size_t at) {
       const FlushToZeroScope flush;
@@ -417,13 +442,14 @@ Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBl
                               options, scratch.local());
     });
   }));
+  add_times(times, scratch);
   const FlushToZeroScope flush;
   // The top strand counts even where only the bottom one is searched, as in the reference.
-  const std::uint64_t times = options.strands == Strands::kTop ? 1 : 2;
+  const std::uint64_t strands_counted = options.strands == Strands::kTop ? 1 : 2;
   std::vector<HitList> lists;
   for (std::size_t n = 0; n < targets.size(); ++n) {
     Counters counters{.targets = 1,
-                      .residues = static_cast<std::uint64_t>(targets.length(n)) * times};
+                      .residues = static_cast<std::uint64_t>(targets.length(n)) * strands_counted};
     std::vector<StoredHit> hits;
     for (std::size_t m = 0; m < models.size(); ++m) {
       ModelHits& from = found[n * models.size() + m];

@@ -106,6 +106,13 @@ struct HitList {
   Counters counters;
 };
 
+/// Core-seconds (thread CPU time) and cells of a search's stages, residues for the bias filter.
+struct Times {
+  double setup_seconds = 0, domain_seconds = 0;
+  domain::DomainPass ssv, msv, bias, viterbi;
+  domain::DomainTimes domain;  ///< parts of domain_seconds
+};
+
 /// The complement of each code of DNA and RNA, which have the same codes.
 const std::array<Residue, 256>& complements();
 
@@ -124,6 +131,8 @@ class Search {
   Status add(const TargetBlock& block);
   /// The result of a model after the last block. Call it once for each.
   HitList finish(std::size_t query);
+  /// Of all threads, between calls of add().
+  Times times() const;
 
  private:
   struct State;
@@ -132,8 +141,8 @@ class Search {
 
 /// nhmmscan: the hits of all models on each target, in the order of the targets. Every target is
 /// one piece; the bottom strand comes first. `options.partition`, `block_length` and `Z` have no
-/// meaning here.
+/// meaning here. Adds to `times`.
 Result<std::vector<HitList>> scan(std::span<const Query> models, const TargetBlock& targets,
-                                  const Options& options);
+                                  const Options& options, Times& times);
 
 }  // namespace hmmjit::nucleotide

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "core/threads.hpp"
 #include "model/score_statistics.hpp"
 
 namespace hmmjit::nucleotide {
@@ -30,12 +32,13 @@ class Finder {
  public:
   Finder(const WindowModel& filters, DomainModel& model, const Options& options,
          std::span<const std::span<const Residue>> sequences, std::span<const Window> windows,
-         DomainScratch& scratch)
+         DomainScratch& scratch, domain::DomainTimes& times)
       : filters_(filters),
         model_(model),
         options_(options),
         windows_(windows),
         s_(scratch),
+        times_(times),
         to_find_(options.domain),
         passed_(windows.size(), 0) {
     to_find_.null2 = false;  // by traces: not used
@@ -208,8 +211,16 @@ class Finder {
     s_.scorer.start(
         model_.tables, own ? s_.rows : later.rows, std::move(jobs), false,
         options_.domain.max_matrix_bytes > 0 ? options_.domain.max_matrix_bytes : kMatrixBytes);
+    double begun = thread_seconds();
+    const auto lap = [&](domain::DomainPass& pass) {
+      const double now = thread_seconds();
+      pass.seconds += now - std::exchange(begun, now);
+    };
     for (auto set = s_.scorer.next(); !set.empty(); set = s_.scorer.next()) {
+      lap(times_.envelope);
       for (const domain::Job& job : set) {
+        times_.envelope.cells +=
+            static_cast<std::uint64_t>(job.L) * static_cast<std::uint64_t>(model_.tables.tables().M);
         Envelope& e = envelopes[job.owner];
         domain::Domain domain;
         domain.ienv = e.first;
@@ -221,6 +232,7 @@ class Finder {
         if (s_.aligner.align(s_.scorer.choices(job), filters_.model.hmm, domain))
           e.domain = std::move(domain);
       }
+      lap(times_.alignment);
     }
   }
 
@@ -278,6 +290,7 @@ class Finder {
   const Options& options_;
   std::span<const Window> windows_;
   DomainScratch& s_;
+  domain::DomainTimes& times_;  // of envelopes and alignments; others in the workspace
   domain::DomainOptions to_find_;
   std::vector<TargetView> views_;
   std::vector<float> bias_;
@@ -291,10 +304,12 @@ std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& 
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,
                                        std::span<const Window> windows, std::uint64_t& turns,
-                                       DomainScratch& scratch, Counters& counters) {
-  Finder finder(filters, model, options, sequences, windows, scratch);
+                                       DomainScratch& scratch, Counters& counters, Times& times) {
+  const double begun = thread_seconds();
+  Finder finder(filters, model, options, sequences, windows, scratch, times.domain);
   finder.run(turns);
   finder.count(counters);
+  times.domain_seconds += thread_seconds() - begun;
   return finder.take();
 }
 

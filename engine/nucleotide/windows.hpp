@@ -48,6 +48,6 @@ inline float bias_share(std::int64_t length, int most) {
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  std::span<const std::span<const Residue>> sequences,
                                  const std::vector<cpu::MarkedRows>* marked,
-                                 cpu::FilterScratch& scratch, Counters& counters);
+                                 cpu::FilterScratch& scratch, Counters& counters, Times& times);
 
 }  // namespace hmmjit::nucleotide

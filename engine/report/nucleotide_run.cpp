@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/memory.hpp"
+#include "core/threads.hpp"
 #include "core/trace.hpp"
 
 namespace hmmjit {
@@ -52,8 +53,10 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
                     TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
                     SearchProgress& progress) {
   const auto read = [&]() -> Result<TargetBlock> {
+    const double begun = thread_seconds();
     TargetBlock block;
     HMMJIT_TRY(targets.next(block, limits.residues));
+    statistics.read_seconds += thread_seconds() - begun;
     return block;
   };
   progress.target_bytes_total = targets.bytes_total();
@@ -77,6 +80,7 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     HMMJIT_ASSIGN(block, next.get());
     progress.target_bytes_read = targets.bytes_read();
   }
+  statistics.bytes_read += targets.bytes_read();
   progress.targets_complete = true;
   return {};
 }
@@ -99,6 +103,20 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
   return query;
 }
 
+void add_times(SearchStatistics& statistics, const nucleotide::Times& times) {
+  statistics.setup_seconds += times.setup_seconds;
+  statistics.filters += {.ssv = times.ssv.seconds,
+                         .msv = times.msv.seconds,
+                         .bias = times.bias.seconds,
+                         .viterbi = times.viterbi.seconds,
+                         .ssv_cells = times.ssv.cells,
+                         .msv_cells = times.msv.cells,
+                         .bias_residues = times.bias.cells,
+                         .viterbi_cells = times.viterbi.cells};
+  statistics.scoring_seconds += times.domain_seconds;
+  statistics.domain += times.domain;
+}
+
 Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
                                          SearchProgress& progress) {
   const double begin = Trace::now();
@@ -115,6 +133,8 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
     if (statistics.passes++ > 0) HMMJIT_TRY(targets.rewind());
     nucleotide::Search search(pass.queries, run.options, run.device);
     HMMJIT_TRY(read_targets(run, limits, pass, targets, search, statistics, progress));
+    add_times(statistics, search.times());
+    const double begun = thread_seconds();
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;
       NucleotideResult result;
@@ -137,6 +157,7 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
       HMMJIT_TRY(run.receive(result, single));
       ++progress.results_delivered;
     }
+    statistics.report_seconds += thread_seconds() - begun;
   }
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;

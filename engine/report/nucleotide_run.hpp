@@ -14,6 +14,9 @@ namespace hmmjit {
 Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                                                 const Thresholds& rules);
 
+/// Adds the times of a search's stages.
+void add_times(SearchStatistics& statistics, const nucleotide::Times& times);
+
 struct NucleotideRun {
   nucleotide::Options options;
   /// The next model; none after the last.

@@ -141,8 +141,7 @@ std::string run_statistics_json(const RunStatistics& run) {
   json.number("targets_streamed", s.streamed);
   json.number("targets_spooled", s.spooled);
   json.number("batches_scored_alone", s.scored_alone);
-  const bool measured = total > 0;  // nucleotide searches do not measure their stages
-  if (measured && s.wall_seconds > 0 && s.threads > 0)
+  if (s.wall_seconds > 0 && s.threads > 0)
     json.number("threads_busy_share", total / (s.threads * s.wall_seconds));
   json.number("verified", s.verified);
   json.number("verified_chains", s.verified_chains);
@@ -155,10 +154,6 @@ std::string run_statistics_json(const RunStatistics& run) {
   passed.close();
   json.number("targets_reported", s.hits_reported);
   json.number("domains_reported", s.domains_reported);
-  if (!measured) {
-    json.close();
-    return out += '\n';
-  }
   JsonObject stages = json.object("stages");
   const auto plain = [&](const char* name, double seconds) {
     JsonObject entry = stages.object(name);

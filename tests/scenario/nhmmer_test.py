@@ -207,8 +207,15 @@ class Nhmmer(ScratchFolder):
         self.assertEqual(read(self.path("small")), read(self.path("tsv")))
         statistics = json.loads(read(self.path("stats")))
         self.assertEqual(statistics["target_passes"], 3)
-        self.assertNotIn("stages", statistics)  # which are not measured
-        nhmmer("--tsv", self.path("scan"), "--tblout", self.path("tbl"), program="nhmmscan")
+        stages = statistics["stages"]
+        positions = sum(int(line.split()[1]) for line in read(self.path("models.hmm")).decode().split("\n") if line.startswith("LENG"))
+        self.assertEqual(stages["ssv"]["cells"], 2 * sum(map(len, genome.values())) * positions)
+        for name in ("viterbi", "forward", "backward", "envelope"):
+            self.assertTrue(0 < stages[name]["cells"] and 0 < stages[name]["seconds"] < statistics["wall_seconds"] * statistics["threads"], name)
+        self.assertLess(sum(stages[name]["seconds"] for name in ("forward", "backward", "decoding", "ensemble", "envelope")),
+                        stages["scoring"]["seconds"])
+        nhmmer("--tsv", self.path("scan"), "--tblout", self.path("tbl"), "--stats", self.path("stats"), program="nhmmscan")
+        self.assertEqual(json.loads(read(self.path("stats")))["stages"]["ssv"]["cells"], stages["ssv"]["cells"])
         self.assertEqual([tuple(row[field] for field in fields) for row in rows_of("scan")], table("tbl", (2, 0, 6, 7)))
         self.assertEqual({row["model_length"] for row in rows_of("scan")}, {row["model_length"] for row in rows})
 

@@ -53,12 +53,13 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
   std::size_t sequence = 0;
+  nucleotide::Times times;
   for (;;) {
     TargetBlock block;
     HMMJIT_TRY(run.targets->next(block, kResiduesAtATime));
     if (block.size() == 0) break;
     HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists,
-                  nucleotide::scan(models, block, options));
+                  nucleotide::scan(models, block, options, times));
     for (std::size_t i = 0; i < block.size(); ++i) {
       const QueryNames names = names_of(block[i]);
       result.query = {.name = names.name,
@@ -78,6 +79,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     statistics.residues += block.residue_count();
     run.progress.targets += block.size();
   }
+  add_times(statistics, times);
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;
 }
