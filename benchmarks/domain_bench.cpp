@@ -3,11 +3,12 @@
 // lines for comparing versions; tests/scenario compares the whole program with hmmsearch.
 //
 // With --device the first GPU also scores the targets that passed, those of all models (at most 32)
-// in one launch, --copies times. Prints the times and cells of its kernels, and compares the
-// results with the CPU's.
+// in one launch, --copies times. Prints the items, times and cells of its kernels, and the rates
+// that the planner predicts; compares the results with the CPU's. --variant: the kernels of that
+// name, for stages that have it.
 //
 //   domain_bench MODELS TARGETS [--rows] [--max] [--nonull2] [--seed N] [--batch N] [--repeat N]
-//                [--device] [--copies N] [--workspace MIB]
+//                [--device] [--copies N] [--workspace MIB] [--variant NAME]
 #include <fmt/format.h>
 #include <time.h>
 
@@ -33,7 +34,7 @@ namespace {
 using namespace hmmjit;
 
 struct Options {
-  std::string models, targets;
+  std::string models, targets, variant;
   bool rows = false, max = false, device = false;
   domain::DomainOptions domain;
   std::size_t batch = 64;
@@ -56,10 +57,11 @@ Options parse(int argc, char** argv) {
   std::vector<std::string> files;
   for (int a = 1; a < argc; ++a) {
     const std::string arg = argv[a];
-    const auto value = [&] {
+    const auto text = [&] {
       if (a + 1 >= argc) die(arg + " needs a value");
-      return std::atoi(argv[++a]);
+      return argv[++a];
     };
+    const auto value = [&] { return std::atoi(text()); };
     if (arg == "--rows") {
       o.rows = true;
     } else if (arg == "--max") {
@@ -70,6 +72,8 @@ Options parse(int argc, char** argv) {
       o.copies = value();
     } else if (arg == "--workspace") {
       o.workspace = static_cast<std::size_t>(value()) << 20;
+    } else if (arg == "--variant") {
+      o.variant = text();
     } else if (arg == "--nonull2") {
       o.domain.null2 = false;
     } else if (arg == "--seed") {
@@ -175,9 +179,14 @@ class DeviceBench {
         different += compare(passed[m], requests[m], &cells, &items, &left);
       float begin = found.begin;
       fmt::print(stderr, "longest {}:", longest);
+      const gpu::ReadyKernel* const used[] = {&kernels.parser, &kernels.ensemble,
+                                              &kernels.envelope};
       for (std::size_t s = 0; s < cells.size(); ++s) {
-        fmt::print(stderr, " {} {} {:.2f} ms, {:.2f} Gcells/s;", items[s], gpu::kDomainStages[s],
-                   found.end[s] - begin, cells[s] / (found.end[s] - begin) * 1e-6);
+        fmt::print(stderr, " {} {} {:.2f} ms, {:.2f} Gcells/s ({} {:.2f}, {:.0f} at once);",
+                   items[s], gpu::kDomainStages[s], found.end[s] - begin,
+                   cells[s] / (found.end[s] - begin) * 1e-6, used[s]->candidate().variant->name,
+                   1e-9 / used[s]->seconds_of(*device_, 1),
+                   used[s]->candidate().expected.items_per_sm * device_->traits().sm_count);
         begin = found.end[s];
       }
       fmt::print(stderr, " {} left to the CPU, {} differ\n", left, different);
@@ -186,14 +195,16 @@ class DeviceBench {
 
  private:
   gpu::ReadyKernel kernel(plan::Stage stage, int length, int codes) {
-    const auto plan = value_or_die(plan::make_plan(stage, length, codes, device_->traits()));
-    const auto made = value_or_die(source_->get(plan));
+    auto plan =
+        plan::make_plan(stage, length, codes, device_->traits(), {.variant = options_.variant});
+    if (!plan) plan = value_or_die(plan::make_plan(stage, length, codes, device_->traits()));
+    const auto made = value_or_die(source_->get(*plan));
     auto loaded = value_or_die(
         driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name));
     const auto blocks = loaded->prepare(*device_, made->candidate.launch.block_threads,
                                         made->candidate.launch.dynamic_shared_bytes);
     if (!blocks) die(blocks.error().to_string());
-    return {plan, made, std::move(loaded), blocks->blocks_per_sm};
+    return {*plan, made, std::move(loaded), blocks->blocks_per_sm};
   }
 
   gpu::DomainRequest request(const Passed& passed) const {

@@ -110,8 +110,9 @@ Result<std::unique_ptr<FeatureWriter>> FeatureWriter::create(const FeaturePaths&
 }
 
 Status FeatureWriter::add(const ModelResult& result) {
-  const auto model = static_cast<std::uint32_t>(models_.size());
-  Model& added = models_.emplace_back();
+  const auto model = static_cast<std::uint32_t>(result.index);
+  if (models_.size() <= model) models_.resize(model + 1);
+  Model& added = models_[model];
   added.name = result.model.name;
   added.accession = result.model.accession.value_or("");
   if (rule_.clans) {

@@ -46,7 +46,7 @@ struct OverlapRule {
 
 /// An included domain.
 struct Feature {
-  std::uint32_t model = 0;  ///< in FeatureWriter's list
+  std::uint32_t model = 0;  ///< its index
   int number = 0;           ///< among the reported domains of its target and model
   std::uint64_t place = 0;  ///< among all reported domains, in the order of the tables
   int env_from = 0, env_to = 0, ali_from = 0, ali_to = 0, hmm_from = 0, hmm_to = 0;

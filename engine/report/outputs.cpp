@@ -6,6 +6,7 @@
 #include "core/sorted.hpp"
 #include "report/kept_rows.hpp"
 #include "report/records.hpp"
+#include "report/scan.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
 #include "search/stored_hits.hpp"
@@ -186,6 +187,16 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
                                     const OutputSettings& settings) {
   const ReportOptions& report = settings.report;
   const RecordOptions& records = report.records;
+  const auto of_models = [&](auto append, std::string head = "") {
+    return std::make_unique<Rows>(
+        kind, std::move(head), [&report, append](std::string& out, const HitLot& lot) {
+          if (!report.by_sequence) return append(out, lot);
+          (void)for_each_model(lot, [&](const ModelResult& model) -> Status {
+            append(out, model);
+            return {};
+          });
+        });
+  };
   switch (kind) {
     case OutputKind::kTargets:
       return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
@@ -198,19 +209,20 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
     case OutputKind::kPfam:
       return std::make_unique<PfamTable>(result, records);
     case OutputKind::kTsv:
-      return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
-        append_tsv(out, lot, records);
-      });
+      return of_models(
+          [&records](std::string& out, const HitLot& lot) { append_tsv(out, lot, records); });
     case OutputKind::kTargetTsv:
-      return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
+      return of_models([&records](std::string& out, const HitLot& lot) {
         append_target_tsv(out, lot, records);
       });
     case OutputKind::kJson: {
       std::string head;
-      append_json_model(head, result, records);
-      return std::make_unique<Rows>(kind, head, [&report](std::string& out, const HitLot& lot) {
-        append_json_targets(out, lot, report.alignments, report.records);
-      });
+      append_json_query(head, result, records);
+      return of_models(
+          [&report](std::string& out, const HitLot& lot) {
+            append_json_targets(out, lot, report.alignments, report.records);
+          },
+          std::move(head));
     }
     case OutputKind::kA3m:
       return std::make_unique<A3m>(report.aligned_targets);

@@ -144,25 +144,6 @@ void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& option
   }
 }
 
-void append_scan_tsv(std::string& out, const ModelResult& sequence, const RecordOptions& options) {
-  ModelResult model;
-  static_cast<HitTotals&>(model.hits) = sequence.hits;
-  for (const Hit& found : sequence.hits.hits) {
-    model.index = found.index;
-    model.model.name = found.name;
-    model.model.accession = found.accession;
-    model.model.M = found.length;
-    Hit& hit = model.hits.hits.emplace_back(found);
-    hit.index = sequence.index;
-    hit.name = sequence.model.name;
-    hit.accession = sequence.model.accession.value_or("");
-    hit.description = sequence.model.description.value_or("");
-    hit.length = sequence.model.M;
-    append_tsv(out, model, options);
-    model.hits.hits.clear();
-  }
-}
-
 void append_target_tsv_header(std::string& out, const RecordOptions& options) {
   (out += kTargetColumns) += "\tdomains\tdomains_included\tln_p\tdescription";
   if (!options.target_file.empty()) out += "\ttarget_file";
@@ -183,10 +164,10 @@ void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions&
   }
 }
 
-void append_json_model(std::string& out, const ModelResult& result, const RecordOptions& options) {
+void append_json_query(std::string& out, const ModelResult& result, const RecordOptions& options) {
   const HitList& hits = result.hits;
   JsonObject object(out);
-  object.text("record", "model");
+  object.text("record", options.by_sequence ? "sequence" : "model");
   object.number("index", result.index);
   object.text("name", result.model.name);
   object.optional_text("accession", result.model.accession.value_or(""));
@@ -194,8 +175,8 @@ void append_json_model(std::string& out, const ModelResult& result, const Record
   object.number("length", result.model.M);
   object.number("Z", hits.Z);
   object.number("domZ", hits.domZ);
-  object.number("targets", hits.counters.targets);
-  object.number("residues", hits.counters.residues);
+  object.number(options.by_sequence ? "models" : "targets", hits.counters.targets);
+  object.number(options.by_sequence ? "positions" : "residues", hits.counters.residues);
   JsonObject passed = object.object("passed");
   passed.number("msv", hits.counters.msv);
   passed.number("bias", hits.counters.bias);
@@ -219,6 +200,10 @@ void append_json_targets(std::string& out, const HitLot& lot, bool alignments,
     object.text("record", "target");
     object.text("model", result.model.name);
     object.number("model_index", result.index);
+    if (options.by_sequence) {
+      object.optional_text("model_accession", result.model.accession.value_or(""));
+      object.number("model_length", result.model.M);
+    }
     object.text("name", hit.name);
     object.optional_text("accession", hit.accession);
     object.optional_text("description", hit.description);
@@ -285,9 +270,9 @@ void append_json_run(std::string& out, const RunDescription& run, const RunTotal
   object.text("options", run.option_settings);
   object.text("folder", run.folder);
   object.text("date", run.date);
-  object.number("models", totals.models);
-  object.number("targets", totals.targets);
-  object.number("residues", totals.residues);
+  object.number("models", run.by_sequence ? totals.targets : totals.models);
+  object.number("targets", run.by_sequence ? totals.models : totals.targets);
+  object.number(run.by_sequence ? "positions" : "residues", totals.residues);
   object.number("targets_reported", totals.targets_reported);
   object.number("targets_included", totals.targets_included);
   object.number("domains_reported", totals.domains_reported);

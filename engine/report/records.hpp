@@ -15,6 +15,7 @@ struct RecordOptions {
   /// the search, each value is kKeptLater, a byte that no field contains.
   bool kept = false;
   std::string target_file = {};  ///< empty: no such column
+  bool by_sequence = false;      ///< the run is a scan
 };
 inline constexpr char kKeptLater = '\1';
 
@@ -22,15 +23,12 @@ inline constexpr char kKeptLater = '\1';
 void append_tsv_header(std::string& out, const RecordOptions& options = {});
 /// One line per reported domain.
 void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
-/// The same for a sequence and the models found on it, in the place of model and targets: in the
-/// columns of the table the sequence is the target.
-void append_scan_tsv(std::string& out, const ModelResult& sequence, const RecordOptions& options);
 /// The same for reported targets.
 void append_target_tsv_header(std::string& out, const RecordOptions& options = {});
 void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
 
-/// A "model" line.
-void append_json_model(std::string& out, const ModelResult& result,
+/// A "model" line, or a "sequence" line for a scan, whose queries are sequences.
+void append_json_query(std::string& out, const ModelResult& result,
                        const RecordOptions& options = {});
 /// A "target" line per reported target, with its reported domains, and their alignments if
 /// `alignments`.

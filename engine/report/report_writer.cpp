@@ -315,10 +315,6 @@ Status ReportWriter::receive(const NucleotideResult& result, const ModelResult& 
   HMMJIT_TRY(write(OutputKind::kColumnScores, [&] { append_column_scores(text, result); }));
   HMMJIT_TRY(write(OutputKind::kMain,
                    [&] { append_nucleotide_report(text, result, settings_.report, options); }));
-  if (result.is_scan()) {
-    HMMJIT_TRY(write(OutputKind::kTsv, [&] { append_scan_tsv(text, single, records); }));
-    return end_query();
-  }
   settings_.every_node_aligned = false;
   Outputs outputs;
   for (const OutputKind kind :

@@ -19,6 +19,27 @@ ScannedHit::ScannedHit(const ModelResult& result, Hit found)
   hit.index = result.index;
 }
 
+Status for_each_model(const HitLot& sequence,
+                      const std::function<Status(const ModelResult&)>& use) {
+  ModelResult model;
+  static_cast<HitTotals&>(model.hits) = sequence.totals();
+  for (const Hit& found : sequence.hits) {
+    model.index = found.index;
+    model.model.name = found.name;
+    model.model.accession = found.accession;
+    model.model.M = found.length;
+    Hit& hit = model.hits.hits.emplace_back(found);
+    hit.index = sequence.result.index;
+    hit.name = sequence.model().name;
+    hit.accession = sequence.model().accession.value_or("");
+    hit.description = sequence.model().description.value_or("");
+    hit.length = sequence.model().M;
+    HMMJIT_TRY(use(model));
+    model.hits.hits.clear();
+  }
+  return {};
+}
+
 void ByTarget::encode(const ScannedHit& hit, std::string& out) const {
   put_count(out, hit.index);
   put_text(out, hit.name);

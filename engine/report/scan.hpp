@@ -26,6 +26,10 @@ struct ScannedHit {
   Hit hit;                         ///< the model in the place of the target
 };
 
+/// The result of a scan for one sequence has models in the place of the hits. Calls `use` with each
+/// of them and the sequence as its only hit, as a search would.
+Status for_each_model(const HitLot& sequence, const std::function<Status(const ModelResult&)>& use);
+
 /// Orders scanned hits by sequence.
 struct ByTarget {
   HitOrder coding;

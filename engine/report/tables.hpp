@@ -58,6 +58,7 @@ struct RunDescription {
   std::string option_settings;  ///< program, options and files, each followed by a blank
   std::string folder, date;
   bool scan = false;  ///< hmmscan's view: targets are the queries
+  bool by_sequence = false;  ///< ReportOptions::by_sequence
   /// "hmmsearch": the program that table trailers name, which then add that hmmjit computed them.
   std::string hmmer_program = {};
 };

@@ -299,6 +299,48 @@ class Outputs(ResultsFolder):
                 keep = lambda text: [x for x in text.split(b"\n") if b'"record":"run"' not in x]
                 self.assertEqual(keep(a), keep(b))
 
+    def test_scan_has_the_records_of_a_search(self):
+        names = ("tsv", "target-tsv", "json", "gff", "bed", "fasta", "domfasta")
+        for options in ([], ["--resolve-overlaps"], ["--noali", "--incdomE", "1e-6"]):
+            for command in ("search", "scan"):
+                outputs = [word for name in names for word in ("--" + name, self.path(f"{command}.{name}"))]
+                done = scenario.run([scenario.program, command, "-o", "/dev/null", "-Z", "6", "--domZ", "9", *options, *outputs,
+                                     self.library, self.targets])
+                self.assertEqual(done.returncode, 0, done.stderr)
+            search_has, scan_has = ({name: read(self.path(f"{command}.{name}")) for name in names}
+                                    for command in ("search", "scan"))
+            for name in ("gff", "bed", "fasta", "domfasta"):
+                self.assertEqual(search_has[name], scan_has[name])
+            for name in ("tsv", "target-tsv"):
+                self.assertGreater(search_has[name].count(b"\n"), 100)
+                self.assertEqual(sorted(search_has[name].splitlines()), sorted(scan_has[name].splitlines()))
+            *records, run = [json.loads(line) for line in scan_has["json"].splitlines()]
+            *wanted, wanted_run = [json.loads(line) for line in search_has["json"].splitlines()]
+            models = {model["name"]: model for model in wanted if model["record"] == "model"}
+            sequences = [record for record in records if record["record"] == "sequence"]
+            self.assertEqual([sequence["length"] for sequence in sequences], [len(record[2]) for record in self.records])
+            hits = [record for record in records if record["record"] == "target"]
+            for hit in hits:
+                self.assertEqual((hit.pop("model_accession"), hit.pop("model_length")),
+                                 (models[hit["model"]]["accession"], models[hit["model"]]["length"]))
+            by_pair = lambda hit: (hit["model_index"], hit["index"])
+            self.assertEqual(sorted(hits, key=by_pair),
+                             sorted((hit for hit in wanted if hit["record"] == "target"), key=by_pair))
+            for name in ("models", "targets", "targets_reported", "domains_reported", "domains_included"):
+                self.assertEqual(run[name], wanted_run[name])
+            # What passed is counted by sequence here, and there by model.
+            for name in ("msv", "bias", "viterbi", "forward"):
+                self.assertEqual(sum(sequence["passed"][name] for sequence in sequences),
+                                 sum(model["passed"][name] for model in models.values()))
+        pages = []
+        for source in ("json", "tsv"):
+            done = report([self.path("scan." + source), "-o", self.path("page.html")])
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            data, _ = page_data(read(self.path("page.html")).decode())
+            pages.append(sorted((target["name"], data["models"]["name"][hit["model"]], domain["score"])
+                                for target, hit, domain in page_domains(data)))
+        self.assertEqual(*pages)
+
     @unittest.skipIf(shutil.which("hmmscan") is None, "hmmscan not installed")
     def test_as_hmmscan(self):
         pressed = scenario.run(["hmmpress", self.library])

@@ -135,6 +135,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       result.hits.counters.targets = sink.models();
       result.hits.counters.residues = sink.nodes();
       HMMJIT_TRY(run.writer.receive(result));
+      if (run.add_features) HMMJIT_TRY(for_each_model(result, run.add_features));
     }
   }
   return statistics;

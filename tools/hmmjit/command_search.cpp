@@ -437,6 +437,7 @@ RunDescription describe_run(const SearchProgram& program, const ParsedOptions& r
   run.option_settings = author.program() + " " + options.settings() + models + " " + targets + " ";
   run.folder = context.folder;
   run.date = date_text();
+  run.by_sequence = program.by_sequence;
   run.scan = options.text("--as") == "hmmscan" || program.by_sequence;
   return run;
 }
@@ -476,7 +477,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
 
   HMMJIT_TRY(run_files.begin());
   const ReportPaths paths = report_paths(options, context.report);
-  request.report.by_sequence = program.by_sequence;
+  request.report.by_sequence = request.report.records.by_sequence = program.by_sequence;
   const bool header_is_out = run.repeated && paths.main.empty();
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,

@@ -127,27 +127,9 @@ std::span<const OptionSpec> scan_option_table() {
   static const Table table = [] {
     Table made(search_option_table().begin(), search_option_table().end());
     insert_before(made, "--cpu", {&kQueryFormat, 1});
-    leave_out(made, {"--fasta",
-                     "--domfasta",
-                     "--gff",
-                     "--bed",
-                     "--resolve-overlaps",
-                     "--clans",
-                     "--cut-missing",
-                     "-A",
-                     "--as",
-                     "--part",
-                     "--part-file",
-                     "--model-part",
-                     "--tformat",
-                     "--restrictdb_stkey",
-                     "--restrictdb_n",
-                     "--ssifile",
-                     "--tsv",
-                     "--target-tsv",
-                     "--json",
-                     "--a3m",
-                     "--seq-limit"});
+    leave_out(made,
+              {"--cut-missing", "-A", "--as", "--part", "--part-file", "--model-part", "--tformat",
+               "--restrictdb_stkey", "--restrictdb_n", "--ssifile", "--a3m", "--seq-limit"});
     return made;
   }();
   return table;

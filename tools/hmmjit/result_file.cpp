@@ -89,7 +89,7 @@ PageModel read_model(const Json& json) {
   return model;
 }
 
-void add_hit(Page& page, const Json& json) {
+PageHit& add_hit(Page& page, const Json& json) {
   PageTarget& target = page.targets[integer_of<std::uint64_t>(json, "index")];
   target.name = json.at("name").get<std::string>();
   target.accession = text_of(json, "accession");
@@ -102,10 +102,12 @@ void add_hit(Page& page, const Json& json) {
   hit.score = number_of(json, "score");
   hit.bias = number_of(json, "bias");
   for (const Json& domain : json.at("domains")) hit.domains.push_back(read_domain(domain));
+  return hit;
 }
 
 Result<std::vector<Page>> read_json(BufferedInput& input) {
   std::vector<Page> pages(1);
+  std::map<std::size_t, std::size_t> scanned;  // index of a model, place in the page
   std::string_view line;
   for (;;) {
     HMMJIT_ASSIGN(const bool more, input.line(&line));
@@ -118,8 +120,19 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
       if (record == "model") {
         page.models.push_back(read_model(json));
       } else if (record == "target") {
-        add_hit(page, json);
-        if (integer_of<std::size_t>(json, "model_index") >= page.models.size())
+        PageHit& hit = add_hit(page, json);
+        if (json.contains("model_length")) {  // of a scan, which has no records of models
+          const auto [place, is_new] = scanned.emplace(hit.model, page.models.size());
+          hit.model = place->second;
+          if (is_new) page.models.emplace_back();
+          PageModel& model = page.models[hit.model];
+          model.name = text_of(json, "model");
+          model.accession = text_of(json, "model_accession");
+          model.length = integer_of<int>(json, "model_length");
+          ++model.reported;
+          model.included += hit.included;
+        }
+        if (hit.model >= page.models.size())
           return unreadable(input, "a target of a model that has not come yet");
       } else if (record == "run") {
         for (const auto& [key, name] : {std::pair{"model_file", "models"},
@@ -130,9 +143,10 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
           page.run.emplace_back(name, text_of(json, key));
         page.run.emplace_back("version", fmt::format("hmmjit {}", text_of(json, "version")));
         const auto count = [&](const char* key) { return integer_of<std::uint64_t>(json, key); };
+        const char* const size = json.contains("positions") ? "positions" : "residues";
         page.run.emplace_back("searched",
-                              fmt::format("{} models, {} targets, {} residues", count("models"),
-                                          count("targets"), count("residues")));
+                              fmt::format("{} models, {} targets, {} {}", count("models"),
+                                          count("targets"), count(size), size));
         page.run.emplace_back("reported",
                               fmt::format("{} hits, each of a model in a target ({} included), {} "
                                           "domains ({} included)",
@@ -141,6 +155,7 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
         page.title = page_title(text_of(json, "model_file"), text_of(json, "target_file"));
         page.results.push_back(text_of(json, "target_file"));
         pages.emplace_back();  // of a further search
+        scanned.clear();
       }  // records of later versions are not ours to refuse
     } catch (const Json::exception&) {
       return unreadable(input, "not a record of a result file");

@@ -34,13 +34,16 @@ ModelResult make_result(const std::string& model, int from, int to, float bits) 
 }
 
 // The BED file of a search.
-std::string bed_of(const std::vector<ModelResult>& results, OverlapRule rule) {
+std::string bed_of(std::vector<ModelResult> results, OverlapRule rule) {
   const test_support::TemporaryFolder folder;
   FeaturePaths paths;
   paths.bed = (folder.path() / "t.bed").string();
   const auto writer = FeatureWriter::create(paths, std::move(rule));
   EXPECT_TRUE(writer);
-  for (const ModelResult& result : results) EXPECT_TRUE((*writer)->add(result));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i].index = i;
+    EXPECT_TRUE((*writer)->add(results[i]));
+  }
   EXPECT_TRUE((*writer)->write(nullptr, amino_alphabet()));
   for (OutputFile* file : (*writer)->files()) EXPECT_TRUE(file->commit());
   std::ifstream in(paths.bed);

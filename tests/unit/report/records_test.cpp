@@ -115,7 +115,7 @@ std::vector<Json> json_lines(const std::string& text) {
 }
 
 void append_json(std::string& out, const ModelResult& result, bool alignments) {
-  append_json_model(out, result);
+  append_json_query(out, result);
   append_json_targets(out, result, alignments);
 }
 
