@@ -657,8 +657,8 @@ void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const
       if (value < height) continue;
       std::size_t first = start + b * block, last = first + block + length % 2;
       if (b > 0) first += length % 2;
-      // The kernels with gains may lose a pair of cells after such a value (byte_kernels.cpp), and a
-      // target may end there.
+      // The kernels with gains may lose a pair of cells after such a value (byte_kernels.cpp), and
+      // a target may end there.
       if (value >= 256 - 2 * bytes.bias) last += nodes;
       first = std::max(first, chunk.first);
       last = std::min(last, chunk.last);

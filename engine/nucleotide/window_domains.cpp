@@ -219,8 +219,8 @@ class Finder {
     for (auto set = s_.scorer.next(); !set.empty(); set = s_.scorer.next()) {
       lap(times_.envelope);
       for (const domain::Job& job : set) {
-        times_.envelope.cells +=
-            static_cast<std::uint64_t>(job.L) * static_cast<std::uint64_t>(model_.tables.tables().M);
+        times_.envelope.cells += static_cast<std::uint64_t>(job.L) *
+                                 static_cast<std::uint64_t>(model_.tables.tables().M);
         Envelope& e = envelopes[job.owner];
         domain::Domain domain;
         domain.ienv = e.first;

@@ -40,7 +40,8 @@ struct WindowDomain {
 
 /// Domains of `windows`, in their order. `turns`: the number of restorations of emissions before
 /// these sequences; adds those in the sequences, as long as they matter. Adds the residues past
-/// Forward to `counters`, and to `times` what the workspace does not count. Throws domain::MatrixTooLarge.
+/// Forward to `counters`, and to `times` what the workspace does not count. Throws
+/// domain::MatrixTooLarge.
 std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,

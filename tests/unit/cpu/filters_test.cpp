@@ -479,7 +479,8 @@ TEST_P(CpuFilters, ScansFindHitsWhereBytesOverflow) {
       std::vector<reference::Diagonal> got;
       tables_of(*model).ssv_scan(profile, scan, {{target}}, scratch_, found);
       for (const auto& f : found) got.push_back(f.diagonal);
-      ASSERT_EQ(got, reference::ssv_scan(profile, scan, target)) << "seed " << seed << " " << repeat;
+      ASSERT_EQ(got, reference::ssv_scan(profile, scan, target))
+          << "seed " << seed << " " << repeat;
       diagonals += got.size();
     }
   }
