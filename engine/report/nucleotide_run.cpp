@@ -140,7 +140,7 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
       NucleotideResult result;
       result.hits = search.finish(q);
       ModelResult single;
-      single.index = statistics.models++;
+      single.index = run.first_query + statistics.models++;
       single.model = {.name = hmm.name,
                       .accession = hmm.accession,
                       .description = hmm.description,

@@ -23,6 +23,7 @@ struct NucleotideRun {
   std::function<Result<std::optional<nucleotide::Query>>()> next_query;
   /// Takes each result in the order of models. `single`: its hits as targets with one domain each.
   std::function<Status(const NucleotideResult& result, const ModelResult& single)> receive;
+  std::uint64_t first_query = 0;  ///< number of the first model, which others may precede
   std::string target_file = {};              ///< for messages
   std::uint64_t memory = 0;                  ///< bound on resident bytes, as SearchOptions::memory
   nucleotide::DeviceScan* device = nullptr;  ///< null: the CPU alone

@@ -144,11 +144,7 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
 
 Result<int> run_merge(const ParsedOptions& options) {
   parts::MergeOptions merge;
-  if (options.is_set("--slice")) {
-    HMMJIT_ASSIGN(merge.slice, parts::parse_share(options.text("--slice"), "--slice"));
-    if (merge.slice.first != merge.slice.last)
-      return fail(ErrorCode::kUsage, "one slice at a time", "--slice", "write --slice J/K");
-  }
+  HMMJIT_ASSIGN(merge.slice, slice_of(options));
   if (options.is_set("--mem")) {
     HMMJIT_ASSIGN(merge.memory, options.bytes("--mem"));
   }

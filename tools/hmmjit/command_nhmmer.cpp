@@ -35,11 +35,14 @@ class Nhmmer {
     if (run_.options.is_set("--hmmout") && queries_.builds()) {
       HMMJIT_ASSIGN(models_, OutputFile::create(std::string(run_.options.text("--hmmout"))));
     }
+    HMMJIT_ASSIGN(range_, queries_of_slice(run_.options, run_.options.arguments()[0]));
+    for (; read_ < range_.first; ++read_) HMMJIT_TRY(queries_.skip());
     const NucleotideRun run{
         .options = options_,
         .next_query = [this] { return next_query(); },
         .receive = [this](const NucleotideResult& result,
                           const ModelResult& single) { return write(result, single); },
+        .first_query = range_.first,
         .target_file = run_.options.arguments()[1],
         .memory = run_.search.memory,
         .device = run_.devices.scan};
@@ -50,6 +53,7 @@ class Nhmmer {
 
  private:
   Result<std::optional<nucleotide::Query>> next_query() {
+    if (read_++ >= range_.last) return std::nullopt;
     HMMJIT_ASSIGN(std::optional<build::BuiltModel> built, queries_.next());
     if (!built) return std::nullopt;
     if (models_) {
@@ -71,6 +75,8 @@ class Nhmmer {
   ProgramRun& run_;
   NucleotideQueries& queries_;
   const nucleotide::Options options_;
+  QueryRange range_;
+  std::uint64_t read_ = 0;            // queries
   std::optional<OutputFile> models_;  // built from the queries
 };
 

@@ -200,6 +200,9 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
     request.search.memory = std::min(request.search.memory - 1, bounds->memory - 1) + 1;
   }
   request.report = make_report_options(options);
+  HMMJIT_ASSIGN(const parts::Share slice, slice_of(options));
+  request.report.begins = slice.first == 1;
+  request.report.ends = slice.last == slice.of;
   HMMJIT_ASSIGN(request.device, make_device_choice(options));
   HMMJIT_ASSIGN(request.format, asserted_format(program, options));
   return request;
@@ -602,7 +605,7 @@ Status check_for_several_targets(const SearchProgram& program, const ParsedOptio
                 fmt::format("the {} of several target files are read several times",
                             program.open_queries != nullptr ? "queries" : "models"),
                 models, "give a file instead of a pipe");
-  for (const char* option : {"--chkhmm", "--chkali"}) {
+  for (const char* option : {"--chkhmm", "--chkali", "--slice"}) {
     if (options.knows(option) && options.is_set(option))
       return fail(ErrorCode::kUsage, fmt::format("several target files do not go with {}", option),
                   {}, "search one database at a time");

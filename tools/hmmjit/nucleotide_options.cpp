@@ -15,6 +15,7 @@ constexpr std::string_view kScoring = "Options controlling scoring system";
 constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
 constexpr std::string_view kAlphabet = "Options for selecting query alphabet rather than guessing it";
 constexpr std::string_view kExpert = "Other expert options";
+constexpr std::string_view kOwn = "Options that HMMER does not have";
 
 constexpr std::string_view kAllFilters = "--F1,--F2,--F3,--B1,--B2,--B3,--nobias";
 constexpr std::string_view kNoWindow = "--max,--nobias";
@@ -70,6 +71,12 @@ constexpr OptionSpec kNhmmer[] = {
     {kExpert, "--qsingle_seqs", "", "every sequence of the query file is a query of its own"},
     {kExpert, "--block_length", "n=262144 n>=50000",
      "length of the pieces that targets are cut into"},
+    {kOwn,
+     "--slice",
+     "J/K",
+     "search part J of K of the queries; outputs of all parts, one after the other, are those of "
+     "the whole",
+     {.excludes = "--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans", .own = true}},
     {kExpert,
      "--device",
      "s=auto",
@@ -91,7 +98,7 @@ constexpr std::string_view kNhmmerNames =
     "--seed_sc_density,--seed_drop_max_len,--seed_drop_lim,--seed_req_pos,--seed_consens_match,"
     "--seed_ssv_length,--qformat,--qsingle_seqs,--tformat,--nonull2,-Z,--seed,--w_beta,--w_length,"
     "--block_length,--watson,--crick,--restrictdb_stkey,--restrictdb_n,--ssifile,--B1,--B2,--B3,"
-    "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,--mem,--device,"
+    "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,--mem,--slice,--device,"
     "--stats,--tsv,--json,--a3m,--seq-limit,--fasta,--domfasta,--gff,--bed,--resolve-overlaps,--"
     "clans,"
     "--hmmer-banner,--quiet,--verbose";

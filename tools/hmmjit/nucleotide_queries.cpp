@@ -16,6 +16,7 @@
 #include "model/numeric.hpp"
 #include "query_options.hpp"
 #include "search_inputs.hpp"
+#include "search_options.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -203,7 +204,16 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next() {
     model.hmm = *std::move(hmm);
     return model;
   }
-  if (alignments_) return next_alignment();
+  if (alignments_) {
+    HMMJIT_ASSIGN(const std::optional<MultipleAlignment> alignment, next_alignment());
+    if (!alignment) return std::nullopt;
+    build::Builder builder = builder_;
+    if (!options_.is_set("--singlemx")) builder.single.reset();
+    HMMJIT_ASSIGN(build::BuiltModel built, builder.from_alignment(*alignment));
+    // Unlike hmmbuild, nhmmer gives no effective number to a model of a single sequence.
+    if (builder.single && alignment->rows() == 1) built.effective_sequences.reset();
+    return built;
+  }
   if (read_ == sequences_.size()) return std::nullopt;
   const TargetView query = sequences_[read_++];
   HMMJIT_ASSIGN(build::BuiltModel built,
@@ -211,7 +221,35 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next() {
   return built;
 }
 
-Result<std::optional<build::BuiltModel>> NucleotideQueries::next_alignment() {
+Result<bool> NucleotideQueries::skip() {
+  if (models_) {
+    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, next_model());
+    return hmm.has_value();
+  }
+  if (alignments_) {
+    HMMJIT_ASSIGN(const std::optional<MultipleAlignment> alignment, next_alignment());
+    return alignment.has_value();
+  }
+  return read_ < sequences_.size() && ++read_ > 0;
+}
+
+Result<QueryRange> queries_of_slice(const ParsedOptions& options, const std::string& path) {
+  if (!options.is_set("--slice")) return QueryRange{};
+  HMMJIT_ASSIGN(const parts::Share share, slice_of(options));
+  if (path == "-" || is_pipe(path))
+    return fail(ErrorCode::kUsage, "the queries of a slice are read twice", path,
+                "give a file instead of a pipe");
+  HMMJIT_ASSIGN(const std::shared_ptr<NucleotideQueries> queries,
+                NucleotideQueries::open(options, path));
+  std::uint64_t count = 0;
+  for (;; ++count) {
+    HMMJIT_ASSIGN(const bool more, queries->skip());
+    if (!more) break;
+  }
+  return QueryRange{count * (share.first - 1) / share.of, count * share.last / share.of};
+}
+
+Result<std::optional<MultipleAlignment>> NucleotideQueries::next_alignment() {
   HMMJIT_ASSIGN(std::optional<MultipleAlignment> alignment, alignments_->next());
   if (!alignment) return std::nullopt;
   const bool nameless = alignment->name.empty();
@@ -223,12 +261,7 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next_alignment() {
   nameless_ = nameless;
   ++read_;
   alignment->alphabet = alphabet_;
-  build::Builder builder = builder_;
-  if (!options_.is_set("--singlemx")) builder.single.reset();
-  HMMJIT_ASSIGN(build::BuiltModel built, builder.from_alignment(*alignment));
-  // Unlike hmmbuild, nhmmer gives no effective number to a model of a single sequence.
-  if (builder.single && alignment->rows() == 1) built.effective_sequences.reset();
-  return built;
+  return alignment;
 }
 
 int window_length(const ParsedOptions& options, const Hmm& hmm) {

@@ -1,6 +1,7 @@
 // Queries of nhmmer: profiles, alignments or sequences of nucleotides.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ class NucleotideQueries {
   /// Whether queries are models that were built here.
   bool builds() const { return !models_; }
   Result<std::optional<build::BuiltModel>> next();
+  /// Reads the next query without building its model; false after the last.
+  Result<bool> skip();
 
  private:
   NucleotideQueries(const ParsedOptions& options, std::string path)
@@ -35,7 +38,7 @@ class NucleotideQueries {
   Status open_alignments(const std::optional<SequenceFormat>& format);
   Status set_alphabet(const Alphabet* found);
   Result<std::optional<Hmm>> next_model();
-  Result<std::optional<build::BuiltModel>> next_alignment();
+  Result<std::optional<MultipleAlignment>> next_alignment();
 
   const ParsedOptions& options_;
   std::string path_;
@@ -49,6 +52,13 @@ class NucleotideQueries {
   std::size_t read_ = 0;  // alignments or sequences
   build::Builder builder_;
 };
+
+/// Queries [first, last) of a share (--slice).
+struct QueryRange {
+  std::uint64_t first = 0, last = std::numeric_limits<std::uint64_t>::max();
+};
+/// Counts the queries of `path` where the options have --slice. Fails with kUsage for a pipe.
+Result<QueryRange> queries_of_slice(const ParsedOptions& options, const std::string& path);
 
 /// Whether a file begins as one of profiles does; false for pipes.
 bool holds_profiles(const std::string& path);

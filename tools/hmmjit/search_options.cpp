@@ -270,6 +270,15 @@ Result<DeviceChoice> make_device_choice(const ParsedOptions& options) {
   return choice;
 }
 
+Result<parts::Share> slice_of(const ParsedOptions& options) {
+  parts::Share slice;
+  if (!options.knows("--slice") || !options.is_set("--slice")) return slice;
+  HMMJIT_ASSIGN(slice, parts::parse_share(options.text("--slice"), "--slice"));
+  if (slice.first != slice.last)
+    return fail(ErrorCode::kUsage, "one slice at a time", "--slice", "write --slice J/K");
+  return slice;
+}
+
 ReportOptions make_report_options(const ParsedOptions& options) {
   ReportOptions report;
   report.prefer_accession = options.is_set("--acc");
