@@ -186,6 +186,67 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
   EXPECT_THAT(warnings_, testing::IsEmpty());
 }
 
+// A diagonal with two hits: the scan begins anew after the first, and reaches the second in the
+// first row of a block, in which the plain recurrence exceeds a byte and the diagonal ends.
+TEST_F(DeviceScanSearch, RowsAfterAByteOverflowAreScanned) {
+  constexpr int kBorder = 12 * hmmjit_device::kBlockRows;
+  for (int repeat = 0; repeat < 8; ++repeat) {
+    const int M = random_.integer(110, 260);
+    const Query query = query_of(random_.next(), M);
+    const SearchModel& model = *query.model;
+    const auto gain = [&](int x, int k) {
+      return model.bytes.bias - model.bytes.cost[static_cast<std::size_t>(x * M + k)];
+    };
+    const int height = random_.integer(45, 60);
+    std::vector<Residue> target = test_support::random_target(random_.next(), 24 * kBorder,
+                                                              TargetKind::kBackground, model.hmm);
+    for (int border = kBorder; border < 24 * kBorder; border += kBorder) {
+      int k = M - random_.integer(2, 20), at = border + 1, score = 0;
+      // The residue at `at` that gains most, or that loses least.
+      const auto choose = [&](int node, bool loses) {
+        int best = -1;
+        for (int x = 0; x < 4; ++x)
+          if ((!loses || gain(x, node) < 0) && (best < 0 || gain(x, node) > gain(best, node)))
+            best = x;
+        target[static_cast<std::size_t>(at)] = static_cast<Residue>(best);
+        return gain(best, node);
+      };
+      for (int n = 0; n < 4; ++n) target[static_cast<std::size_t>(at + n)] = Residue{15};
+      const auto prepend = [&](bool loses) {
+        --at, --k;
+        score += choose(k, loses);
+      };
+      for (const int end = height + random_.integer(0, 2); score < end && k > 0;) prepend(false);
+      for (int n = 0; n < 6 && k > 0; ++n) prepend(true);
+      for (const int end = 128 + random_.integer(0, 3); score < end && k > 0;) prepend(false);
+    }
+    TargetBlock block;
+    block.begin_target("t", "", "");
+    block.append(target);
+    block.end_target();
+    BlockStrands strands;
+    strands.assign(block, false, 1);
+    DeviceScan device(settings());
+    device.use_models({{&model, height}}, true, false);
+    device.begin_block(strands.top(), 1);
+    const auto marks = device.marks(0);
+    ASSERT_NE(marks, nullptr);
+    std::vector<cpu::MarkedRows> rows;
+    const Piece whole{0, 1, static_cast<std::int64_t>(target.size())};
+    marks->append(strands.part(0, whole, query.window_length, false), 0, rows);
+    ASSERT_TRUE(device.end_block());
+    const reference::SsvScan scan{.threshold = 100 + height, .begin = 100, .floor = 100};
+    cpu::FilterScratch scratch;
+    std::vector<cpu::FoundDiagonal> found;
+    cpu::FilterTables(model).ssv_scan(model.bytes, scan, {{target}}, scratch, found, &rows);
+    std::vector<reference::Diagonal> got;
+    for (const auto& f : found) got.push_back(f.diagonal);
+    EXPECT_EQ(got, reference::ssv_scan(model.bytes, scan, target)) << repeat << " M " << M;
+    EXPECT_GT(got.size(), 20u);
+    EXPECT_LT(rows.size(), 60u);
+  }
+}
+
 // Cells below the threshold are what the device is for.
 TEST_F(DeviceScanSearch, RowsThatTheDeviceDoesNotMarkAreNotScanned) {
   driver_.on_launch = [](const FakeLaunch& launch) {
