@@ -248,8 +248,8 @@ DeviceChoice to_choice(const hmmjit_search_options& options) {
 
 // `session`: outlives the devices.
 gpu::Settings gpu_settings(hmmjit::Session& session, const OpenDriver& open_driver,
-                           const hmmjit_search_options& options) {
-  gpu::Settings settings = device_settings(to_choice(options));
+                           const hmmjit_search_options& options, const DeviceChoice& choice) {
+  gpu::Settings settings = device_settings(choice);
   settings.open_driver = open_driver;
   std::shared_ptr<cache::KernelCache> given;
   if (options.cache != nullptr) given = options.cache->value.impl()->cache;
@@ -378,7 +378,9 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
     return t.path.empty() || t.source ? static_cast<double>(t.residues) : residues_of_file(t.path);
   };
   check(session.start(to_choice(options), internal, positions, residues,
-                      [&] { return gpu_settings(session, open_driver, options); }));
+                      [&](const DeviceChoice& choice) {
+                        return gpu_settings(session, open_driver, options, choice);
+                      }));
   for (;;) {
     SearchedModels searched = open_searched(models, options, internal.thresholds);
     SearchProgress progress;

@@ -106,8 +106,9 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& pa
     // Kernels are compiled once for all devices, so these must be of one architecture.
     if (!ready.empty() &&
         (*device)->device->traits().capability() != ready.front()->device->traits().capability()) {
-      parts.warn(fmt::format("device {} is of another architecture than device {}: left out",
-                             ordinal, settings.devices.front()));
+      if (settings.demanded)
+        parts.warn(fmt::format("device {} is of another architecture than device {}: left out",
+                               ordinal, settings.devices.front()));
       continue;
     }
     (*device)->position = static_cast<int>(ready.size());

@@ -69,7 +69,8 @@ void write_gpu(JsonObject& json, const std::optional<gpu::Statistics>& gpu,
   }
   const gpu::Statistics& g = *gpu;
   json.text("state", g.state);
-  if (!g.reason.empty()) json.text("reason", g.reason);
+  if (const std::string& reason = g.reason.empty() ? note : g.reason; !reason.empty())
+    json.text("reason", reason);
   json.array("devices", g.devices, text::json_string);
   json.number("ready_after_seconds", g.ready_seconds);
   json.number("driver_seconds", g.driver_seconds);

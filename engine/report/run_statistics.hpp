@@ -11,8 +11,8 @@ namespace hmmjit {
 struct RunStatistics {
   std::string program, version;  ///< of the search
   const SearchStatistics& search;
-  const std::optional<gpu::Statistics>& gpu;  ///< nothing: no GPU was used, for this reason:
-  std::string gpu_note;
+  const std::optional<gpu::Statistics>& gpu;  ///< nothing: no GPU was used
+  std::string gpu_note;                       ///< why none, or not more
 };
 
 /// One JSON object of several lines. Seconds of stages are core-seconds summed over threads, and

@@ -16,7 +16,7 @@ namespace hmmjit {
 /// The devices that the user asks for.
 struct DeviceChoice {
   enum class Use { kAuto, kCpu, kGpu } use = Use::kAuto;
-  std::vector<int> ordinals{0};
+  std::vector<int> ordinals{0};  ///< with kAuto: those that may be used
   std::uint64_t vram = 0;  ///< limit on bytes of a device's memory; 0: none
 };
 /// The settings that follow from a choice.
@@ -25,9 +25,10 @@ gpu::Settings device_settings(const DeviceChoice& choice);
 /// The size of a search (model positions or residues), if it is known. Empty: it is not.
 using SizeOf = std::function<std::optional<double>()>;
 /// Whether a search starts its devices: if they are demanded or make it faster, and if the threads
-/// that they need can be started. If false, `note` says why. Fails with kResources if demanded
-/// devices lack threads. Calls `positions` and `residues` only if they decide.
-Result<bool> starts_devices(const DeviceChoice& choice, const SearchOptions& options,
+/// that they need can be started. `note` says why not, or why only some of `choice`, which then
+/// keeps these. Fails with kResources if demanded devices lack threads. Calls `positions` and
+/// `residues` only if they decide.
+Result<bool> starts_devices(DeviceChoice& choice, const SearchOptions& options,
                             const SizeOf& positions, const SizeOf& residues, std::string& note);
 
 /// Model positions and residues of a file, estimated from its size; nullopt if that is not known
@@ -39,6 +40,13 @@ std::optional<double> residues_of_file(const std::string& path);
 /// sizes count as large.
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
                  std::optional<double> residues, std::string& note);
+
+/// How many of `present` devices finish a search of this many cells soonest.
+int devices_that_pay(double cells, int threads, int present);
+
+/// The number of devices of this process. `visible`: the value of CUDA_VISIBLE_DEVICES; null: not
+/// set. `nodes`: the folder of the device files.
+int devices_present(const char* visible, const std::string& nodes = "/dev");
 
 /// The value of CUDA_VISIBLE_DEVICES that hides the devices after number `last`, each of which
 /// costs the driver a quarter of a second, and keeps the numbers of the others. `present`: its

@@ -46,14 +46,13 @@ void Session::warn(const Error& warning) {
   }
 }
 
-Status Session::start(const DeviceChoice& choice, const SearchOptions& options,
-                      const SizeOf& positions, const SizeOf& residues,
-                      const std::function<gpu::Settings()>& settings) {
+Status Session::start(DeviceChoice choice, const SearchOptions& options, const SizeOf& positions,
+                      const SizeOf& residues, const SettingsOf& settings) {
   const MutexLock lock(mutex_);
   if (devices_ != nullptr) return {};
   HMMJIT_ASSIGN(const bool starts, starts_devices(choice, options, positions, residues, note_));
   if (!starts) return {};
-  gpu::Settings all = settings ? settings() : device_settings(choice);
+  gpu::Settings all = settings(choice);
   if (!all.on_warning)
     all.on_warning = [this](const std::string& text) {
       warn({ErrorCode::kNoDevice, text, {}, {}});

@@ -39,9 +39,10 @@ class Session {
 
   /// Starts the devices, unless they have been, if they are demanded or make a search of this size
   /// faster (starts_devices). Returns while the driver starts, so that inputs can be opened
-  /// meanwhile. `settings`: called if they are started; default: device_settings(choice).
-  Status start(const DeviceChoice& choice, const SearchOptions& options, const SizeOf& positions,
-               const SizeOf& residues, const std::function<gpu::Settings()>& settings = {});
+  /// meanwhile. `settings`: called with those that are started; default: device_settings.
+  using SettingsOf = std::function<gpu::Settings(const DeviceChoice&)>;
+  Status start(DeviceChoice choice, const SearchOptions& options, const SizeOf& positions,
+               const SizeOf& residues, const SettingsOf& settings = device_settings);
   /// See hmmjit::search. Several searches may run at once: they use the devices one at a time, in
   /// the order of their calls. If their settings have no on_warning, on_device_warning of the
   /// search that uses them is told.
@@ -58,7 +59,7 @@ class Session {
   std::optional<gpu::Statistics> device_statistics() const;
   /// Passes a warning to the search that uses the devices, or to the next one.
   void warn(const Error& warning);
-  /// Why there are no devices.
+  /// Why there are no devices, or not more.
   std::string device_note() const;
 
  private:

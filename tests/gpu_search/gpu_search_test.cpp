@@ -83,8 +83,8 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   const std::string other_expected = run_search(other, nullptr, small_blocks(2)).text;
   Session session;
   const DeviceChoice choice{.use = DeviceChoice::Use::kGpu};
-  ASSERT_TRUE(
-      session.start(choice, small_blocks(2), {}, {}, [this] { return fake_settings(driver_); }));
+  ASSERT_TRUE(session.start(choice, small_blocks(2), {}, {},
+                            [this](const DeviceChoice&) { return fake_settings(driver_); }));
   wait_until_started(*session.devices());
   const auto devices = session.devices();
   ASSERT_TRUE(session.start(choice, small_blocks(2), {}, {}));

@@ -49,10 +49,11 @@ std::string description_of_run(const SearchStatistics& s, const std::optional<gp
     text = fmt::format("hmmjit: GPU not used: {}\n", note);
   } else {
     const gpu::Statistics& g = *gpu;
+    const std::string& reason = g.reason.empty() ? note : g.reason;
     text = fmt::format(
         "hmmjit: GPU {}{}{}; ready after {:.2f} s, {} launches, {} kernels ({} compiled), "
         "busy {:.2f} s of {:.2f} s, {:.0f} GCUPS\n",
-        g.state, g.reason.empty() ? "" : ": ", g.reason, g.ready_seconds, g.launches,
+        g.state, reason.empty() ? "" : ": ", reason, g.ready_seconds, g.launches,
         g.distinct_kernels, g.kernels.compiled, g.busy_seconds, g.active_seconds,
         rate(static_cast<double>(g.cells), g.busy_seconds));
   }
@@ -243,7 +244,8 @@ Status start_devices(const SearchProgram& program, const ParsedOptions& options,
   const std::string& path = options.arguments()[0];
   const std::string models = program.by_sequence ? find_profile_database(path) : path;
   const bool both_strands = program.long_targets;
-  if (both_strands && request.device.ordinals.size() > 1)
+  if (both_strands && request.device.use == DeviceChoice::Use::kGpu &&
+      request.device.ordinals.size() > 1)
     return fail(ErrorCode::kUsage, "long targets are searched with one device", "--device",
                 "name one");
   const auto positions = [&] {
@@ -256,10 +258,11 @@ Status start_devices(const SearchProgram& program, const ParsedOptions& options,
     if (all && both_strands) *all *= 2;
     return all;
   };
-  const auto settings = [&] {
+  if (both_strands) request.device.ordinals.resize(1);
+  const auto settings = [&](const DeviceChoice& started) {
     if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
     request.search.lower_priority = kLowerPriority;
-    return gpu_settings(request.device, positions(), request.search.trace);
+    return gpu_settings(started, positions(), request.search.trace);
   };
   const auto& server = run.context.request;
   if (!server && !both_strands) {
@@ -280,7 +283,7 @@ Status start_devices(const SearchProgram& program, const ParsedOptions& options,
     return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
                 "start it on a machine with one, or leave the option out");
   if (starts && server) note = "the server has none";
-  if (starts && !server) run.scan = std::make_unique<nucleotide::DeviceScan>(settings());
+  if (starts && !server) run.scan = std::make_unique<nucleotide::DeviceScan>(settings(request.device));
   run.session = std::make_shared<Session>(std::move(note));
   return {};
 }

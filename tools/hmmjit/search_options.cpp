@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "core/numbers.hpp"
@@ -260,7 +262,11 @@ Result<DeviceChoice> make_device_choice(const ParsedOptions& options) {
         list.remove_prefix(comma + 1);
       }
     }
-  } else if (device != "auto") {
+  } else if (device == "auto") {
+    choice.ordinals.resize(
+        static_cast<std::size_t>(devices_present(std::getenv("CUDA_VISIBLE_DEVICES"))));
+    std::iota(choice.ordinals.begin(), choice.ordinals.end(), 0);
+  } else {
     return fail(ErrorCode::kUsage, "unknown device " + std::string(device), "--device",
                 "use auto, cpu, gpu or gpu:0,1,...");
   }

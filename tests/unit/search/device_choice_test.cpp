@@ -37,6 +37,47 @@ TEST(DevicePays, UnknownSizesAreTakenForLarge) {
   EXPECT_TRUE(device_pays(with_threads(16), 10, std::nullopt, note));
 }
 
+TEST(DevicesThatPay, AnotherOneOnlyIfItSavesMoreThanItsStart) {
+  constexpr double kPositions = 67'195;  // of 349 models
+  // As measured with two H100s.
+  EXPECT_EQ(devices_that_pay(kPositions * 45e6, 16, 2), 1);
+  EXPECT_EQ(devices_that_pay(kPositions * 1.8e9, 16, 2), 2);
+  EXPECT_EQ(devices_that_pay(kPositions * 1.8e9, 16, 1), 1);
+  EXPECT_EQ(devices_that_pay(kPositions * 1.8e9, 15, 2), 1);  // too few threads
+  EXPECT_EQ(devices_that_pay(kPositions * 100e9, 128, 8), 8);
+  EXPECT_EQ(devices_that_pay(0, 128, 8), 1);
+}
+
+TEST(StartsDevices, AsManyAsPayAndSaysSo) {
+  const auto start = [](double residues, DeviceChoice::Use use, std::string& note) {
+    DeviceChoice choice{.use = use, .ordinals = {0, 1}};
+    EXPECT_TRUE(starts_devices(choice, with_threads(16), [] { return 67'195; },
+                               [=] { return residues; }, note));
+    return choice.ordinals;
+  };
+  using Use = DeviceChoice::Use;
+  std::string note;
+  EXPECT_EQ(start(45e6, Use::kAuto, note), std::vector{0});
+  EXPECT_TRUE(note.starts_with("1 of 2 GPUs: ")) << note;
+  EXPECT_EQ(start(1.8e9, Use::kAuto, note), (std::vector{0, 1}));
+  EXPECT_EQ(note, "");
+  EXPECT_EQ(start(45e6, Use::kGpu, note), (std::vector{0, 1}));
+}
+
+TEST(DevicesPresent, AreCountedWithoutTheDriver) {
+  EXPECT_EQ(devices_present("3,1"), 2);
+  EXPECT_EQ(devices_present("0"), 1);
+  EXPECT_EQ(devices_present("MIG-1,MIG-2"), 1);
+  const std::filesystem::path nodes =
+      std::filesystem::temp_directory_path() / "hmmjit_device_nodes";
+  std::filesystem::create_directory(nodes);
+  for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "null"})
+    std::ofstream{nodes / name};
+  EXPECT_EQ(devices_present(nullptr, nodes), 2);
+  std::filesystem::remove_all(nodes);
+  EXPECT_EQ(devices_present(nullptr, nodes), 1);
+}
+
 TEST(DevicePays, WithoutFiltersThereIsNothingToDo) {
   SearchOptions options = with_threads(1);
   options.filters.F1 = 1.0;  // --max
