@@ -45,11 +45,11 @@ Result<bool> starts_devices(DeviceChoice& choice, const SearchOptions& options,
     note = "demanded";
     return false;
   }
-  if (!demanded) {
-    const auto rows = positions ? positions() : std::nullopt;
-    const auto columns = residues ? residues() : std::nullopt;
-    if (!device_pays(options, rows, columns, note)) return false;
-    const std::size_t present = choice.ordinals.size();
+  const auto rows = !demanded && positions ? positions() : std::nullopt;
+  const auto columns = !demanded && residues ? residues() : std::nullopt;
+  if (!demanded && !device_pays(options, rows, columns, note, choice.started)) return false;
+  if (choice.started) return true;
+  if (const std::size_t present = choice.ordinals.size(); !demanded && present > 1) {
     const int paying = devices_that_pay(rows && columns ? *rows * *columns : 0, options.threads,
                                         static_cast<int>(present));
     choice.ordinals.resize(static_cast<std::size_t>(paying));
@@ -82,20 +82,21 @@ std::optional<double> residues_of_file(const std::string& path) {
 }
 
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
-                 std::optional<double> residues, std::string& note) {
-  // Without a GPU each core filters at about kCoreRate. With one, the search waits kStart for the
-  // driver and shares the machine with it meanwhile.
+                 std::optional<double> residues, std::string& note, bool started) {
+  // Without a GPU each core filters at about kCoreRate. With one, the search waits for the driver
+  // and shares the machine with it meanwhile.
   constexpr double kCoreRate = 55e9;  // cells a second, between AVX2 and AVX-512
-  constexpr double kStart = 0.3;      // driver, context, first upload
+  // Driver, context, first upload; else kernels, the model's tables, and the chain's launches.
+  const double start = started ? 0.01 : 0.3;
   if (options.filters.F1 >= 1.0) {
     note = "no filter to run (--max)";
     return false;
   }
   if (!positions || !residues) return true;
   const double seconds = *positions * *residues / (kCoreRate * options.threads);
-  if (seconds > 2 * kStart) return true;
+  if (seconds > 2 * start) return true;
   note = fmt::format("the CPU filters in about {:.2f} s, a GPU takes {:.2f} s to start", seconds,
-                     kStart);
+                     start);
   return false;
 }
 

@@ -18,6 +18,7 @@ struct DeviceChoice {
   enum class Use { kAuto, kCpu, kGpu } use = Use::kAuto;
   std::vector<int> ordinals{0};  ///< with kAuto: those that may be used
   std::uint64_t vram = 0;  ///< limit on bytes of a device's memory; 0: none
+  bool started = false;    ///< they have been, for earlier searches
 };
 /// The settings that follow from a choice.
 gpu::Settings device_settings(const DeviceChoice& choice);
@@ -36,10 +37,10 @@ Result<bool> starts_devices(DeviceChoice& choice, const SearchOptions& options,
 std::optional<double> positions_of_file(const std::string& path);
 std::optional<double> residues_of_file(const std::string& path);
 
-/// False, with the reason in `note`, if the CPU would finish before a GPU has started. Unknown
-/// sizes count as large.
+/// False, with the reason in `note`, if the CPU would finish before a GPU has started, or has
+/// answered if it is `started`. Unknown sizes count as large.
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
-                 std::optional<double> residues, std::string& note);
+                 std::optional<double> residues, std::string& note, bool started = false);
 
 /// How many of `present` devices finish a search of this many cells soonest.
 int devices_that_pay(double cells, int threads, int present);

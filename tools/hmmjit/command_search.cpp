@@ -269,15 +269,16 @@ Status start_devices(const SearchProgram& program, const ParsedOptions& options,
     run.session = std::make_shared<Session>();
     return run.session->start(request.device, request.search, positions, residues, settings);
   }
+  if (server && !both_strands) {
+    const auto devices = server->session->device_statistics();
+    request.device.started = devices && devices->state != "failed";
+  }
   std::string note;
   HMMJIT_ASSIGN(const bool starts,
                 starts_devices(request.device, request.search, positions, residues, note));
-  if (starts && server && !both_strands) {
-    const auto devices = server->session->device_statistics();
-    if (devices && devices->state != "failed") {
-      run.session = server->session;
-      return {};
-    }
+  if (starts && server && request.device.started) {
+    run.session = server->session;
+    return {};
   }
   if (starts && server && request.device.use == DeviceChoice::Use::kGpu)
     return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",

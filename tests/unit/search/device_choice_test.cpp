@@ -29,6 +29,7 @@ TEST(DevicePays, MoreThreadsRaiseTheBar) {
   const double positions = 400, residues = 200e6;  // 80 G cells
   EXPECT_TRUE(device_pays(with_threads(1), positions, residues, note));
   EXPECT_FALSE(device_pays(with_threads(64), positions, residues, note));
+  EXPECT_TRUE(device_pays(with_threads(64), positions, residues, note, true)) << "started already";
 }
 
 TEST(DevicePays, UnknownSizesAreTakenForLarge) {
