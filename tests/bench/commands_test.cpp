@@ -88,7 +88,10 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
                          << " cut -d' ' -f6 /proc/$$/stat; echo $$; } > " << noted.string() << "\n";
   fs::permissions(program, fs::perms::owner_all);
   const gpu::GpuFilters::UnfinishedKernels kernels{1, {112, 704}};
-  const auto started = compile_afterwards(kernels, program.c_str());
+  for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID"})
+    ::unsetenv(job);
+  const CgroupFiles no_quota{folder_ / "membership", folder_};
+  const auto started = compile_afterwards(kernels, program.c_str(), no_quota);
   ASSERT_TRUE(started);
   int status = 0;
   ASSERT_EQ(::waitpid(*started, &status, 0), *started);
@@ -102,14 +105,24 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
   EXPECT_EQ(errors, "/dev/null");
   EXPECT_EQ(session, process) << "of its own";
 
-  EXPECT_FALSE(compile_afterwards({1, {}}, program.c_str()));
-  EXPECT_FALSE(compile_afterwards(kernels, (folder_ / "none").c_str()));
-  ::setenv("HMMJIT_COMPILE_AFTERWARDS", "0", 1);
-  EXPECT_FALSE(compile_afterwards(kernels, program.c_str()));
+  EXPECT_FALSE(compile_afterwards({1, {}}, program.c_str(), no_quota));
+  EXPECT_FALSE(compile_afterwards(kernels, (folder_ / "none").c_str(), no_quota));
+  for (const auto& [variable, value] :
+       {std::pair{"HMMJIT_COMPILE_AFTERWARDS", "0"}, {"HMMJIT_CACHE_MODE", "ro"},
+        {"SLURM_JOB_ID", "17"}}) {
+    ::setenv(variable, value, 1);
+    EXPECT_FALSE(compile_afterwards(kernels, program.c_str(), no_quota)) << variable;
+    ::unsetenv(variable);
+  }
+  std::ofstream(folder_ / "membership") << "0::/\n";
+  std::ofstream(folder_ / "cgroup.controllers") << "cpu\n";
+  std::ofstream(folder_ / "cpu.max") << "200000 100000\n";
+  EXPECT_FALSE(compile_afterwards(kernels, program.c_str(), no_quota)) << "a quota now";
+  ::setenv("HMMJIT_COMPILE_AFTERWARDS", "1", 1);
+  const auto demanded = compile_afterwards(kernels, program.c_str(), no_quota);
   ::unsetenv("HMMJIT_COMPILE_AFTERWARDS");
-  ::setenv("HMMJIT_CACHE_MODE", "ro", 1);
-  EXPECT_FALSE(compile_afterwards(kernels, program.c_str()));
-  ::unsetenv("HMMJIT_CACHE_MODE");
+  ASSERT_TRUE(demanded);
+  ::waitpid(*demanded, &status, 0);
 }
 
 TEST_F(BenchCommands, UsageErrors) {

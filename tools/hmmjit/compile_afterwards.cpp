@@ -17,17 +17,23 @@
 namespace hmmjit::tools {
 namespace {
 
-bool wanted() {
+bool wanted(const CgroupFiles& groups) {
   const char* const given = std::getenv("HMMJIT_COMPILE_AFTERWARDS");
   const std::string_view value = given != nullptr ? given : "";
-  return value != "0" && value != "no" && value != "off";
+  if (!value.empty()) return value != "0" && value != "no" && value != "off";
+  // Slurm, PBS, LSF, Grid Engine, HTCondor, Flux.
+  for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "_CONDOR_SLOT",
+                          "FLUX_JOB_ID"}) {
+    if (std::getenv(job) != nullptr) return false;
+  }
+  return cgroup_cores(groups) == 0;
 }
 
 }  // namespace
 
 std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels& kernels,
-                                        const char* program) {
-  if (kernels.lengths.empty() || !wanted()) return std::nullopt;
+                                        const char* program, const CgroupFiles& groups) {
+  if (kernels.lengths.empty() || !wanted(groups)) return std::nullopt;
   const auto settings = cache::settings_from_environment();
   if (!settings || settings->mode != cache::Mode::kReadWrite || settings->directory.empty())
     return std::nullopt;
