@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 namespace hmmjit {
 
 // The use of the devices by one search.
@@ -9,8 +11,13 @@ class Session::Turn {
  public:
   Turn(Session& session, const SearchOptions& options) : session_(session) {
     MutexLock lock(session_.mutex_);
-    const std::uint64_t mine = session_.turns_++;
-    while (session_.turn_ != mine) lock.wait(session_.next_turn_);
+    session_.turns_.push_back(this);
+    // Nothing signals a cancellation: a search that waits asks for it.
+    while (session_.turns_.front() != this && !cancelled_) {
+      lock.wait_for(session_.next_turn_, kCancellationCheck);
+      cancelled_ = options.cancelled && options.cancelled();
+    }
+    if (cancelled_) return;
     devices_ = session_.devices_;
     lock.unlock();
     const MutexLock listening(session_.warning_mutex_);
@@ -20,20 +27,23 @@ class Session::Turn {
       options.on_device_warning(warning);
   }
   ~Turn() {
-    {
+    if (!cancelled_) {
       const MutexLock listening(session_.warning_mutex_);
       session_.listener_ = nullptr;
     }
     const MutexLock lock(session_.mutex_);
-    ++session_.turn_;
+    std::erase(session_.turns_, this);
     session_.next_turn_.notify_all();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   gpu::GpuFilters* devices() const { return devices_.get(); }
+  bool cancelled() const { return cancelled_; }
 
  private:
+  static constexpr std::chrono::milliseconds kCancellationCheck{100};
   Session& session_;
+  bool cancelled_ = false;
   std::shared_ptr<gpu::GpuFilters> devices_;
 };
 
@@ -67,6 +77,7 @@ Result<SearchStatistics> Session::search(const SearchOptions& options, const Mod
   if (devices() == nullptr)
     return hmmjit::search(options, models, targets, nullptr, sink, &progress);
   const Turn turn(*this, options);
+  if (turn.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   return hmmjit::search(options, models, targets, turn.devices(), sink, &progress);
 }
 

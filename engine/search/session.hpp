@@ -12,7 +12,7 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,7 +44,7 @@ class Session {
   Status start(DeviceChoice choice, const SearchOptions& options, const SizeOf& positions,
                const SizeOf& residues, const SettingsOf& settings = device_settings);
   /// See hmmjit::search. Several searches may run at once: they use the devices one at a time, in
-  /// the order of their calls. If their settings have no on_warning, on_device_warning of the
+  /// the order of their calls. One that is cancelled while it waits fails with kInterrupted. If their settings have no on_warning, on_device_warning of the
   /// search that uses them is told.
   Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                   TargetSource& targets, ResultSink& sink,
@@ -68,7 +68,8 @@ class Session {
   mutable Mutex mutex_;
   std::string note_ HMMJIT_GUARDED_BY(mutex_);
   std::condition_variable next_turn_;
-  std::uint64_t turns_ HMMJIT_GUARDED_BY(mutex_) = 0, turn_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  // The search that uses the devices, and those that wait for them.
+  std::deque<const Turn*> turns_ HMMJIT_GUARDED_BY(mutex_);
   Mutex warning_mutex_;
   // The search that uses the devices, and what they have said before the first one.
   const SearchOptions* listener_ HMMJIT_GUARDED_BY(warning_mutex_) = nullptr;

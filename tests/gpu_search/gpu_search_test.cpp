@@ -104,6 +104,24 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   EXPECT_GT(session.device_statistics()->blocks_done, 0u);
   EXPECT_EQ(session.device_statistics()->blocks_given_back, 0u);
 
+  // A search that waits for its turn can be cancelled.
+  std::atomic<bool> runs = false, ends = false;
+  SearchOptions long_one = small_blocks(2), cancelled = small_blocks(2);
+  long_one.cancelled = [&] {
+    runs = true;
+    runs.notify_all();
+    ends.wait(false);
+    return false;
+  };
+  cancelled.cancelled = [] { return true; };
+  std::thread running(
+      [&] { EXPECT_EQ(run_search(data(), session, long_one).text, expected()); });
+  runs.wait(false);
+  EXPECT_THAT(run_search(data(), session, cancelled).error, testing::HasSubstr("cancelled"));
+  ends = true;
+  ends.notify_all();
+  running.join();
+
   // A warning reaches one search: the one that runs, or the next.
   std::vector<std::string> warnings;
   SearchOptions listening = small_blocks(2);
