@@ -3,12 +3,21 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# If the target `kernels` has been built.
+function(install_kernels folder component)
+  install(DIRECTORY ${kernel_folder}/ DESTINATION ${folder} COMPONENT ${component} OPTIONAL
+          FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+          DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
+          PATTERN lock EXCLUDE PATTERN statistics EXCLUDE PATTERN CACHEDIR.TAG EXCLUDE)
+endfunction()
+
 # A wheel (pyproject.toml) contains the package, the library and the program, without links, which wheels do not allow, and
 # the licences of all libraries that are linked in or may be bundled, from Debian's packages.
 if(SKBUILD)
   set_target_properties(hmmjit_shared PROPERTIES VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
   install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
+  install_kernels(hmmjit/share/hmmjit/kernels wheel)
   set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
   foreach(package nlohmann-json3-dev libboost-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
                   zlib1g-dev)
@@ -53,11 +62,7 @@ foreach(name hmmjit hmmjit-static)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION ${pc_folder} COMPONENT development)
 endforeach()
 
-# If the target `kernels` has been built.
-install(DIRECTORY ${kernel_folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hmmjit/kernels COMPONENT kernels OPTIONAL
-        FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
-        DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
-        PATTERN lock EXCLUDE PATTERN statistics EXCLUDE PATTERN CACHEDIR.TAG EXCLUDE)
+install_kernels(${CMAKE_INSTALL_DATADIR}/hmmjit/kernels kernels)
 
 install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
         PATTERN __pycache__ EXCLUDE)

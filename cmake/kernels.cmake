@@ -1,7 +1,8 @@
 # Precompiled kernels: the target `kernels` compiles them into a folder of the build; it needs NVRTC, but no GPU.
 # `cmake --install` installs the folder where the program and the library look before the user's own cache
 # (docs/cache-format.md, "Folder"), and cpack packages it.
-set(HMMJIT_KERNEL_TARGETS "A100,H100,H200" CACHE STRING
+# Those of an architecture serve all its devices.
+set(HMMJIT_KERNEL_TARGETS "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120" CACHE STRING
     "Devices or architectures (H200, sm_90, ...) that the target `kernels` compiles for, with commas")
 set(HMMJIT_KERNEL_LENGTHS 2048 CACHE STRING
     "The target `kernels` compiles for every size class of models up to this length")

@@ -44,8 +44,8 @@ class Session {
   Status start(DeviceChoice choice, const SearchOptions& options, const SizeOf& positions,
                const SizeOf& residues, const SettingsOf& settings = device_settings);
   /// See hmmjit::search. Several searches may run at once: they use the devices one at a time, in
-  /// the order of their calls. One that is cancelled while it waits fails with kInterrupted. If their settings have no on_warning, on_device_warning of the
-  /// search that uses them is told.
+  /// the order of their calls. One that is cancelled while it waits fails with kInterrupted. If
+  /// their settings have no on_warning, on_device_warning of the search that uses them is told.
   Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                   TargetSource& targets, ResultSink& sink,
                                   SearchProgress& progress);
