@@ -74,7 +74,8 @@ Status Session::start(DeviceChoice choice, const SearchOptions& options, const S
 Result<SearchStatistics> Session::search(const SearchOptions& options, const ModelSource& models,
                                          TargetSource& targets, ResultSink& sink,
                                          SearchProgress& progress) {
-  if (devices() == nullptr)
+  const auto statistics = device_statistics();
+  if (!statistics || statistics->state == "failed")
     return hmmjit::search(options, models, targets, nullptr, sink, &progress);
   const Turn turn(*this, options);
   if (turn.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");

@@ -142,6 +142,36 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   EXPECT_EQ(run_search(data(), session, small_blocks(2)).text, expected());
 }
 
+TEST_F(GpuSearch, SearchesOfASessionGoOnWithoutALostDevice) {
+  Session session;
+  ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
+                            [this](const DeviceChoice&) {
+                              gpu::Settings settings = fake_settings(driver_);
+                              settings.wait_for_device = true;
+                              return settings;
+                            }));
+  wait_until_started(*session.devices());
+  EXPECT_EQ(run_search(data(), session, small_blocks(2)).text, expected());
+  EXPECT_EQ(session.device_statistics()->state, "ready");
+  driver_.fail_from(driver_.total_calls() + 40, driver::code::kLaunchFailed);
+  const auto search = [&] {
+    const SearchOutcome outcome = run_search(data(), session, small_blocks(2));
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, expected());
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(search);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(session.device_statistics()->state, "failed");
+  // Nobody waits for a device that is lost.
+  SearchOptions nested = small_blocks(2);
+  nested.cancelled = [once = std::make_shared<std::once_flag>(), search] {
+    std::call_once(*once, search);
+    return false;
+  };
+  EXPECT_EQ(run_search(data(), session, nested).text, expected());
+}
+
 // Targets of an earlier search make room for those of a later one.
 TEST_F(GpuSearch, KeptTargetsGiveWay) {
   const SearchData other = make_search_data(12, 3, 300);
