@@ -219,6 +219,14 @@ class Serve(unittest.TestCase):
         want = self.results(shlex.split("search --noali -E 1e-5 --tblout t both.hmm globins45.fa"), False)[1]["t"]
         lines = [line for line in table.split(b"\n") if line and not line.startswith(b"#")]
         self.assertEqual((status, lines), (200, [line for line in want if line and not line.startswith(b"#")]))
+        status, page = self.server.ask("POST", "/v1/search?db=globins45.fa&output=page", model)
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            result = folder + "/r.json"
+            scenario.run([scenario.program, "search", "-o", "/dev/null", "--json", result, self.data + "/both.hmm",
+                          self.data + "/globins45.fa"])
+            scenario.run([scenario.program, "report", result])
+            pages = [re.findall(rb"[A-Za-z0-9+/=]{200,}", text) for text in (page, scenario.read(result + ".html"))]
+        self.assertEqual((status, len(pages[0]), pages[0]), (200, 2, pages[1]))  # all but the date
         for path, status, text in (("/v1/search?db=nosuch", 400, b"no such database"), ("/v1/search?db=globins45.fa&E=x", 400, b"-E"),
                                    ("/v1/search?db=globins45.fa&clans=/etc/passwd&gff=x", 400, b"cannot be opened"),
                                    ("/v1/search?db=globins45.fa&cut-file=/etc/passwd", 400, b"cannot be opened"),

@@ -29,7 +29,10 @@
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
 #include "core/threads.hpp"
+#include "io/byte_source.hpp"
 #include "progress.hpp"
+#include "report/html_page.hpp"
+#include "result_file.hpp"
 #include "search_options.hpp"
 #include "search_program.hpp"
 #include "server_http.hpp"
@@ -42,6 +45,7 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // bytes of its words
 constexpr const char* kText = "text/plain; charset=utf-8";
+constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kBounds = "Bounds";
 constexpr OptionSpec kServeOptions[] = {
@@ -387,12 +391,16 @@ class Server {
                   const std::shared_ptr<Job>& job) {
     Query& query = job->query;
     std::string database, output;
+    bool page = false;
     std::vector<std::string> words;
     for (const auto& [name, value] : request.parameters) {
       const std::string option = (name.size() == 1 ? "-" : "--") + name;
       if (name == "db")
         database = value;
-      else if (name == "output")
+      else if (name == "output" && value == "page") {
+        page = true;
+        words.emplace_back((output = "--json") + "=-");
+      } else if (name == "output")
         words.push_back((output = (value.size() == 1 ? "-" : "--") + value) +
                         (value.size() == 1 ? "-" : "=-"));
       else
@@ -420,9 +428,25 @@ class Server {
     for (const Query::Output& one : query.outputs()) {
       if (one.option == output) place = one.path;
     }
+    if (page) {
+      const Status made = make_page(place, query.folder() + "/page", command + " in " + database);
+      if (!made) return connection.answer(500, kText, made.error().to_string() + "\n");
+      place = query.folder() + "/page";
+    }
     const auto file = ReadOnlyFile::open(place);
     if (!file) return connection.answer(500, kText, file.error().to_string() + "\n");
-    if (connection.begin(200, kText, file->size())) send(connection, *file);
+    if (connection.begin(200, page ? kHtml : kText, file->size())) send(connection, *file);
+  }
+
+  // The page that hmmjit report makes of a result.
+  static Status make_page(const std::string& result, const std::string& path, std::string title) {
+    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(result));
+    HMMJIT_ASSIGN(std::vector<Page> pages, read_results(std::move(source)));
+    if (pages.empty()) return fail(ErrorCode::kInternal, "no result for a page");
+    pages.front().title = std::move(title);
+    HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+    write_html_page(pages.front(), [&file](std::string_view piece) { file.write(piece); });
+    return file.commit();
   }
 
   void count(const Query& query) {
