@@ -74,8 +74,9 @@ Status Session::start(DeviceChoice choice, const SearchOptions& options, const S
 Result<SearchStatistics> Session::search(const SearchOptions& options, const ModelSource& models,
                                          TargetSource& targets, ResultSink& sink,
                                          SearchProgress& progress) {
+  // Devices that fail before they are ready end a search that demands them.
   const auto statistics = device_statistics();
-  if (!statistics || statistics->state == "failed")
+  if (!statistics || (statistics->state == "failed" && statistics->ready_seconds > 0))
     return hmmjit::search(options, models, targets, nullptr, sink, &progress);
   const Turn turn(*this, options);
   if (turn.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
