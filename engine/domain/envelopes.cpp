@@ -5,7 +5,7 @@
 namespace hmmjit::domain {
 namespace {
 
-// A set of short envelopes of this size fills the vectors, and the cores still share their cache.
+// A set of this size fills the vectors, and the cores still share their cache.
 constexpr std::size_t kSetBytes = std::size_t{4} << 20;
 
 std::size_t row_bytes(const Kernels& kernel, int Q) {
@@ -37,9 +37,7 @@ std::size_t EnvelopeScorer::set_size() const {
   const auto longest = static_cast<std::size_t>(jobs_[at_].L) + 1;
   if (longest * bytes > max_bytes_) return 1;
   const auto groups = static_cast<std::size_t>(widest.groups);
-  // With two envelopes per lane, the shorter ones even out the lanes.
-  const std::size_t most =
-      std::max(std::min(2 * longest, max_bytes_ / bytes), kSetBytes / bytes) * groups;
+  const std::size_t most = std::max(longest, kSetBytes / bytes) * groups;
   std::size_t rows = 0, count = 0;
   while (at_ + count < jobs_.size()) {
     rows += static_cast<std::size_t>(jobs_[at_ + count].L) + 1;

@@ -103,7 +103,7 @@ struct BatchSizes {
   bool idle = false;        ///< threads have nothing to do
 };
 /// The smallest batch whose targets share work, and the largest worth waiting for.
-inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 128;
+inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 64;
 
 struct Batches {
   std::vector<std::vector<WaitingTarget>> large;  ///< of one target each
