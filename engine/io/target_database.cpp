@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -95,6 +96,9 @@ struct TargetDatabase::State {
   std::uint64_t entries_at = 0, order_at = 0;
   std::uint64_t text_at = 0, text_bytes = 0;
   std::uint64_t about_at = 0, about_bytes = 0;
+  bool resident = false;
+  // Targets [0, checked) are in memory, and their residues have been checked. Counted if resident.
+  mutable std::atomic<std::uint64_t> checked{0};
 
   bool mapped() const { return !mapping.bytes().empty(); }
   Result<Piece> piece(std::uint64_t at, std::uint64_t size) const;
@@ -319,7 +323,8 @@ Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::open(const std::st
                                                                    DatabaseAccess access) {
   auto state = std::make_unique<State>();
   state->name = path;
-  if (access == DatabaseAccess::kMap) {
+  if (access != DatabaseAccess::kRead) {
+    state->resident = access == DatabaseAccess::kResident;
     HMMJIT_ASSIGN(state->mapping, MappedFile::open(path));
     state->bytes = state->mapping.bytes().data();
     state->summary.file_bytes = state->mapping.bytes().size();
@@ -508,7 +513,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     Storage& operator=(const Storage&) = delete;
     // Drops the pages only; they are read from the file again if needed.
     ~Storage() {
-      if (!database->state_->mapped()) return;
+      if (!database->state_->mapped() || database->state_->resident) return;
       for (const auto& [begin, bytes] :
            {std::pair(residues.data, residue_bytes), std::pair(text.data, text_bytes)}) {
         const auto [from, size] = pages(begin, begin + bytes, false);
@@ -531,25 +536,32 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   HMMJIT_ASSIGN(const Piece residues,
                 s.piece(s.residues_at + residues_ - kDatabaseAlignment, piece_bytes));
   HMMJIT_ASSIGN(stored->text, s.piece(s.text_at + text_, stored->text_bytes));
-  // Prefetch the next block while this one is searched: on a network file system each page fault
-  // would cost a round trip. Repeat the advice for every block: a busy system drops it, and it
-  // costs little for pages in memory.
-  constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
-  std::uint64_t after_range = s.residue_bytes;
-  if (end_of_targets < s.summary.targets) {
-    HMMJIT_ASSIGN(const TargetEntry next, s.entry(end_of_targets));
-    after_range = std::min(next.residues, s.residue_bytes);
-  }
-  s.prefetch(s.residues_at + residues_,
-             s.residues_at + std::min(residues_end + kAhead, after_range));
-  s.prefetch(s.entries_at + next_ * sizeof(TargetEntry),
-             s.entries_at + std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));
-  s.expect(residues, piece_bytes);
+  const auto* const begin = reinterpret_cast<const Residue*>(residues.data + kDatabaseAlignment);
   stored->residues = {residues.data + kDatabaseAlignment, residues.own};
-  const auto* const begin = reinterpret_cast<const Residue*>(stored->residues.data);
-  if (begin[-1] != kPaddingCode)
-    return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));
-  HMMJIT_TRY(s.check_residues(entries, next_, begin));
+  const std::uint64_t end_of_block = next_ + entries.size();
+  if (std::uint64_t checked = s.checked; end_of_block > checked) {
+    // Prefetch the next block while this one is searched: on a network file system each page fault
+    // would cost a round trip. Repeat the advice for every block: a busy system drops it, and it
+    // costs little for pages in memory.
+    constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
+    std::uint64_t after_range = s.residue_bytes;
+    if (end_of_targets < s.summary.targets) {
+      HMMJIT_ASSIGN(const TargetEntry next, s.entry(end_of_targets));
+      after_range = std::min(next.residues, s.residue_bytes);
+    }
+    s.prefetch(s.residues_at + residues_,
+               s.residues_at + std::min(residues_end + kAhead, after_range));
+    s.prefetch(
+        s.entries_at + next_ * sizeof(TargetEntry),
+        s.entries_at + std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));
+    s.expect(residues, piece_bytes);
+    if (begin[-1] != kPaddingCode)
+      return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));
+    HMMJIT_TRY(s.check_residues(entries, next_, begin));
+    while (s.resident && next_ <= checked && checked < end_of_block &&
+           !s.checked.compare_exchange_weak(checked, end_of_block)) {
+    }
+  }
 
   TargetStorage storage;
   storage.residues = begin;

@@ -47,9 +47,11 @@ Result<bool> is_target_database_file(const std::string& path);
 
 enum class DatabaseAccess {
   /// The file is mapped, and blocks of targets are views of it. If the file is truncated while it
-  /// is
-  /// mapped, the process receives SIGBUS and must handle it.
+  /// is mapped, the process receives SIGBUS and must handle it.
   kMap,
+  /// kMap for databases that are read many times: pages stay mapped, and residues are checked when
+  /// they are first read. A later pass costs microseconds a block.
+  kResident,
   /// Blocks of targets are read into their own memory: a truncated file is an error value, and
   /// checked bytes cannot change. For host programs, which own their signal handlers.
   kRead,

@@ -128,7 +128,7 @@ Result<TargetMaker> keep_target_file(const std::string& name, const SequenceForm
   const std::string path = find_sequence_file(name);
   HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
   if (is_database) {
-    HMMJIT_ASSIGN(auto database, open_database(path, options, DatabaseAccess::kMap));
+    HMMJIT_ASSIGN(auto database, open_database(path, options, DatabaseAccess::kResident));
     return [database] { return std::make_unique<DatabaseTargets>(database); };
   }
   HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source, open_target_file(path, options));

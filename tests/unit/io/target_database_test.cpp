@@ -100,9 +100,12 @@ std::vector<Target> odd_targets() {
 
 class DatabaseAccesses : public testing::TestWithParam<DatabaseAccess> {};
 INSTANTIATE_TEST_SUITE_P(Each, DatabaseAccesses,
-                         testing::Values(DatabaseAccess::kMap, DatabaseAccess::kRead),
+                         testing::Values(DatabaseAccess::kMap, DatabaseAccess::kResident,
+                                         DatabaseAccess::kRead),
                          [](const auto& access) {
-                           return access.param == DatabaseAccess::kMap ? "Map" : "Read";
+                           return access.param == DatabaseAccess::kMap        ? "Map"
+                                  : access.param == DatabaseAccess::kResident ? "Resident"
+                                                                              : "Read";
                          });
 
 TEST_P(DatabaseAccesses, ReturnsWhatWasWritten) {
@@ -250,6 +253,36 @@ TEST(TargetDatabase, BlocksOwnTheirBytes) {
             static_cast<ssize_t>(noise.size()));
   ::close(descriptor);
   EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), odd_targets());
+}
+
+TEST(TargetDatabase, ResidentResiduesAreCheckedWhenTheyAreFirstRead) {
+  const std::vector<Target> targets(20, {"t", "", "", "ACDEFGHIKLMNPQRSTVWY"});
+  const Written file(targets);
+  const auto database = file.open(DatabaseAccess::kResident);
+  const auto put = [&](std::uint64_t target, Residue code) {
+    const std::fstream::off_type at = static_cast<std::fstream::off_type>(
+        database->summary().sections[0].offset + kDatabaseAlignment + target * 32);
+    std::fstream out(file.path, std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(at).put(static_cast<char>(code));
+  };
+  const auto error_of = [&](std::uint64_t from) {
+    DatabaseReader reader(database);
+    EXPECT_TRUE(reader.seek(from));
+    std::string error;
+    read(reader, 60, amino_alphabet(), &error);
+    return error;
+  };
+  put(12, 0xee);
+  EXPECT_EQ(error_of(15), "");  // leaves no mark: the targets before are unread
+  EXPECT_THAT(error_of(0), testing::HasSubstr("target 13 has a byte that is no residue"));
+  EXPECT_THAT(error_of(9), testing::HasSubstr("target 13 has a byte that is no residue"));
+  put(12, 0);
+  EXPECT_EQ(error_of(0), "");
+  put(12, 0xee);
+  DatabaseReader reader(database);
+  TargetBlock block;
+  ASSERT_TRUE(reader.read_block(block, 1 << 20).value());
+  EXPECT_EQ(block[12].residues[0], 0xee);
 }
 
 // Opens, reads and verifies; true if open or verify fails. Must never crash.
@@ -425,7 +458,8 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
   put(entries.data(), entries.size() * sizeof entries[0], header.section[1].offset);
   ::close(file);
 
-  for (const DatabaseAccess access : {DatabaseAccess::kMap, DatabaseAccess::kRead}) {
+  for (const DatabaseAccess access :
+       {DatabaseAccess::kMap, DatabaseAccess::kResident, DatabaseAccess::kRead}) {
     const auto database = TargetDatabase::open(path, access);
     ASSERT_TRUE(database) << database.error().to_string();
     DatabaseReader reader(*database);
