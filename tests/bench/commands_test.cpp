@@ -88,8 +88,7 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
                          << " cut -d' ' -f6 /proc/$$/stat; echo $$; } > " << noted.string() << "\n";
   fs::permissions(program, fs::perms::owner_all);
   const gpu::GpuFilters::UnfinishedKernels kernels{1, {112, 704}};
-  for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID"})
-    ::unsetenv(job);
+  for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID"}) ::unsetenv(job);
   const CgroupFiles no_quota{folder_ / "membership", folder_};
   const auto started = compile_afterwards(kernels, program.c_str(), no_quota);
   ASSERT_TRUE(started);
@@ -107,9 +106,9 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
 
   EXPECT_FALSE(compile_afterwards({1, {}}, program.c_str(), no_quota));
   EXPECT_FALSE(compile_afterwards(kernels, (folder_ / "none").c_str(), no_quota));
-  for (const auto& [variable, value] :
-       {std::pair{"HMMJIT_COMPILE_AFTERWARDS", "0"}, {"HMMJIT_CACHE_MODE", "ro"},
-        {"SLURM_JOB_ID", "17"}}) {
+  for (const auto& [variable, value] : {std::pair{"HMMJIT_COMPILE_AFTERWARDS", "0"},
+                                        {"HMMJIT_CACHE_MODE", "ro"},
+                                        {"SLURM_JOB_ID", "17"}}) {
     ::setenv(variable, value, 1);
     EXPECT_FALSE(compile_afterwards(kernels, program.c_str(), no_quota)) << variable;
     ::unsetenv(variable);

@@ -114,8 +114,7 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
     return false;
   };
   cancelled.cancelled = [] { return true; };
-  std::thread running(
-      [&] { EXPECT_EQ(run_search(data(), session, long_one).text, expected()); });
+  std::thread running([&] { EXPECT_EQ(run_search(data(), session, long_one).text, expected()); });
   runs.wait(false);
   EXPECT_THAT(run_search(data(), session, cancelled).error, testing::HasSubstr("cancelled"));
   ends = true;

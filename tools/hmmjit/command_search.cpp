@@ -284,7 +284,8 @@ Status start_devices(const SearchProgram& program, const ParsedOptions& options,
     return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
                 "start it on a machine with one, or leave the option out");
   if (starts && server) note = "the server has none";
-  if (starts && !server) run.scan = std::make_unique<nucleotide::DeviceScan>(settings(request.device));
+  if (starts && !server)
+    run.scan = std::make_unique<nucleotide::DeviceScan>(settings(request.device));
   run.session = std::make_shared<Session>(std::move(note));
   return {};
 }

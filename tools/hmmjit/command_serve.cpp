@@ -614,10 +614,9 @@ Result<int> serve(const ParsedOptions& options) {
   HMMJIT_ASSIGN(Server::Settings settings, make_settings(options, folder.path()));
   HMMJIT_ASSIGN(const DeviceChoice choice, make_device_choice(options));
   const auto session = settings.bounds.session = std::make_shared<Session>();
-  HMMJIT_TRY(session->start(choice, {}, {}, {},
-                            [](const DeviceChoice& started) {
-                              return gpu_settings(started, std::nullopt, nullptr);
-                            }));
+  HMMJIT_TRY(session->start(choice, {}, {}, {}, [](const DeviceChoice& started) {
+    return gpu_settings(started, std::nullopt, nullptr);
+  }));
   const std::size_t names = settings.files.size();
   Server server(std::move(settings));
   HMMJIT_TRY(server.load());

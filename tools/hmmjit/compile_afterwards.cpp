@@ -22,8 +22,8 @@ bool wanted(const CgroupFiles& groups) {
   const std::string_view value = given != nullptr ? given : "";
   if (!value.empty()) return value != "0" && value != "no" && value != "off";
   // Slurm, PBS, LSF, Grid Engine, HTCondor, Flux.
-  for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "_CONDOR_SLOT",
-                          "FLUX_JOB_ID"}) {
+  for (const char* job :
+       {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "_CONDOR_SLOT", "FLUX_JOB_ID"}) {
     if (std::getenv(job) != nullptr) return false;
   }
   return cgroup_cores(groups) == 0;

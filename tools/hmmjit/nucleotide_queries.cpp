@@ -230,7 +230,9 @@ Result<bool> NucleotideQueries::skip() {
     HMMJIT_ASSIGN(const std::optional<MultipleAlignment> alignment, next_alignment());
     return alignment.has_value();
   }
-  return read_ < sequences_.size() && ++read_ > 0;
+  if (read_ == sequences_.size()) return false;
+  ++read_;
+  return true;
 }
 
 Result<QueryRange> queries_of_slice(const ParsedOptions& options, const std::string& path) {

@@ -52,8 +52,8 @@ TEST(DevicesThatPay, AnotherOneOnlyIfItSavesMoreThanItsStart) {
 TEST(StartsDevices, AsManyAsPayAndSaysSo) {
   const auto start = [](double residues, DeviceChoice::Use use, std::string& note) {
     DeviceChoice choice{.use = use, .ordinals = {0, 1}};
-    EXPECT_TRUE(starts_devices(choice, with_threads(16), [] { return 67'195; },
-                               [=] { return residues; }, note));
+    EXPECT_TRUE(starts_devices(
+        choice, with_threads(16), [] { return 67'195; }, [=] { return residues; }, note));
     return choice.ordinals;
   };
   using Use = DeviceChoice::Use;
