@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "core/float_mode.hpp"
 
@@ -28,6 +29,19 @@ std::thread thread_until_out_of_memory(std::function<void()> work,
 
 /// CPU time of the calling thread so far, in seconds.
 double thread_seconds();
+
+/// Core-seconds of the thread that uses it.
+class CoreClock {
+ public:
+  /// Since the last lap, or since construction.
+  double lap() {
+    const double now = thread_seconds();
+    return now - std::exchange(begun_, now);
+  }
+
+ private:
+  double begun_ = thread_seconds();
+};
 
 /// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker
 /// thread of HMMER's SSE build does; results printed below 1e-307 depend on it. Restores

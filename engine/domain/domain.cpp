@@ -131,10 +131,8 @@ DomainTimes& DomainTimes::operator+=(const DomainTimes& other) {
   for (DomainPass DomainTimes::*const pass :
        {&DomainTimes::forward, &DomainTimes::backward, &DomainTimes::decoding,
         &DomainTimes::ensemble, &DomainTimes::clustering, &DomainTimes::envelope,
-        &DomainTimes::alignment}) {
-    (this->*pass).seconds += (other.*pass).seconds;
-    (this->*pass).cells += (other.*pass).cells;
-  }
+        &DomainTimes::alignment})
+    this->*pass += other.*pass;
   return *this;
 }
 

@@ -99,6 +99,11 @@ class ForwardTables {
 struct DomainPass {
   double seconds = 0;
   std::uint64_t cells = 0;
+  DomainPass& operator+=(const DomainPass& other) {
+    seconds += other.seconds;
+    cells += other.cells;
+    return *this;
+  }
 };
 /// Accumulated by a workspace (for --stats). `forward`: the filter, over whole targets; that of the
 /// regions counts as `ensemble`. `envelope`: everything that is computed of its cells.

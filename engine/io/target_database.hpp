@@ -50,7 +50,7 @@ enum class DatabaseAccess {
   /// is mapped, the process receives SIGBUS and must handle it.
   kMap,
   /// kMap for databases that are read many times: pages stay mapped, and residues are checked when
-  /// they are first read. A later pass costs microseconds a block.
+  /// they are first read. A later pass costs 0.1 ms a block.
   kResident,
   /// Blocks of targets are read into their own memory: a truncated file is an error value, and
   /// checked bytes cannot change. For host programs, which own their signal handlers.

@@ -82,9 +82,9 @@ std::vector<std::unique_ptr<Model>> make_models(std::span<const Query> queries,
                                                 PerThread<Scratch>& scratch) {
   std::vector<std::unique_ptr<Model>> models(queries.size());
   for_each_index(options.threads, queries.size(), [&](std::size_t m) {
-    const double begun = thread_seconds();
+    CoreClock clock;
     models[m] = std::make_unique<Model>(queries[m], options);
-    scratch.local().times.setup_seconds += thread_seconds() - begun;
+    scratch.local().times.setup_seconds += clock.lap();
   });
   return models;
 }
@@ -94,10 +94,8 @@ void add_times(Times& sum, PerThread<Scratch>& scratch) {
     sum.setup_seconds += s.times.setup_seconds;
     sum.domain_seconds += s.times.domain_seconds;
     for (domain::DomainPass Times::*const stage :
-         {&Times::ssv, &Times::msv, &Times::bias, &Times::viterbi}) {
-      (sum.*stage).seconds += (s.times.*stage).seconds;
-      (sum.*stage).cells += (s.times.*stage).cells;
-    }
+         {&Times::ssv, &Times::msv, &Times::bias, &Times::viterbi})
+      sum.*stage += s.times.*stage;
     sum.domain += s.times.domain;
     sum.domain += s.domains.workspace.times();
   });

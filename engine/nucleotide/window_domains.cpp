@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <utility>
 
 #include "core/threads.hpp"
 #include "model/score_statistics.hpp"
@@ -211,13 +210,9 @@ class Finder {
     s_.scorer.start(
         model_.tables, own ? s_.rows : later.rows, std::move(jobs), false,
         options_.domain.max_matrix_bytes > 0 ? options_.domain.max_matrix_bytes : kMatrixBytes);
-    double begun = thread_seconds();
-    const auto lap = [&](domain::DomainPass& pass) {
-      const double now = thread_seconds();
-      pass.seconds += now - std::exchange(begun, now);
-    };
+    CoreClock clock;
     for (auto set = s_.scorer.next(); !set.empty(); set = s_.scorer.next()) {
-      lap(times_.envelope);
+      times_.envelope.seconds += clock.lap();
       for (const domain::Job& job : set) {
         times_.envelope.cells += static_cast<std::uint64_t>(job.L) *
                                  static_cast<std::uint64_t>(model_.tables.tables().M);
@@ -232,7 +227,7 @@ class Finder {
         if (s_.aligner.align(s_.scorer.choices(job), filters_.model.hmm, domain))
           e.domain = std::move(domain);
       }
-      lap(times_.alignment);
+      times_.alignment.seconds += clock.lap();
     }
   }
 
@@ -305,11 +300,11 @@ std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& 
                                        std::span<const std::span<const Residue>> sequences,
                                        std::span<const Window> windows, std::uint64_t& turns,
                                        DomainScratch& scratch, Counters& counters, Times& times) {
-  const double begun = thread_seconds();
+  CoreClock clock;
   Finder finder(filters, model, options, sequences, windows, scratch, times.domain);
   finder.run(turns);
   finder.count(counters);
-  times.domain_seconds += thread_seconds() - begun;
+  times.domain_seconds += clock.lap();
   return finder.take();
 }
 

@@ -122,20 +122,6 @@ double msv_survival(const Calibration& c, double bits) {
   return gumbel_survival(bits, static_cast<double>(c.msv_mu), static_cast<double>(c.msv_lambda));
 }
 
-// Core-seconds from one lap to the next.
-class Clock {
- public:
-  void lap(domain::DomainPass& stage, std::uint64_t cells) {
-    const double now = thread_seconds();
-    stage.seconds += now - begun_;
-    stage.cells += cells;
-    begun_ = now;
-  }
-
- private:
-  double begun_ = thread_seconds();
-};
-
 // A window and what its filters have found.
 struct Candidate {
   Window window;
@@ -163,7 +149,7 @@ std::uint64_t residues_of(std::span<const Candidate> candidates) {
 
 std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Sequences sequences,
                                       const std::vector<cpu::MarkedRows>* marked,
-                                      cpu::FilterScratch& scratch, Clock& clock, Times& times) {
+                                      cpu::FilterScratch& scratch, CoreClock& clock, Times& times) {
   std::vector<Candidate> candidates;
   for (const Window& window : ssv_windows(model, sequences, marked, scratch))
     candidates.push_back({window});
@@ -173,7 +159,7 @@ std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Seque
     for (const auto& sequence : sequences) scanned += sequence.size();
   else
     for (const cpu::MarkedRows& rows : *marked) scanned += rows.last - rows.first;
-  clock.lap(times.ssv, scanned * M);
+  times.ssv += {clock.lap(), scanned * M};
   const auto views = views_of(candidates, sequences);
   std::vector<reference::SsvResult> scores(views.size());
   model.tables.ssv_batch(views, scores, scratch);
@@ -182,7 +168,7 @@ std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Seque
                                  ? model.tables.msv_recurrence(views[n], scratch)
                                  : scores[n].nats;
   }
-  clock.lap(times.msv, residues_of(candidates) * M);
+  times.msv += {clock.lap(), residues_of(candidates) * M};
   std::erase_if(candidates, [&](const Candidate& c) {
     // These bits are not rounded to float, but their P-value is.
     const float nats = c.msv_nats - null_score(c.length());
@@ -279,20 +265,21 @@ std::vector<Window> find_windows(const WindowModel& model, const Options& option
                                  std::span<const std::span<const Residue>> sequences,
                                  const std::vector<cpu::MarkedRows>* marked,
                                  cpu::FilterScratch& scratch, Counters& counters, Times& times) {
-  Clock clock;
+  CoreClock clock;
   std::vector<Candidate> candidates =
       msv_candidates(model, options.F1, sequences, marked, scratch, clock, times);
   const std::uint64_t past_msv = residues_of(candidates);
   counters.msv += past_msv;
   if (options.bias) filter_by_bias(model, options, sequences, candidates);
-  clock.lap(times.bias, past_msv);
+  times.bias += {clock.lap(), past_msv};
   counters.bias += residues_of(candidates);
   std::vector<Window> windows;
   std::vector<reference::Diagonal> records;
   for (std::size_t n = 0; n < candidates.size(); ++n)
     counters.viterbi += add_viterbi_windows(model, candidates[n], n, options.B2, sequences, scratch,
                                             records, windows);
-  clock.lap(times.viterbi, residues_of(candidates) * static_cast<std::uint64_t>(model.model.hmm.M));
+  times.viterbi +=
+      {clock.lap(), residues_of(candidates) * static_cast<std::uint64_t>(model.model.hmm.M)};
   return windows;
 }
 

@@ -167,9 +167,10 @@ std::size_t score_name_width(const HitList& hits, const ReportOptions& options) 
 
 void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options) {
   const std::size_t width = score_name_width(hits, options);
-  const std::string_view title = options.by_sequence ? "Model" : "Sequence";
-  out += options.by_sequence ? "Scores for complete sequence (score includes all domains):\n"
-                             : "Scores for complete sequences (score includes all domains):\n";
+  const std::string_view title = options.records.by_sequence ? "Model" : "Sequence";
+  out += options.records.by_sequence
+             ? "Scores for complete sequence (score includes all domains):\n"
+             : "Scores for complete sequences (score includes all domains):\n";
   out +=
       "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
       "    E-value  score  bias    E-value  score  bias    exp  N  ";
@@ -221,8 +222,8 @@ void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions&
 void append_annotation_title(std::string& out, const HitList& hits, const ReportOptions& options) {
   if (hits.reported == 0) out += "\n   [No hits detected that satisfy reporting thresholds]\n";
   out += "\n\n";
-  out += options.by_sequence ? "Domain annotation for each model"
-                             : "Domain annotation for each sequence";
+  out += options.records.by_sequence ? "Domain annotation for each model"
+                                     : "Domain annotation for each sequence";
   out += options.alignments ? " (and alignments):\n" : ":\n";
 }
 
@@ -254,8 +255,8 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].reported) continue;
       append_domain_row(out, ++number, hit.domain_flags[d].included, hit.score.domains[d], hits,
-                        options.by_sequence ? hit.length : model.M,
-                        options.by_sequence ? model.M : hit.length);
+                        options.records.by_sequence ? hit.length : model.M,
+                        options.records.by_sequence ? model.M : hit.length);
     }
     if (!options.alignments) {
       out += '\n';
@@ -271,8 +272,8 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
       out += " bits;  conditional E-value: ";
       text::general(out, conditional_e_value(domain, hits), 0, 2);
       out += '\n';
-      append_alignment(out, options.by_sequence ? name : model_name,
-                       options.by_sequence ? model_name : name, domain, options.text_width);
+      append_alignment(out, options.records.by_sequence ? name : model_name,
+                       options.records.by_sequence ? model_name : name, domain, options.text_width);
       out += '\n';
     }
   }

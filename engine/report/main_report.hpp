@@ -28,7 +28,6 @@ struct ReportOptions {
   /// A result may be written in several pieces, one after the other: the first has the header of
   /// the report, the last the trailer.
   bool begins = true, ends = true;
-  bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
   /// Limit on the targets that are aligned in -A and --a3m, the best first (--seq-limit).
   std::size_t aligned_targets = kAllTargets;
   RecordOptions records = {};

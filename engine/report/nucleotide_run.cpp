@@ -53,10 +53,10 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
                     TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
                     SearchProgress& progress) {
   const auto read = [&]() -> Result<TargetBlock> {
-    const double begun = thread_seconds();
+    CoreClock clock;
     TargetBlock block;
     HMMJIT_TRY(targets.next(block, limits.residues));
-    statistics.read_seconds += thread_seconds() - begun;
+    statistics.read_seconds += clock.lap();
     return block;
   };
   progress.target_bytes_total = targets.bytes_total();
@@ -134,7 +134,7 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
     nucleotide::Search search(pass.queries, run.options, run.device);
     HMMJIT_TRY(read_targets(run, limits, pass, targets, search, statistics, progress));
     add_times(statistics, search.times());
-    const double begun = thread_seconds();
+    CoreClock clock;
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;
       NucleotideResult result;
@@ -157,7 +157,7 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
       HMMJIT_TRY(run.receive(result, single));
       ++progress.results_delivered;
     }
-    statistics.report_seconds += thread_seconds() - begun;
+    statistics.report_seconds += clock.lap();
   }
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;

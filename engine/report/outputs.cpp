@@ -169,7 +169,7 @@ class MainReport final : public Output {
     if (pass == 0) {
       append_annotation_title(text, result_.hits, settings_.report);
     } else {
-      append_statistics(text, result_, settings_.filters, settings_.report.by_sequence);
+      append_statistics(text, result_, settings_.filters, settings_.report.records.by_sequence);
       text += "//\n";
     }
     return write(text);
@@ -190,7 +190,7 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
   const auto of_models = [&](auto append, std::string head = "") {
     return std::make_unique<Rows>(
         kind, std::move(head), [&report, append](std::string& out, const HitLot& lot) {
-          if (!report.by_sequence) return append(out, lot);
+          if (!report.records.by_sequence) return append(out, lot);
           (void)for_each_model(lot, [&](const ModelResult& model) -> Status {
             append(out, model);
             return {};

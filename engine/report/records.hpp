@@ -15,7 +15,7 @@ struct RecordOptions {
   /// the search, each value is kKeptLater, a byte that no field contains.
   bool kept = false;
   std::string target_file = {};  ///< empty: no such column
-  bool by_sequence = false;      ///< the run is a scan
+  bool by_sequence = false;      ///< queries are sequences, hits are models (a scan)
 };
 inline constexpr char kKeptLater = '\1';
 

@@ -57,8 +57,8 @@ struct RunDescription {
   std::string query_file, target_file;
   std::string option_settings;  ///< program, options and files, each followed by a blank
   std::string folder, date;
-  bool scan = false;  ///< hmmscan's view: targets are the queries
-  bool by_sequence = false;  ///< ReportOptions::by_sequence
+  bool scan = false;         ///< hmmscan's view: targets are the queries
+  bool by_sequence = false;  ///< RecordOptions::by_sequence
   /// "hmmsearch": the program that table trailers name, which then add that hmmjit computed them.
   std::string hmmer_program = {};
 };

@@ -29,19 +29,6 @@ float cached_null_score(int L) {
 
 }  // namespace
 
-// Core-seconds from one lap to the next.
-class HostFilters::CoreClock {
- public:
-  void lap(double& total) {
-    const double now = thread_seconds();
-    total += now - begun_;
-    begun_ = now;
-  }
-
- private:
-  double begun_ = thread_seconds();
-};
-
 HostFilters::HostFilters(const SearchModel& model, const FilterOptions& options)
     : model_(model),
       options_(options),
@@ -93,11 +80,11 @@ Status HostFilters::run(const TargetBlock& block, std::size_t begin, std::size_t
         output.times.ssv_cells += residues.size() * M;
         candidate.msv_nats = ssv[i].nats;
         if (ssv[i].status == reference::SsvStatus::kNoResult) {
-          clock.lap(output.times.ssv);
+          output.times.ssv += clock.lap();
           HMMJIT_ASSIGN(residues, copies.of(block, index, alphabet()));
           candidate.msv_nats = kernels->msv_recurrence(residues, scratch);
           output.times.msv_cells += residues.size() * M;
-          clock.lap(output.times.msv);
+          output.times.msv += clock.lap();
         }
         candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
         if (msv_gate_.rejects(candidate.bits)) continue;
@@ -108,7 +95,7 @@ Status HostFilters::run(const TargetBlock& block, std::size_t begin, std::size_t
       candidates.push_back(candidate);
     }
   }
-  clock.lap(output.times.ssv);
+  output.times.ssv += clock.lap();
   after_msv(block, candidates, clock, scratch, output);
   return {};
 }
@@ -153,7 +140,7 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
     if (each != nullptr) each->msv(block.first_index() + survivor.index);
     candidates.push_back(candidate);
   }
-  clock.lap(output.times.msv);
+  output.times.msv += clock.lap();
   after_msv(block, candidates, clock, scratch, output);
 
   // The Forward filter needs the filter score to the bit.
@@ -172,7 +159,7 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
                                 filtered.parsed.empty() ? nullptr : filtered.parsed[i]});
   }
   std::ranges::sort(output.survivors, {}, &Survivor::index);
-  clock.lap(output.times.bias);
+  output.times.bias += clock.lap();
   return {};
 }
 
@@ -280,7 +267,7 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
     for (const Candidate& candidate : candidates)
       options_.per_target->bias(block.first_index() + candidate.index);
   }
-  clock.lap(output.times.bias);
+  output.times.bias += clock.lap();
 
   for (const Candidate& candidate : candidates) {
     // A target whose MSV score already satisfies F2 goes straight to Forward.
@@ -294,7 +281,7 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
       options_.per_target->viterbi(block.first_index() + candidate.index);
     output.survivors.push_back({candidate.index, candidate.filter_nats});
   }
-  clock.lap(output.times.viterbi);
+  output.times.viterbi += clock.lap();
 }
 
 FilterTimes& FilterTimes::operator+=(const FilterTimes& other) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/mutex.hpp"
+#include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "gpu/gpu_filters.hpp"
 #include "model/profile.hpp"
@@ -80,7 +81,6 @@ class HostFilters {
     float filter_nats, msv_nats, bits;
     std::span<const Residue> residues;  // that do not change
   };
-  class CoreClock;
   const cpu::FilterTables& tables() const HMMJIT_EXCLUDES(mutex_);
   std::vector<float> bias_scores(const std::vector<Candidate>& candidates,
                                  FilterOutput& output) const;

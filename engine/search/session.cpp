@@ -12,10 +12,16 @@ class Session::Turn {
   Turn(Session& session, const SearchOptions& options) : session_(session) {
     MutexLock lock(session_.mutex_);
     session_.turns_.push_back(this);
-    // Nothing signals a cancellation: a search that waits asks for it.
     while (session_.turns_.front() != this && !cancelled_) {
+      if (!options.cancelled) {
+        lock.wait(session_.next_turn_);
+        continue;
+      }
+      // Nothing signals a cancellation: a search that waits asks for it.
       lock.wait_for(session_.next_turn_, kCancellationCheck);
-      cancelled_ = options.cancelled && options.cancelled();
+      lock.unlock();
+      cancelled_ = options.cancelled();
+      lock.lock();
     }
     if (cancelled_) return;
     devices_ = session_.devices_;

@@ -113,7 +113,7 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
     ends.wait(false);
     return false;
   };
-  cancelled.cancelled = [] { return true; };
+  cancelled.cancelled = [&] { return session.device_note().empty(); };  // takes the session's lock
   std::thread running([&] { EXPECT_EQ(run_search(data(), session, long_one).text, expected()); });
   runs.wait(false);
   EXPECT_THAT(run_search(data(), session, cancelled).error, testing::HasSubstr("cancelled"));

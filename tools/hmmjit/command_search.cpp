@@ -233,6 +233,73 @@ bool any_stream(std::span<const NamedFile> outputs) {
   });
 }
 
+// Sizes of the inputs, estimated from their files.
+struct InputSizes {
+  SizeOf positions, residues;
+};
+
+InputSizes sizes_of_inputs(const SearchProgram& program, const ParsedOptions& options,
+                           const SearchRequest& request) {
+  const std::string& path = options.arguments()[0];
+  const std::string models = program.by_sequence ? find_profile_database(path) : path;
+  return {.positions =
+              [&program, models] {
+                const bool profiles =
+                    program.long_targets ? holds_profiles(models) : program.open_queries == nullptr;
+                return profiles ? positions_of_file(models) : residues_of_file(models);
+              },
+          .residues =
+              [&program, &options, &request] {
+                std::optional<double> all = residues_of_file(options.arguments()[1]);
+                if (all && request.part) *all *= request.part->fraction();
+                if (all && program.long_targets) *all *= 2;  // both strands
+                return all;
+              }};
+}
+
+gpu::Settings settings_of_start(SearchRequest& request, const InputSizes& sizes,
+                                const DeviceChoice& started) {
+  if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
+  request.search.lower_priority = kLowerPriority;
+  return gpu_settings(started, sizes.positions(), request.search.trace);
+}
+
+// Long targets: a device runs SSV alone.
+Status start_scan(SearchRequest& request, const InputSizes& sizes, Run& run) {
+  if (request.device.use == DeviceChoice::Use::kGpu && request.device.ordinals.size() > 1)
+    return fail(ErrorCode::kUsage, "long targets are searched with one device", "--device",
+                "name one");
+  request.device.ordinals.resize(1);
+  std::string note;
+  HMMJIT_ASSIGN(const bool starts, starts_devices(request.device, request.search, sizes.positions,
+                                                  sizes.residues, note));
+  if (starts)
+    run.scan =
+        std::make_unique<nucleotide::DeviceScan>(settings_of_start(request, sizes, request.device));
+  run.session = std::make_shared<Session>(std::move(note));
+  return {};
+}
+
+// A request uses the devices of its server.
+Status share_session(SearchRequest& request, const InputSizes& sizes, Run& run) {
+  const std::shared_ptr<Session>& shared = run.context.request->session;
+  const auto devices = shared->device_statistics();
+  request.device.started = devices && devices->state != "failed";
+  std::string note;
+  HMMJIT_ASSIGN(const bool starts, starts_devices(request.device, request.search, sizes.positions,
+                                                  sizes.residues, note));
+  if (starts && request.device.started) {
+    run.session = shared;
+    return {};
+  }
+  if (starts && request.device.use == DeviceChoice::Use::kGpu)
+    return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
+                "start it on a machine with one, or leave the option out");
+  if (starts) note = "the server has none";
+  run.session = std::make_shared<Session>(std::move(note));
+  return {};
+}
+
 // Starts the devices that the search uses: the driver takes a third of a second, in which files are
 // opened and read.
 Status start_devices(const SearchProgram& program, const ParsedOptions& options,
@@ -241,53 +308,13 @@ Status start_devices(const SearchProgram& program, const ParsedOptions& options,
     run.session = std::make_shared<Session>("nhmmscan runs on the CPU");
     return {};
   }
-  const std::string& path = options.arguments()[0];
-  const std::string models = program.by_sequence ? find_profile_database(path) : path;
-  const bool both_strands = program.long_targets;
-  if (both_strands && request.device.use == DeviceChoice::Use::kGpu &&
-      request.device.ordinals.size() > 1)
-    return fail(ErrorCode::kUsage, "long targets are searched with one device", "--device",
-                "name one");
-  const auto positions = [&] {
-    if (both_strands && holds_profiles(models)) return positions_of_file(models);
-    return program.open_queries != nullptr ? residues_of_file(models) : positions_of_file(models);
-  };
-  const auto residues = [&] {
-    std::optional<double> all = residues_of_file(options.arguments()[1]);
-    if (all && request.part) *all *= request.part->fraction();
-    if (all && both_strands) *all *= 2;
-    return all;
-  };
-  if (both_strands) request.device.ordinals.resize(1);
-  const auto settings = [&](const DeviceChoice& started) {
-    if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
-    request.search.lower_priority = kLowerPriority;
-    return gpu_settings(started, positions(), request.search.trace);
-  };
-  const auto& server = run.context.request;
-  if (!server && !both_strands) {
-    run.session = std::make_shared<Session>();
-    return run.session->start(request.device, request.search, positions, residues, settings);
-  }
-  if (server && !both_strands) {
-    const auto devices = server->session->device_statistics();
-    request.device.started = devices && devices->state != "failed";
-  }
-  std::string note;
-  HMMJIT_ASSIGN(const bool starts,
-                starts_devices(request.device, request.search, positions, residues, note));
-  if (starts && server && request.device.started) {
-    run.session = server->session;
-    return {};
-  }
-  if (starts && server && request.device.use == DeviceChoice::Use::kGpu)
-    return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
-                "start it on a machine with one, or leave the option out");
-  if (starts && server) note = "the server has none";
-  if (starts && !server)
-    run.scan = std::make_unique<nucleotide::DeviceScan>(settings(request.device));
-  run.session = std::make_shared<Session>(std::move(note));
-  return {};
+  const InputSizes sizes = sizes_of_inputs(program, options, request);
+  if (program.long_targets) return start_scan(request, sizes, run);
+  if (run.context.request) return share_session(request, sizes, run);
+  run.session = std::make_shared<Session>();
+  return run.session->start(
+      request.device, request.search, sizes.positions, sizes.residues,
+      [&](const DeviceChoice& started) { return settings_of_start(request, sizes, started); });
 }
 
 // --stats and --trace.
@@ -485,7 +512,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
 
   HMMJIT_TRY(run_files.begin());
   const ReportPaths paths = report_paths(options, context.report);
-  request.report.by_sequence = request.report.records.by_sequence = program.by_sequence;
+  request.report.records.by_sequence = program.by_sequence;
   const bool header_is_out = run.repeated && paths.main.empty();
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,

@@ -429,9 +429,9 @@ class Server {
       if (one.option == output) place = one.path;
     }
     if (page) {
-      const Status made = make_page(place, query.folder() + "/page", command + " in " + database);
+      const std::string result = std::exchange(place, query.folder() + "/page");
+      const Status made = make_page(result, place, command + " in " + database);
       if (!made) return connection.answer(500, kText, made.error().to_string() + "\n");
-      place = query.folder() + "/page";
     }
     const auto file = ReadOnlyFile::open(place);
     if (!file) return connection.answer(500, kText, file.error().to_string() + "\n");
