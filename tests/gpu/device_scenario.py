@@ -1,11 +1,15 @@
 """What a real device is asked to show: every kernel exact, searches with the bytes of the CPU.
 
-usage: device_scenario.py PROGRAM MODELS TARGETS [--sanitize] [--variants all]
+usage: device_scenario.py PROGRAM MODELS TARGETS [--sanitize | --machines] [--variants all]
 
 Exits with 77 where there is no device. With --sanitize the kernels of all stages and a search run
-under compute-sanitizer instead (memcheck, racecheck, initcheck, synccheck), on few targets.
+under compute-sanitizer instead (memcheck, racecheck, initcheck, synccheck), on few targets. With
+--machines, searches run in environments as administrators make them, and a table of them is printed;
+without a device the same environments must do with the CPU.
 """
 import argparse
+import collections
+import concurrent.futures
 import json
 import os
 import shutil
@@ -58,11 +62,11 @@ class Scenario:
                     "-o", base + ".out", "--tblout", base + ".tbl", "--domtblout", base + ".dom",
                     "--stats", base + ".json", self.arguments.models, self.arguments.targets],
                    env=self.environment)
-        if done.returncode != 0:
+        if done.returncode != 0 or not os.path.exists(base + ".json"):
             return done, None, None
         with open(base + ".json") as file:
             statistics = json.load(file)
-        return done, [result_lines(f"{base}.{table}") for table in TABLES], statistics["gpu"]
+        return done, [result_lines(f"{base}.{table}") for table in TABLES], {"launches": 0, **statistics["gpu"]}
 
     def enlarge_targets(self, residues=40_000_000):
         """Copies of the targets, so many that a search lasts longer than a GPU takes to start."""
@@ -119,6 +123,93 @@ class Scenario:
                    "repeated" if repeated else "ended")
         self.environment = right
 
+    def machines(self, device):
+        """Environments: name, prefix of the command, variables (None: cannot be made), what --device gpu must do."""
+        folder, cores = self.folder, sorted(os.sched_getaffinity(0))
+        self.enlarge_targets(self.arguments.residues)
+        self.environment = {k: v for k, v in os.environ.items()
+                            if k not in ("CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME", "HMMJIT_CACHE_DIR")}
+        self.environment["HOME"] = folder
+        listed = shutil.which("nvidia-smi") and run(["nvidia-smi", "-L"]).stdout or ""
+        uuids = [line.rsplit("UUID: ", 1)[1].rstrip(")") for line in listed.splitlines() if "UUID: GPU-" in line]
+        group = self.control_group()
+        hidden = ["unshare", "-m", "sh", "-c",
+                  'for f in /dev/nvidia*; do [ ! -c $f ] || mount --bind /dev/null $f; done; exec "$@"', "sh"]
+        fresh = lambda name, **more: {"HMMJIT_CACHE_DIR": os.path.join(folder, name), **more}
+        used, same, either = ("used", "same", "either") if device else ("refused",) * 3
+        rows = [("as it is", [], {}, used), ("CUDA_VISIBLE_DEVICES empty", [], {"CUDA_VISIBLE_DEVICES": ""}, "refused"),
+                ("CUDA_VISIBLE_DEVICES of absent number", [], {"CUDA_VISIBLE_DEVICES": "77"}, "refused"),
+                ("CUDA_VISIBLE_DEVICES of absent UUID", [],
+                 {"CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000000"}, "refused"),
+                ("CUDA_VISIBLE_DEVICES by UUID", [], {"CUDA_VISIBLE_DEVICES": uuids[0]} if uuids else None, used),
+                ("HOME absent", ["env", "-u", "HOME"], {}, same), ("HOME cannot be written", [], {"HOME": "/proc/self"}, same),
+                ("cache folder cannot be written", [], {"HMMJIT_CACHE_DIR": "/proc/self/cache"}, same),
+                ("no NVRTC, kernels cached", [], {"HMMJIT_NVRTC_DIR": folder}, used),
+                ("no NVRTC, no kernels", [], fresh("none", HMMJIT_NVRTC_DIR=folder), either),
+                ("mode strict, no kernels", [], fresh("strict", HMMJIT_CACHE_MODE="strict"), either),
+                ("no driver", [], {"HMMJIT_CUDA_LIBRARY": "/nowhere/libcuda.so.1"}, "refused"),
+                ("container without a GPU", hidden, {} if run([*hidden, "true"]).returncode == 0 else None, "refused"),
+                ("affinity of two cores", ["taskset", "-c", ",".join(map(str, cores[:2]))], {}, used),
+                ("control group of two cores", ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"],
+                 {} if group else None, used)]
+        done, expected, _ = self.search("cpu", "cpu")
+        self.check("CPU", done, expected is not None)
+        if expected is None:
+            return
+        run([self.arguments.program, "cache", "warm", "--model", self.arguments.models], env=self.environment)
+        print(f"{'environment':40}{'auto':>10}{'gpu':>12}{'launches':>10}{'seconds':>9}", flush=True)
+        for row, (name, prefix, more, wanted) in enumerate(rows):
+            if more is None:
+                print(f"{name:40}{'cannot be made here':>22}", flush=True)
+                continue
+            usual, self.environment = self.environment, {**self.environment, **more}
+            auto, found, _ = self.search(f"auto{row}", "auto", ["--cpu", "1"], prefix)
+            demanded, on_device, gpu = self.search(f"gpu{row}", "gpu", ["--cpu", "1"], prefix)
+            self.environment = usual
+            # A device that is demanded and cannot be used is exit status 4 or 6, and one clear line with its remedy.
+            refused = demanded.returncode in (4, 6) and 0 < demanded.stderr.count("\n") <= 2
+            equal = on_device == expected
+            ok = found == expected and {"used": equal and gpu["launches"] > 0, "same": equal, "refused": refused,
+                                        "either": equal or refused}[wanted]
+            self.failures += not ok
+            verdict = "same" if equal else f"refused ({demanded.returncode})" if refused else "WRONG"
+            print(f"{name:40}{'same' if found == expected else 'WRONG':>10}{verdict:>12}{gpu['launches'] if gpu else 0:10}"
+                  f"{auto.seconds + demanded.seconds:9.1f}", flush=True)
+            if not ok:
+                print(f"FAIL exit {auto.returncode}, {demanded.returncode}:", (auto.stderr + demanded.stderr)[-1500:], flush=True)
+        if group:
+            os.rmdir(group)
+        self.starts_at_once(expected, fresh("at_once"))
+
+    def starts_at_once(self, expected, environment, count=32):
+        usual, self.environment = self.environment, {**self.environment, **environment}
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            runs = list(pool.map(lambda i: self.search(f"once{i}", "auto", ["--cpu", "1"]), range(count)))
+        self.environment = usual
+        launches, compiled = (sum(get(gpu) for _, _, gpu in runs if gpu) for get in (
+            lambda gpu: gpu["launches"], lambda gpu: gpu.get("kernels", {}).get("compiled", 0)))
+        ok = all(done.returncode == 0 and got == expected for done, got, _ in runs)
+        self.failures += not ok
+        print(f"{f'{count} processes on one empty cache':40}{'same' if ok else 'WRONG':>10}{'':12}{launches:10}"
+              f"{max(done.seconds for done, _, _ in runs):9.1f}  {compiled} kernels compiled", flush=True)
+        for said, times in collections.Counter((done.returncode, done.stderr[-300:].strip()) for done, _, _ in runs).items():
+            if any(said):
+                print(f"  {times} times exit {said[0]}: {said[1]}", flush=True)
+
+    @staticmethod
+    def control_group():
+        """A folder of version 2 with a quota of two cores; None where none can be made."""
+        path = f"/sys/fs/cgroup/hmmjit_test_{os.getpid()}"
+        try:
+            os.mkdir(path)
+            with open(path + "/cpu.max", "r+") as file:
+                file.write("200000 100000")
+            return path
+        except OSError:
+            if os.path.isdir(path):
+                os.rmdir(path)
+            return None
+
     def variants(self):
         return ["--variant", self.arguments.variants] if self.arguments.variants else []
 
@@ -164,17 +255,22 @@ def main():
     parser.add_argument("models")
     parser.add_argument("targets")
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--machines", action="store_true")
+    parser.add_argument("--residues", type=int, default=40_000_000, help="of the targets with --machines")
     parser.add_argument("--variants", help="all, or a variant's name; the planner's choice if absent")
     parser.add_argument("--distinct", type=int, default=60, help="targets under the sanitizer")
     arguments = parser.parse_args()
     doctor = run([arguments.program, "doctor", "--json"])
     checks = json.loads(doctor.stdout).get("checks", []) if doctor.stdout else []
-    if not any(c["check"].startswith("device ") and c["outcome"] == "ok" for c in checks):
+    device = any(c["check"].startswith("device ") and c["outcome"] == "ok" for c in checks)
+    if not device and not arguments.machines:
         print("SKIPPED: no GPU can be used here (hmmjit doctor says why)")
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         scenario = Scenario(arguments, folder)
-        if arguments.sanitize:
+        if arguments.machines:
+            scenario.machines(device)
+        elif arguments.sanitize:
             if scenario.sanitized():
                 return SKIPPED
         else:

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Random searches on a GPU, each compared with the same search on the CPU, until a time is up.
 
-usage: random_searches.py PROGRAM --models FILE ... --targets FILE ... [options]
-       random_searches.py PROGRAM --library FILE ... --targets FILE ... --orders N [options]
+usage: random_searches.py HMMJIT --models FILE ... --targets FILE ... [options]
+
+--programs chooses among search, phmmer, jackhmmer, scan, nhmmer (models and targets of DNA among the files), server
+(one to four clients of `hmmjit serve` at a time) and session (searches of a Session in Python, in turn and two at a
+time; --package). Queries of phmmer and jackhmmer are sequences that the models emit.
 
 A search is a random library (1 to 400 of the models, models cut and joined to lengths at the edges
 of size classes among them, in any order), random targets (drawn from the files, cut, joined to
@@ -13,14 +16,12 @@ repeats that search. The report, the tables, the exact values of --tsv and all c
 CPU's, byte for byte; a share of the CPU's results is compared with hmmsearch's. A difference is
 reduced to few models and targets, which are kept in --keep.
 
-With --orders the library is shuffled N times instead and searched against all targets beside an
-empty and a warm cache, and every model's results are compared with those of one CPU run.
-
 Needs nothing but Python 3.11. Exit status: 0 all equal; 1 a difference or a failed run; 77 no GPU.
 """
 import argparse
 import bz2
 import collections
+import concurrent.futures
 import gzip
 import hashlib
 import json
@@ -29,6 +30,7 @@ import multiprocessing
 import os
 import queue
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -36,16 +38,52 @@ import sys
 import tempfile
 import time
 import traceback
+import typing
 
 SKIPPED = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 MOST_RESIDUES = 31_000_000
 # Lengths at which kernels of some stage change, from 32 to what the longest models have.
 EDGES = (32, 48, 64, 96, 128, 192, 256, 384, 512, 704, 768, 896, 904, 1024, 1152, 1280, 1408, 1440, 1536,
          1600, 2048, 2400, 2560, 2624, 3072, 3584, 3840, 4800)
 THREADS = (1, 1, 1, 2, 2, 3, 4, 6, 8, 12, 16)
-LIBRARIES = {"uniform": 4, "edges": 3, "class_1536": 3, "one_class": 2, "long": 1, "short": 1, "repeats": 1,
+LIBRARIES = {"uniform": 4, "edges": 3, "class_1536": 3, "one_class": 2, "long": 3, "short": 1, "repeats": 2,
              "any_length": 2}
+
+
+class Program(typing.NamedTuple):
+    share: float  # of a campaign's searches
+    most: int = 400  # models or queries
+    queries: bool = False  # sequences, not models
+    refused: tuple = ()  # options that it does not take
+    table: str = "--domtblout"
+
+
+PROGRAMS = {
+    "search": Program(8), "scan": Program(4), "phmmer": Program(3, 12, queries=True),
+    "jackhmmer": Program(2, 3, queries=True), "server": Program(3), "session": Program(3),
+    "nhmmer": Program(4, 60, refused=("--vram", "--verify", "--domE", "--domT", "--domZ", "--incdomE", "--incdomT"),
+                      table="--dfamtblout")}
+SERVED = ("search", "scan", "phmmer", "jackhmmer")
+# Arguments: package, library, device, threads, base of outputs, models, targets, options (JSON), sizes (JSON).
+SESSION = """
+import concurrent.futures, json, os, sys
+package, os.environ["HMMJIT_LIBRARY"], device, threads, base, models, targets, options, sizes = sys.argv[1:]
+sys.path.insert(0, package)
+import hmmjit
+options, report = json.loads(options)
+session = hmmjit.Session(targets, device=device, threads=int(threads), **json.loads(sizes))
+def search(number):
+    found = session.search(models, **options)
+    for kind, name in (("main", "out"), ("tblout", "tbl"), ("domtblout", "dom"), ("tsv", "tsv")):
+        found.report(kind, f"{base}{number}.{name}", **report)
+    with open(f"{base}{number}.json", "w") as file:
+        file.write(found.statistics["json"])
+search(0)
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    list(pool.map(search, (1, 2)))
+"""
 CACHE_STATES = ("warm", "half", "half, strict", "empty")
 # What the targets that pass a filter cost, in seconds a cell and core, beside an ordinary search.
 CELL_SECONDS, VITERBI_SECONDS, FORWARD_SECONDS, DOMAIN_SECONDS = 1 / 26e9, 1 / 3e9, 1 / 0.6e9, 1 / 30e6
@@ -80,7 +118,7 @@ class Model:
         self.version = head[0].split()[0]
         fields = {line[:5].strip(): line[5:].strip() for line in head[1:]}
         self.name, self.M = fields[b"NAME"].decode(), int(fields[b"LENG"])
-        self.amino = fields[b"ALPH"].lower() == b"amino"
+        self.letters = {b"amino": RESIDUES, b"dna": "ACGT"}.get(fields[b"ALPH"].lower(), "")
         self.cutoffs = {tag for tag in (b"GA", b"NC", b"TC") if tag in fields}
         self.nodes = None
 
@@ -88,22 +126,33 @@ class Model:
         """Header with COMPO and node 0, and the lines of the nodes 1 to M, three each."""
         if self.nodes is None:
             lines = self.text.split(b"\n")
-            first = next(i for i, line in enumerate(lines) if line.split()[:1] == [b"1"] and len(line) > 100)
+            begin = next(i for i, line in enumerate(lines) if line.split()[:1] == [b"HMM"])
+            first = next(i for i, line in enumerate(lines) if i > begin and line.split()[:1] == [b"1"])
             end = first + 3 * self.M
             self.header, self.nodes = lines[:first], lines[first:end]
         return self.header, self.nodes
 
     def emissions(self):
-        """For each node the cumulated weights of the residues in the order of RESIDUES."""
+        """For each node the cumulated weights of the residues in the order of `letters`."""
         _, nodes = self.split()
         out = []
         for line in nodes[::3]:
             total, sums = 0.0, []
-            for field in line.split()[1:21]:
+            for field in line.split()[1:1 + len(self.letters)]:
                 total += 0.0 if field == b"*" else math.exp(-float(field))
                 sums.append(total)
             out.append(sums)
         return out
+
+    def emitted(self, rng, copies):
+        """Rows of residues, one for each node."""
+        return [rng.choices(self.letters, cum_weights=sums, k=copies) if sums[-1] > 0 else ["A"] * copies
+                for sums in self.emissions()]
+
+    def query(self):
+        """A sequence that depends on the model alone."""
+        residues = "".join(c for c, in self.emitted(random.Random(f"{self.name} {self.M}"), 1))
+        return b">%s\n%s\n" % (self.name.encode(), residues.encode())
 
 
 def with_nodes(model, nodes, name):
@@ -139,22 +188,24 @@ def of_length(rng, models, M):
 
 class Pool:
     def __init__(self, model_files, target_files):
-        groups = collections.defaultdict(list)
+        groups, dna = collections.defaultdict(list), collections.defaultdict(list)
         contents = read_all(model_files + target_files)
         for content in contents[:len(model_files)]:
             for text in (content.rstrip() + b"\n").split(b"//\n"):
                 if text.strip():
                     model = Model(text.lstrip() + b"//\n")
-                    if model.amino:
-                        groups[model.version].append(model)
+                    if model.letters:
+                        (groups if model.letters == RESIDUES else dna)[model.version].append(model)
         self.groups = [groups[version] for version in sorted(groups)]
-        self.targets = []  # (header without '>', residues)
+        self.dna_groups = [dna[version] for version in sorted(dna)]
+        self.targets, self.dna = [], []  # (header without '>', residues)
         for content in contents[len(model_files):]:
             for record in content.split(b"\n>"):
                 header, _, residues = record.lstrip(b">").partition(b"\n")
                 residues = residues.replace(b"\n", b"").replace(b" ", b"")
                 if header:
-                    self.targets.append((header, residues))
+                    nucleotides = not residues[:500].upper().translate(None, b"ACGTN")
+                    (self.dna if nucleotides and len(residues) > 100 else self.targets).append((header, residues))
         if not self.groups or not self.targets:
             sys.exit("random_searches.py: no protein models, or no targets")
 
@@ -177,17 +228,26 @@ class Case:
 
     def __init__(self, seed, pool, settings):
         self.seed, rng = seed, random.Random(seed)
+        name = rng.choices(settings.programs, [PROGRAMS[p].share for p in settings.programs])[0]
+        self.program, self.command = name, {"server": rng.choice(SERVED), "session": "search"}.get(name, name)
+        self.traits, self.clients = PROGRAMS[self.command], rng.randint(1, 4)
         # Few threads more often: a device has the larger share of the work beside them.
         self.threads = rng.choice(THREADS)
         self.choose_options(rng)
         self.core_seconds = min(settings.core_seconds, log_uniform(rng, 0.4, 4) * self.threads)
+        if self.command == "nhmmer":
+            self.core_seconds = settings.core_seconds * rng.uniform(0.3, 1)
+        elif self.command == "jackhmmer" or self.program in ("server", "session"):
+            self.core_seconds /= 3  # several rounds or searches
         self.cells = self.core_seconds / self.seconds_per_cell()
-        self.choose_models(rng, rng.choices(pool.groups, [len(g) for g in pool.groups])[0], settings)
-        self.choose_targets(rng, pool)
-        self.choose_cutoffs(rng)
+        groups = pool.dna_groups if self.command == "nhmmer" else pool.groups
+        self.choose_models(rng, rng.choices(groups, [len(g) for g in groups])[0], settings)
+        (self.choose_nucleotides if self.command == "nhmmer" else self.choose_targets)(rng, pool)
+        if not self.traits.queries and self.program != "session":
+            self.choose_cutoffs(rng)
         self.report_threads = rng.choice((1, 2, 4, 8, 16))
-        self.database = rng.random() < 0.15
-        self.ask_oracle = rng.random() < settings.oracle_share
+        self.database = rng.random() < 0.15 and self.command not in ("scan", "nhmmer")
+        self.ask_oracle = rng.random() < settings.oracle_share and self.command == "search"
         self.runs = [self.choose_run(rng, settings) for _ in range(1 + (rng.random() < 0.5) + (rng.random() < 0.2))]
 
     # The fractions of targets that the filters let through decide what a search costs.
@@ -237,11 +297,16 @@ class Case:
         some(0.3, "--noali")
         some(0.1, "--notextw")
         some(0.1, "--acc")
+        for name in self.traits.refused:
+            if name in out:
+                del out[out.index(name):out.index(name) + 2]
+        if self.command == "jackhmmer":
+            out += ["-N", str(rng.choice((2, 2, 3)))]
 
     def choose_models(self, rng, group, settings):
         weights = {k: w for k, w in LIBRARIES.items() if k in settings.libraries}
         kind = self.library = weighted(rng, **weights)
-        count = round(log_uniform(rng, 1, 400.5))
+        count = round(log_uniform(rng, 1, self.traits.most + 0.5))
         made = min(count, round(log_uniform(rng, 1, 60)))  # of lengths of our own: they take time to make
         near = lambda low, high: [m for m in group if low <= m.M <= high] or group
         if kind == "uniform":
@@ -274,6 +339,7 @@ class Case:
             rng.shuffle(models)
         else:
             models.sort(key=lambda m: m.M, reverse=rng.random() < 0.5)
+        models = models[:self.traits.most]
         # Not so many that few targets are left.
         while len(models) > 1 and self.cells / sum(m.M for m in models) < 3000:
             models.pop(rng.randrange(len(models)))
@@ -330,6 +396,28 @@ class Case:
             rng.shuffle(out)
         self.targets = out
 
+    def choose_nucleotides(self, rng, pool):
+        """Windows of genomes, of both strands, rich in copies of some models."""
+        most = min(MOST_RESIDUES, max(1000, self.cells / 2 / sum(m.M for m in self.models)))
+        copies = [text for _, text in self.emitted(rng, pool, most)]
+        self.kind, self.targets, total = weighted(rng, genome=3, degenerate=1, pieces=1), [], 0
+        while total < most:
+            header, residues = rng.choice(pool.dna)
+            length = round(log_uniform(rng, 50, 5000) if self.kind == "pieces" else log_uniform(rng, 1000, 5_000_000))
+            first = rng.randrange(max(1, len(residues) - length))
+            window = bytearray(residues[first:first + round(min(length, most - total + 50))])
+            for _ in range(rng.randrange(40) if copies else 0):
+                at = rng.randrange(len(window) + 1)
+                window[at:at] = rng.choice(copies)
+            if self.kind == "degenerate":
+                for _ in range(1 + len(window) // 1000):
+                    at = rng.randrange(len(window))
+                    window[at:at + 1] = rng.choice((b"N", b"RYMK", b"N" * 60, b"acgt", b"AC" * 40))
+            if rng.random() < 0.5:
+                window = window.translate(bytes.maketrans(b"ACGTacgt", b"TGCAtgca"))[::-1]
+            self.targets.append((b"w%d_%s" % (len(self.targets), header), bytes(window)))
+            total += len(window)
+
     @staticmethod
     def degenerate(rng, residues):
         kind = rng.randrange(4)
@@ -346,16 +434,15 @@ class Case:
         cells = 0.3 * self.core_seconds / DOMAIN_SECONDS
         for model in rng.sample(self.models, min(len(self.models), rng.randint(0, 5))):
             copies = round(log_uniform(rng, 1, max(1.01, min(40, most / 5 / model.M))))
-            rows = [rng.choices(RESIDUES, cum_weights=sums, k=copies) if sums[-1] > 0 else ["A"] * copies
-                    for sums in model.emissions()]
+            rows = model.emitted(rng, copies)
             for c in range(copies):
                 fade = rng.choice((0, 0, 0.2, 0.4, 0.6, 0.8))
-                text = "".join(rng.choice(RESIDUES) if fade and rng.random() < fade else row[c] for row in rows)
+                text = "".join(rng.choice(model.letters) if fade and rng.random() < fade else row[c] for row in rows)
                 if rng.random() < 0.5:
                     first = rng.randrange(len(text))
                     text = text[first:first + rng.randint(1, len(text))]
-                text = text * rng.choice((1, 1, 1, 1, 2, 3))
-                flank = rng.choice(pool.targets)[1][:rng.randrange(200)]
+                text = text * rng.choice((1, 1, 1, 1, 2, 3, 20))
+                flank = b"" if self.command == "nhmmer" else rng.choice(pool.targets)[1][:rng.randrange(200)]
                 cells -= len(text) * model.M
                 if out and cells < 0:
                     return out
@@ -383,11 +470,14 @@ class Case:
             run["arguments"] += ["--mem", f"{round(log_uniform(rng, 4, 1000))}M"]
         if rng.random() < 0.1:
             run["arguments"] += ["--verify", str(rng.choice((1, 20, 200)))]
+        if self.command == "nhmmer":  # one device, and few threads: it is ready after a second
+            run.update(device=rng.choice([d for d in settings.device_texts if "," not in d]), threads=rng.choice((1, 1, 2)),
+                       arguments=[])
         return run
 
     def describe(self):
         lengths = [m.M for m in self.models]
-        return {"seed": self.seed, "library": self.library, "models": len(lengths), "shortest": min(lengths),
+        return {"seed": self.seed, "program": self.program, "command": self.command, "library": self.library, "models": len(lengths), "shortest": min(lengths),
                 "longest": max(lengths), "kind": self.kind, "targets": len(self.targets),
                 "residues": sum(len(t[1]) for t in self.targets), "filters": self.filters,
                 "options": " ".join(self.options), "database": self.database}
@@ -416,6 +506,7 @@ def first_difference(want, got):
 
 PASSED = {b"Passed MSV filter:": "msv", b"Passed bias filter:": "bias", b"Passed Vit filter:": "viterbi",
           b"Passed Fwd filter:": "forward"}
+PASSED |= {b"Residues passing" + key[6:].replace(b"MSV", b"SSV"): name for key, name in PASSED.items()}
 
 
 class Results:
@@ -435,7 +526,7 @@ class Results:
             for line in self.lines["out"]:
                 key = PASSED.get(line[:line.find(b":") + 1])
                 if key:
-                    sums[key] += int(line.split()[3])
+                    sums[key] += int(line.split(b":")[1].split()[0])
             if sums != s["passed"]:
                 raise Failure(f"the report's counters {sums} are not those of --stats {s['passed']}")
 
@@ -468,15 +559,17 @@ class Runner:
     def at(self, name):
         return os.path.join(self.folder, name)
 
-    def write(self, models, targets, database=False):
+    def write(self, case, models, targets):
+        """The files of a search; the targets' path."""
         with open(self.at("models.hmm"), "wb") as out:
-            out.writelines(m.text for m in models)
+            out.writelines(m.query() if case.traits.queries else m.text for m in models)
         with open(self.at("targets.fasta"), "wb") as out:
             out.writelines(b">%s\n%s\n" % record for record in targets)
-        if database:
+        if case.database:
             self.execute([self.settings.program, "db", "build", "-o", self.at("targets.hjdb"),
                           self.at("targets.fasta")])
-        return self.at("targets.hjdb" if database else "targets.fasta")
+            return self.at("targets.hjdb")
+        return self.at("targets.fasta")
 
     def execute(self, command, environment=None):
         begun = time.monotonic()
@@ -492,30 +585,91 @@ class Runner:
             raise Failure(f"exit {process.returncode}: {' '.join(command)}: {text[-1000:]}")
         return time.monotonic() - begun, text
 
-    def search(self, program, name, options, targets, environment=None):
+    def command(self, program, name, options, inputs, table="--domtblout"):
         base = self.at(name)
-        command = [*program, *options, "-o", base + ".out", "--tblout", base + ".tbl", "--domtblout",
-                   base + ".dom", self.at("models.hmm"), targets]
-        return (*self.execute(command, environment), command)
+        return [*program, *options, "-o", base + ".out", "--tblout", base + ".tbl", table, base + ".dom", *inputs]
 
-    def cpu(self, options, targets, threads):
-        seconds, _, command = self.search(
-            [self.settings.program, "search", "--quiet", "--device", "cpu", "--cpu", str(threads), "--stats",
-             self.at("cpu.json"), "--tsv", self.at("cpu.tsv")], "cpu", options, targets)
-        return Results(self.at("cpu")), seconds, command
+    def exact(self, program, command, name):
+        return [program, command, "--quiet", "--stats", self.at(f"{name}.json"), "--tsv", self.at(f"{name}.tsv")]
 
-    def device(self, options, targets, run, folder, program=None):
+    def cpu(self, case, targets, threads):
+        command = self.command([*self.exact(self.settings.program, case.command, "cpu"), "--device", "cpu", "--cpu",
+                                str(threads)], "cpu", case.options, [self.at("models.hmm"), targets], case.traits.table)
+        seconds, _ = self.execute(command)
+        return Results(self.at("cpu")), seconds
+
+    def device(self, case, targets, run, folder, program=None):
+        """Results of a search, of each client of a server, or of each search of a session."""
+        program = program or self.settings.device_program
         environment = dict(os.environ, HMMJIT_CACHE_DIR=folder)
         if run["cache"] == "half, strict":
             environment["HMMJIT_CACHE_MODE"] = "strict"
-        seconds, errors, command = self.search(
-            [program or self.settings.device_program, "search", "--quiet", "--device", run["device"], "--cpu",
-             str(run["threads"]), *run["arguments"], "--stats", self.at("device.json"), "--tsv",
-             self.at("device.tsv")], "device", options, targets, environment)
-        return Results(self.at("device")), seconds, errors, [f"HMMJIT_CACHE_DIR=({run['cache']})"] + command
+        if case.program == "server":
+            return self.served(program, case, targets, run, environment)
+        if case.program == "session":
+            return self.of_session(case, targets, run, environment)
+        command = self.command([*self.exact(program, case.command, "device"), "--device", run["device"], "--cpu",
+                                str(run["threads"]), *run["arguments"]], "device", case.options,
+                               [self.at("models.hmm"), targets], case.traits.table)
+        seconds, errors = self.execute(command, environment)
+        return [Results(self.at("device"))], seconds, errors, [f"HMMJIT_CACHE_DIR=({run['cache']})"] + command
+
+    @staticmethod
+    def sizes(run, names):
+        """(name, value) of each of these arguments of a run."""
+        return [(name, run["arguments"][run["arguments"].index(name) + 1]) for name in names if name in run["arguments"]]
+
+    def served(self, program, case, targets, run, environment):
+        socket, models = self.at("socket"), self.at("models.hmm")
+        kept, inputs = (models, ["d", targets]) if case.command == "scan" else (targets, [models, "d"])
+        serve = [program, "serve", "--db", f"d={kept}", "--socket", socket, "--device", run["device"], "--cpu",
+                 str(run["threads"]), *(word for pair in self.sizes(run, ["--vram"]) for word in pair)]
+        names = [f"device{i}" for i in range(case.clients)]
+        commands = [self.command([*self.exact(program, case.command, name), "--server", socket], name, case.options, inputs)
+                    for name in names]
+        begun = time.monotonic()
+        with open(self.at("server.log"), "wb") as log:
+            server = subprocess.Popen(serve, env=environment, stderr=log)
+        try:
+            while not os.path.exists(socket) and server.poll() is None and time.monotonic() < begun + 60:
+                time.sleep(0.02)
+            with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+                errors = [text for _, text in pool.map(self.execute, commands)]
+        finally:
+            server.terminate()
+            try:
+                status = server.wait(60)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                status = server.wait()
+        with open(self.at("server.log")) as log:
+            said = [line for line in log.read().split("\n") if line and ": ready with" not in line and ": ending" not in line]
+        if status not in (0, 143, -15):
+            raise Failure(f"the server ended with {status}: {' '.join(said)}")
+        return [Results(self.at(n)) for n in names], time.monotonic() - begun, "\n".join(said + errors).strip(), serve
+
+    def of_session(self, case, targets, run, environment):
+        short = {"--nobias": ("bias_filter", False), "--nonull2": ("null2", False), "--max": ("max", True)}
+        shown = {"--noali": ("alignments", False), "--notextw": ("text_width", 0), "--acc": ("prefer_accession", True)}
+        options, report, words = {}, {}, iter(case.options)
+        for word in words:
+            if word in short:
+                options.update([short[word]])
+            elif word in shown:
+                report.update([shown[word]])
+            else:
+                value = float(next(words))
+                options[word.lstrip("-")] = int(value) if word == "--seed" else value
+        sizes = {"memory" if name == "--mem" else name[2:]: int(value) if name == "--verify" else value
+                 for name, value in self.sizes(run, ["--mem", "--vram", "--verify"])}
+        command = [sys.executable, "-c", SESSION, self.settings.package, self.settings.shared_library, run["device"],
+                   str(run["threads"]), self.at("device"), self.at("models.hmm"), targets, json.dumps([options, report]),
+                   json.dumps(sizes)]
+        seconds, errors = self.execute(command, environment)
+        return [Results(self.at(f"device{i}")) for i in range(3)], seconds, errors, command[3:]
 
     def oracle(self, options, targets):
-        self.search([self.settings.oracle, "--cpu", "0"], "oracle", options, targets)
+        self.execute(self.command([self.settings.oracle, "--cpu", "0"], "oracle", options, [self.at("models.hmm"), targets]))
         return Results(self.at("oracle"), statistics=False)
 
     def cache(self, state, seed):
@@ -545,30 +699,31 @@ class Runner:
 def one_search(runner, case, settings):
     """Makes the search of a seed; the line for the log."""
     record = case.describe()
-    targets = runner.write(case.models, case.targets, case.database)
+    targets = runner.write(case, case.models, case.targets)
     plain = runner.at("targets.fasta")
-    want, record["cpu_seconds"], _ = runner.cpu(case.options, plain, case.report_threads)
-    if want.counters["models"] != len(case.models) or len(want.sections()) != len(case.models):
-        raise Failure(f"{len(case.models)} models written, {want.counters['models']} searched")
+    want, record["cpu_seconds"] = runner.cpu(case, plain, case.report_threads)
+    queries = len(case.targets if case.command == "scan" else case.models)
+    if case.command != "jackhmmer" and len(want.sections()) != queries:
+        raise Failure(f"{queries} queries written, {len(want.sections())} reported")
     record["passed"] = want.counters["passed"]
     record["pairs"] = len(case.models) * len(case.targets)
     record["runs"], record["differences"] = [], []
     for number, run in enumerate(case.runs):
         folder = runner.cache(run["cache"], f"{case.seed} {number}")
         try:
-            got, seconds, errors, command = runner.device(case.options, targets, run, folder)
-            gpu = got.statistics["gpu"]
-            every = got.statistics["target_blocks"] * len(case.models)
+            found, seconds, errors, command = runner.device(case, targets, run, folder)
+            statistics = found[-1].statistics
+            gpu, every = statistics["gpu"], statistics["target_blocks"] * len(case.models)
             entry = dict(run, seconds=seconds, state=gpu["state"], launches=gpu.get("launches", 0),
-                         share=gpu.get("blocks_done", 0) / every if every else 0,
+                         share=min(1, gpu.get("blocks_done", 0) / every) if every else 0, searches=len(found),
                          compiled=gpu.get("kernels", {}).get("compiled", 0),
-                         evictions=gpu.get("evictions", 0), difference=want.difference(got))
+                         evictions=gpu.get("evictions", 0), difference=next(filter(None, map(want.difference, found)), ""))
             if errors:
                 entry["stderr"] = errors[-500:]
             if gpu.get("reason"):
                 entry["reason"] = gpu["reason"][:300]
         except Failure as failure:
-            entry = dict(run, seconds=0, state="failed", launches=0, share=0, difference=str(failure))
+            entry = dict(run, seconds=0, state="failed", launches=0, share=0, searches=1, difference=str(failure))
             command = []
         finally:
             runner.cache_done(folder)
@@ -599,10 +754,9 @@ class Reduction:
         self.tries += 1
         folder = self.runner.cache(self.run["cache"], f"{self.case.seed} {self.number}")
         try:
-            path = self.runner.write(models, targets, self.case.database)
-            want, _, _ = self.runner.cpu(self.case.options, self.runner.at("targets.fasta"), 4)
-            got, _, _, _ = self.runner.device(self.case.options, path, self.run, folder)
-            found = want.difference(got)
+            path = self.runner.write(self.case, models, targets)
+            want, _ = self.runner.cpu(self.case, self.runner.at("targets.fasta"), 4)
+            found = next(filter(None, map(want.difference, self.runner.device(self.case, path, self.run, folder)[0])), "")
         except Failure as failure:
             found = str(failure)
         finally:
@@ -643,7 +797,7 @@ class Reduction:
             targets = self.reduced(targets, lambda some: self.differs(models, some))
             if (len(models), len(targets)) == before:
                 break
-        self.runner.write(models, targets)
+        self.runner.write(case, models, targets)
         out = {"repeats": True, "tries": self.tries, "models": [(m.name, m.M) for m in models][:50],
                "model_count": len(models), "target_count": len(targets),
                "targets": [(t[0].split()[0].decode(errors="replace") if t[0].split() else "", len(t[1]))
@@ -691,23 +845,28 @@ def work(number, settings, pool, results, next_seed, reductions, end):
 
 
 class Tally:
-    """Runs, pairs and differing runs under headings."""
+    """Runs, pairs, differing and warned runs under headings."""
 
     def __init__(self):
         self.rows = collections.OrderedDict()
 
-    def add(self, heading, name, pairs, differs, share=0.0):
-        row = self.rows.setdefault((heading, name), [0, 0, 0, 0.0])
-        row[0] += 1
-        row[1] += pairs
-        row[2] += bool(differs)
-        row[3] += share
+    def add(self, heading, name, pairs, run):
+        row = self.rows.setdefault((heading, name), [0, 0, 0, 0, 0.0, 0])
+        for i, value in enumerate((1, pairs * run["searches"], bool(run["difference"]), "stderr" in run, run["share"],
+                                   run["launches"] > 0)):
+            row[i] += value
 
     def text(self):
-        out = [f"{'':34}{'runs':>8}{'pairs':>16}{'differ':>8}{'device share':>14}"]
-        for (heading, name), (runs, pairs, differ, share) in sorted(self.rows.items()):
-            out.append(f"{heading + ': ' + name:34}{runs:8}{pairs:16,}{differ:8}{share / runs:13.0%}")
+        out = [f"{'':34}{'tried':>8}{'on device':>10}{'pairs':>16}{'differ':>8}{'warned':>8}{'device share':>14}"]
+        for (heading, name), (runs, pairs, differ, warned, share, used) in sorted(self.rows.items()):
+            out.append(f"{heading + ': ' + name:34}{runs:8}{used:10}{pairs:16,}{differ:8}{warned:8}{share / runs:13.0%}")
         return "\n".join(out)
+
+
+def warning_kind(text):
+    """A warning without its numbers, names and paths."""
+    text = re.sub(r"^hmmjit( \w+)?: ", "", text.split("\n")[0])
+    return re.sub(r"/\S+|'[^']*'|\"[^\"]*\"|\d[\d.,]*( ?[KMG]i?B)?", "#", text)[:110]
 
 
 def lengths_of(text):
@@ -757,15 +916,16 @@ def report_record(record, tally, totals, found, log):
     for run in record["runs"]:
         differs = bool(run["difference"])
         totals["runs"] += 1
-        totals["run_pairs"] += record["pairs"]
+        totals["run_pairs"] += record["pairs"] * run["searches"]
         totals["device_pairs"] += record["pairs"] * run["share"]
         totals["launches"] += run["launches"]
         totals["used"] += run["launches"] > 0
         if "stderr" in run:
             totals["warnings"] += 1
-            print(f"warning, seed {record['seed']}: {run['stderr'][:300]}", flush=True)
-        add = lambda heading, name: tally.add(heading, name, record["pairs"], differs, run["share"])
+            totals["warned: " + warning_kind(run["stderr"])] += 1
+        add = lambda heading, name: tally.add(heading, name, record["pairs"], run)
         add("all", "runs")
+        add("program", record["program"])
         add("cache", run["cache"])
         add("threads", f"{run['threads']:2}")
         add("device", run["device"])
@@ -834,6 +994,8 @@ def campaign(settings, pool):
           f"{totals['run_pairs']:,} compared in all, {round(totals['device_pairs']):,} of them filtered on the "
           f"device, {totals['launches']:,} launches; {totals['differing']} runs differ, "
           f"{totals['failed']} searches failed, {totals['warnings']} runs warned")
+    for kind in sorted(name for name in totals if name.startswith("warned: ")):
+        print(f"{totals[kind]:6} {kind}")
     if totals["oracle"] or totals["oracle_failed"]:
         print(f"{totals['oracle']} searches ({totals['oracle_pairs']:,} pairs) compared with hmmsearch --cpu 0: "
               f"{totals['oracle_differs']} differ; hmmsearch failed in {totals['oracle_failed']} others")
@@ -843,104 +1005,6 @@ def campaign(settings, pool):
         found.add("FAILED: no search was made")
     found.print_again()
     return 1 if found.lines else 0
-
-
-# ---- one library in many orders --------------------------------------------------------------------
-
-class PerModel:
-    """The results of every model of one run: report, table rows."""
-
-    def __init__(self, results):
-        self.out = results.sections()
-        self.tbl, self.dom = [], []
-        rows, domains, at, at_domain = results.lines["tbl"], results.lines["dom"], 0, 0
-        for section in self.out:
-            # Without --domZ that is the number of targets reported.
-            reported = next(int(line.split()[4]) for line in section if line.startswith(b"Domain search space"))
-            self.tbl.append(rows[at:at + reported])
-            at += reported
-            # exp reg clu ov env dom rep inc: the seventh of eight behind 10 columns
-            count = sum(int(row.split()[16]) for row in self.tbl[-1])
-            self.dom.append(domains[at_domain:at_domain + count])
-            at_domain += count
-        if [r for r in rows[at:] if r] or [d for d in domains[at_domain:] if d]:
-            raise Failure("rows of the tables belong to no model")
-
-    def in_order(self, order):
-        return {name: [line for m in order for line in getattr(self, name)[m]] for name in ("out", "tbl", "dom")}
-
-
-def strip_end(lines):
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def orders(settings, pool):
-    models = [m for g in pool.groups for m in g]
-    if len(pool.groups) != 1:
-        sys.exit("random_searches.py: --orders needs a library of one format version")
-    rng = random.Random(settings.seed)
-    targets = [t for t in pool.targets if rng.random() < settings.targets_share] or pool.targets[:1]
-    runner = Runner(settings, os.path.join(settings.folder, "orders"))
-    path = runner.write(models, targets)
-    pairs = len(models) * len(targets)
-    want, seconds, _ = runner.cpu(settings.search_options, path, settings.threads)
-    each = PerModel(want)
-    print(f"CPU: {len(models)} models x {len(targets)} targets, {want.counters['residues']:,} residues, "
-          f"{seconds:.1f} s, {want.counters}", flush=True)
-    log = open(settings.log, "a") if settings.log else None
-    wrong, done = 0, 0
-    for number in range(settings.orders):
-        order = list(range(len(models)))
-        random.Random(f"{settings.seed} {number}").shuffle(order)
-        expected = each.in_order(order)
-        runner.write([models[m] for m in order], targets)
-        empty = None
-        for state in settings.states:
-            folder = empty if state == "again" and empty else runner.cache("warm" if state == "warm" else "empty", 0)
-            if state == "empty":
-                empty = folder
-            run = {"device": settings.device_texts[number % len(settings.device_texts)],
-                   "threads": settings.threads, "cache": state, "arguments": []}
-            try:
-                got, seconds, errors, _ = runner.device(settings.search_options, path, run, folder)
-                differences = []
-                for name, lines in expected.items():
-                    there = strip_end(list(got.lines[name]))
-                    if name == "out":  # the report without what is behind the last model
-                        there = [line for section in got.sections() for line in section]
-                    if there != lines:
-                        differences.append(f"{name}: {first_difference(lines, there)}")
-                if got.counters != want.counters:
-                    differences.append(f"counters: CPU {want.counters}, device {got.counters}")
-                if differences:
-                    sections = got.sections()
-                    names = [f"{models[m].name} [M={models[m].M}]" for i, m in enumerate(order)
-                             if i >= len(sections) or sections[i] != each.out[m]]
-                    differences.append(f"models: {', '.join(names[:20])}{' ...' if len(names) > 20 else ''}")
-                gpu = got.statistics["gpu"]
-                share = gpu.get("blocks_done", 0) / (got.statistics["target_blocks"] * len(models))
-                note = (f"{seconds:.2f} s, {share:.0%} of the blocks on the device, "
-                        f"{gpu.get('kernels', {}).get('compiled', 0)} kernels compiled, {gpu['state']}")
-                if settings.device != "cpu" and not gpu.get("launches"):
-                    differences.append("the device was not used")
-                if errors:
-                    note += "; " + errors[-300:]
-            except Failure as failure:
-                differences, note = [str(failure)], ""
-            wrong += bool(differences)
-            done += 1
-            print(f"order {number}, {state} cache: {'DIFFERS ' + '; '.join(differences)[:3000] if differences else 'equal'}"
-                  f" ({note})", flush=True)
-            if log:
-                log.write(json.dumps({"order": number, "cache": state, "differences": differences, "note": note}) + "\n")
-                log.flush()
-        if empty:
-            shutil.rmtree(empty, ignore_errors=True)
-    print(f"{settings.orders} orders, {done} runs of {len(models)} models x {len(targets)} targets, "
-          f"{pairs:,} pairs each: {wrong} differ")
-    return 1 if wrong else 0
 
 
 # ---- command line ----------------------------------------------------------------------------------
@@ -955,7 +1019,7 @@ def parse(arguments):
     cores = len(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program", help="hmmjit")
-    parser.add_argument("--models", nargs="+", default=[], help="files of models; may be .gz or .bz2")
+    parser.add_argument("--models", nargs="+", required=True, help="files of models; may be .gz or .bz2")
     parser.add_argument("--targets", nargs="+", required=True, help="FASTA files; may be .gz or .bz2")
     parser.add_argument("--seconds", type=float, default=60, help="no search is begun after that")
     parser.add_argument("--searches", type=int, default=10**9, help="so many searches at most")
@@ -966,7 +1030,11 @@ def parse(arguments):
     parser.add_argument("--libraries", default=",".join(LIBRARIES), help="kinds of library: %(default)s")
     parser.add_argument("--timeout", type=float, default=120, help="seconds a run may take")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu", help="cpu: a dry run without a GPU")
-    parser.add_argument("--gpus", type=int, help="so many are used; all if absent")
+    parser.add_argument("--programs", default="search", help=f"some of {', '.join(PROGRAMS)}; all")
+    parser.add_argument("--package", default=os.path.join(HERE, "..", "..", "engine", "api", "python"),
+                        help="folder of the Python package, for sessions")
+    parser.add_argument("--shared-library", metavar="LIBHMMJIT", help="for sessions")
+    parser.add_argument("--devices", default="1,2", help="numbers of GPUs a search uses, where there are so many")
     parser.add_argument("--device-program", help="another program for the device's side")
     parser.add_argument("--oracle", metavar="HMMSEARCH", help="compare the CPU's results with this program's")
     parser.add_argument("--oracle-share", type=float, default=0.1, help="of the searches")
@@ -977,24 +1045,17 @@ def parse(arguments):
     parser.add_argument("--log", help="one line of JSON for each search is added to it")
     parser.add_argument("--work", help="folder for scratch files; in memory if absent")
     parser.add_argument("--warm-cache", help="folder of the warm kernel cache, which is filled first; to be used by further runs")
-    parser.add_argument("--library", nargs="+", default=[], help="with --orders: the models, in one format version")
-    parser.add_argument("--orders", type=int, default=0, help="so many orders of --library instead")
-    parser.add_argument("--states", default="empty,warm", help="with --orders: empty, warm, again (behind empty)")
-    parser.add_argument("--targets-share", type=float, default=1.0, help="with --orders: so many of the targets")
-    parser.add_argument("--threads", type=int, default=min(16, cores), help="with --orders")
-    parser.add_argument("--search-options", default="", help="with --orders, such as '--noali'")
     settings = parser.parse_args(arguments)
-    if bool(settings.models) == bool(settings.orders):
-        parser.error("either --models, or --library and --orders")
-    if bool(settings.library) != bool(settings.orders):
-        parser.error("--library goes with --orders")
     settings.libraries = settings.libraries.split(",")
     if not settings.libraries or not set(settings.libraries) <= set(LIBRARIES):
         parser.error(f"--libraries takes some of {', '.join(LIBRARIES)}")
-    settings.search_options = settings.search_options.split()
-    settings.states = [s.strip() for s in settings.states.split(",")]
+    settings.programs = list(PROGRAMS) if settings.programs == "all" else settings.programs.split(",")
+    if not set(settings.programs) <= set(PROGRAMS):
+        parser.error(f"--programs takes some of {', '.join(PROGRAMS)}")
+    if "session" in settings.programs and not settings.shared_library:
+        parser.error("searches of a session need --shared-library")
     if settings.seed is None:
-        settings.seed = 1 if settings.orders else random.SystemRandom().randrange(1, 2**30)
+        settings.seed = random.SystemRandom().randrange(1, 2**30)
     if settings.only is not None:
         settings.seed, settings.searches, settings.workers = settings.only, 1, 1
     if settings.oracle is None:
@@ -1008,15 +1069,16 @@ def main():
     if settings.device == "cpu":
         settings.device_texts = ["cpu"]
     else:
-        there = gpu_count(settings.program)
-        count = min(there, settings.gpus) if settings.gpus else there
-        if count == 0:
+        there, wanted = gpu_count(settings.program), settings.devices.split(",")
+        settings.device_texts = [f"gpu:{i}" for i in range(min(2, there))] if "1" in wanted else []
+        settings.device_texts += ["gpu:0,1"] if "2" in wanted and there > 1 else []
+        if not settings.device_texts:
             print("SKIPPED: no GPU can be used here (hmmjit doctor says why)")
             return SKIPPED
-        settings.device_texts = ["gpu:0"] if count == 1 else ["gpu:0", "gpu:1", "gpu:0,1"]
     begun = time.monotonic()
-    model_files = settings.library if settings.orders else settings.models
-    pool = Pool(model_files, settings.targets)
+    pool = Pool(settings.models, settings.targets)
+    if "nhmmer" in settings.programs and not (pool.dna_groups and pool.dna):
+        sys.exit("random_searches.py: nhmmer needs models and targets of DNA among the files")
     parent = settings.work or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     with tempfile.TemporaryDirectory(prefix="random_searches", dir=parent, ignore_cleanup_errors=True) as folder:
         settings.folder = folder
@@ -1028,7 +1090,7 @@ def main():
         print(f"seed {settings.seed}; {models} models, {targets:,} targets, {residues:,} residues; "
               f"devices {', '.join(settings.device_texts)}; {settings.workers} searches at a time; ready after "
               f"{time.monotonic() - begun:.1f} s", flush=True)
-        return orders(settings, pool) if settings.orders else campaign(settings, pool)
+        return campaign(settings, pool)
 
 
 def fill_cache(settings, pool):

@@ -1,10 +1,11 @@
 """The campaign's script without a device: nothing differs where both sides are the CPU, and a device
 that loses targets is found, and the search reduced to what shows it.
 
-usage: random_searches_test.py PROGRAM MODELS TARGETS
+usage: random_searches_test.py PROGRAM MODELS TARGETS CONTIGS LIBHMMJIT
 """
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -41,6 +42,31 @@ counters["passed"]["viterbi"] -= lost
 json.dump(counters, open(statistics, "w"))
 """
 
+# A device that loses the last row of a table, and warns.
+WRONG_TABLE = """#!{python}
+import os, subprocess, sys
+if "--tblout" not in sys.argv:
+    os.execv({program!r}, [{program!r}, *sys.argv[1:]])
+status = subprocess.run([{program!r}, *sys.argv[1:]]).returncode
+path = sys.argv[sys.argv.index("--tblout") + 1]
+rows = open(path).read().split("\\n")
+last = max((i for i, row in enumerate(rows) if row and row[0] != "#"), default=None)
+if last is not None:
+    del rows[last]
+    sys.stderr.write("hmmjit search: warning: device 3 lost 1 row of /a/b\\n")
+open(path, "w").write("\\n".join(rows))
+sys.exit(status)
+"""
+# A package whose sessions leave out a correction.
+WRONG_PACKAGE = """
+import sys
+del sys.modules["hmmjit"]
+sys.path.insert(0, {package!r})
+import hmmjit
+right = hmmjit.Session.search
+hmmjit.Session.search = lambda *a, **o: right(*a, **{{**o, "null2": not o.get("null2", True)}})
+"""
+
 # An hmmsearch that ends with an error.
 BROKEN_ORACLE = """#!{python}
 import sys
@@ -63,7 +89,7 @@ class Campaign(unittest.TestCase):
         return path
 
     def run_script(self, *arguments):
-        done = subprocess.run([sys.executable, "-B", SCRIPT, program, "--targets", targets, "--device", "cpu",
+        done = subprocess.run([sys.executable, "-B", SCRIPT, program, "--targets", targets, contigs, "--device", "cpu",
                                "--work", self.folder, *arguments], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
@@ -100,6 +126,31 @@ class Campaign(unittest.TestCase):
         self.assertEqual(status, 1, text)
         self.assertIn(f"DIFFERS seed {seed} ", text)
 
+    def test_every_program(self):
+        dna = os.path.join(self.folder, "dna")
+        with open(contigs) as file, open(dna + ".sto", "w") as alignments:
+            bases = file.read().split("\n")[1]
+            for i, length in enumerate((40, 150, 400)):
+                alignments.write(f"# STOCKHOLM 1.0\n#=GF ID dna{i}\nrow {bases[900 * i:900 * i + length]}\n//\n")
+        subprocess.run([program, "build", "--dna", "-o", os.devnull, dna + ".hmm", dna + ".sto"], check=True)
+        wrong = os.path.join(self.folder, "package", "hmmjit")
+        os.makedirs(wrong)
+        with open(os.path.join(wrong, "__init__.py"), "w") as file:
+            file.write(WRONG_PACKAGE.format(package=os.path.join(os.path.dirname(SCRIPT), "..", "..", "engine", "api", "python")))
+        table = self.program("wrong_table", WRONG_TABLE)
+        for name in ("scan", "phmmer", "jackhmmer", "nhmmer", "server", "session"):
+            arguments = ["--models", models, dna + ".hmm", "--programs", name, "--seed", "3", "--searches", "3",
+                         "--workers", "1", "--core-seconds", "0.01", "--shared-library", library, "--reduce-most", "0"]
+            for broken, status in ((), 0), (["--device-program", table] if name != "session" else
+                                            ["--package", os.path.dirname(wrong)], 1):
+                with self.subTest(program=name, broken=broken):
+                    got, text = self.run_script(*arguments, *broken)
+                    self.assertEqual(got, status, text)
+                    row = re.search(rf"program: {name} +(\d+) +0 +[\d,]+ +(\d+) +(\d+) ", text)
+                    self.assertEqual((row[2] > "0", row[3] > "0"), (status == 1, status == 1 and name != "session"), text)
+                    if row[3] > "0":
+                        self.assertIn("warned: warning: device # lost # row of #\n", text)
+
     def test_an_oracle_that_fails_hides_nothing(self):
         log = os.path.join(self.folder, "log")
         status, text = self.run_script("--models", models, "--device-program", self.wrong, "--seed", "1",
@@ -126,14 +177,7 @@ class Campaign(unittest.TestCase):
         for seed in differing:
             self.assertRegex(end, rf"(?m)^DIFFERS seed {seed}\b.*Passed Vit filter")
 
-    def test_orders(self):
-        arguments = ["--library", models, "--orders", "2", "--states", "empty,warm,again", "--threads", "2"]
-        status, text = self.run_script(*arguments)
-        self.assertEqual(status, 0, text)
-        self.assertRegex(text, "6 runs of .* 0 differ")
-        self.assertRegex(text, "order 1, again cache: equal")
-
 
 if __name__ == "__main__":
-    program, models, targets = (os.path.abspath(path) for path in sys.argv[1:4])
+    program, models, targets, contigs, library = (os.path.abspath(path) for path in sys.argv[1:6])
     unittest.main(argv=sys.argv[:1], verbosity=2)
