@@ -420,7 +420,7 @@ Targets Targets::keep(Alphabet alphabet) const {
           keep_target_file(kept.path, {.alphabet = letters, .format = kept.format}, 0));
     }
     kept.targets = kept.residues = 0;
-    const auto all = kept.source();
+    const auto all = kept.source->open();
     for (TargetBlock block; value(all->next(block, kBlockResidues));) {
       kept.targets += block.size();
       kept.residues += block.residue_count();
@@ -529,7 +529,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
                     " and " + std::string(targets->alphabet->name),
                 {}, "give the targets the alphabet of the models");
   }
-  if (targets->source) return targets->source();
+  if (targets->source) return targets->source->open();
   return std::make_unique<MemoryTargets>(targets);
 }
 

@@ -44,7 +44,7 @@ struct Targets::Impl {
   std::size_t targets = 0;
   std::uint64_t residues = 0;
   // Of kept targets; the path then only names them.
-  TargetMaker source;
+  std::shared_ptr<const ResidentTargets> source;
   std::shared_ptr<hmmjit::Session> session;
 };
 

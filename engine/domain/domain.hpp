@@ -64,6 +64,7 @@ struct DomainOptions {
   /// Targets longer than this are parsed in parts of `rows_of_part` rows: more work, the same bits,
   /// and memory that does not grow with the length.
   int longest_in_one = 1 << 18, rows_of_part = 1 << 16;
+  bool operator==(const DomainOptions&) const = default;
 };
 
 /// A region or envelope whose matrix (12 bytes * residues * M) exceeds the limit. The message names

@@ -220,6 +220,7 @@ bool TargetStore::find_kept(const BlockRef& block) {
     BlockRef& place = segment.blocks[static_cast<std::size_t>(view - segment.views.begin())];
     if (place.targets != nullptr) continue;
     place = block;
+    by_block_[block.id] = *at;  // from now on it waits for its device; see has_been_resident()
     if (std::ranges::all_of(segment.blocks,
                             [](const BlockRef& b) { return b.targets != nullptr; })) {
       insert(*at);

@@ -142,6 +142,7 @@ std::string run_statistics_json(const RunStatistics& run) {
   json.number("targets_streamed", s.streamed);
   json.number("targets_spooled", s.spooled);
   json.number("batches_scored_alone", s.scored_alone);
+  json.number("shared", s.shared);
   if (s.wall_seconds > 0 && s.threads > 0)
     json.number("threads_busy_share", total / (s.threads * s.wall_seconds));
   json.number("verified", s.verified);

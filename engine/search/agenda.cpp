@@ -21,8 +21,8 @@ Agenda::Agenda(const AgendaLimits& limits, SearchProgress& progress)
 Agenda::Choice Agenda::choose() const {
   if (stopped() || complete()) return Choice::kEnd;
   if (!delivering_) {
-    if (failed_ && failed_->first == next_result_) return Choice::kEnd;
-    if (finished_.contains(next_result_)) return Choice::kDeliver;
+    if (!deliverable_.empty()) return Choice::kDeliver;
+    if (failed_ && failed_->first == delivered_) return Choice::kEnd;
   }
   if (!ready_.empty() && ready_.begin()->first.of <= Class::kFinish) return Choice::kReady;
   if (batch_is_full()) return Choice::kBeginBatch;
@@ -35,8 +35,8 @@ Agenda::Choice Agenda::choose() const {
 }
 
 bool Agenda::complete() const {
-  return !in_flight_.any() && !in_flight_.more() && !failed_ && input_ended_ && finished_.empty() &&
-         !delivering_;
+  return !in_flight_.any() && !in_flight_.more() && !failed_ && input_ended_ &&
+         results_ == delivered_;
 }
 
 bool Agenda::may_set_up() const {
@@ -63,7 +63,9 @@ Work Agenda::take(Choice choice) {
   switch (choice) {
     case Choice::kDeliver: {
       delivering_ = true;
-      return DeliverResult{std::move(finished_.extract(next_result_).mapped())};
+      DeliverResult work{std::move(deliverable_.front())};
+      deliverable_.pop_front();
+      return work;
     }
     case Choice::kBeginBatch:
       batch_ = Batch::kFull;
@@ -337,15 +339,20 @@ void Agenda::add_result(FinishedPtr finished) {
   reserved_bytes_ -= finished->reserved;
   waiting_bytes_ += finished->bytes;
   in_flight_.end();
+  ++results_;
+  Order& order = orders_[finished->sink];
   const std::size_t index = finished->result.index;
-  finished_.emplace(index, std::move(finished));
+  order.finished.emplace(index, std::move(finished));
+  for (auto at = order.finished.begin(); at != order.finished.end() && at->first == order.next;
+       at = order.finished.erase(at), ++order.next)
+    deliverable_.push_back(std::move(at->second));
 }
 
 void Agenda::done(const DeliverResult& work) {
   const MutexLock lock(mutex_);
   delivering_ = false;
   waiting_bytes_ -= work.finished->bytes;
-  progress_.models_done = ++next_result_;
+  progress_.models_done = ++delivered_;
 }
 
 void Agenda::end_with(Error error) {
@@ -451,7 +458,7 @@ bool Agenda::streamed() const {
 
 std::uint64_t Agenda::results_delivered() const {
   const MutexLock lock(mutex_);
-  return next_result_;
+  return delivered_;
 }
 
 }  // namespace hmmjit::search_run

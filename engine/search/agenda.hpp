@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -217,8 +218,14 @@ class Agenda {
   double scoring_seconds_ HMMJIT_GUARDED_BY(mutex_) = 0;
 
   // Results.
-  std::map<std::size_t, FinishedPtr> finished_ HMMJIT_GUARDED_BY(mutex_);
-  std::size_t next_result_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  // Each sink gets its results in their order, whatever the others do.
+  struct Order {
+    std::size_t next = 0;
+    std::map<std::size_t, FinishedPtr> finished = {};  // later ones
+  };
+  std::map<const ResultSink*, Order> orders_ HMMJIT_GUARDED_BY(mutex_);
+  std::deque<FinishedPtr> deliverable_ HMMJIT_GUARDED_BY(mutex_);
+  std::size_t results_ HMMJIT_GUARDED_BY(mutex_) = 0, delivered_ HMMJIT_GUARDED_BY(mutex_) = 0;
   bool delivering_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::size_t waiting_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::size_t reserved_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;

@@ -18,18 +18,13 @@ struct Packed {
   std::unique_ptr<Residue, Free> residues;
   std::vector<char> text;
   std::vector<TargetEntry> entries;
-  std::uint64_t residue_count = 0, first_index = 0;
   std::size_t bytes = 0;  // of residues
 };
 
-std::size_t bytes_of(const Packed& packed) {
-  return packed.bytes + packed.text.size() + packed.entries.size() * sizeof(TargetEntry);
-}
-
-std::shared_ptr<const Packed> pack(const TargetBlock& block) {
+// A block whose arrays stay in memory: one that is a view already, or a copy.
+TargetBlock kept(const TargetBlock& block) {
+  if (!block.packed_residues().empty()) return block;
   auto packed = std::make_shared<Packed>();
-  packed->first_index = block.first_index();
-  packed->residue_count = block.residue_count();
   std::size_t bytes = kAlignment, text = 0;
   packed->entries.reserve(block.size());
   for (std::size_t i = 0; i < block.size(); ++i) {
@@ -53,18 +48,14 @@ std::shared_ptr<const Packed> pack(const TargetBlock& block) {
     for (const std::string_view part : {target.name, target.accession, target.description})
       packed->text.insert(packed->text.end(), part.begin(), part.end());
   }
-  return packed;
-}
-
-TargetBlock view_of(const std::shared_ptr<const Packed>& packed) {
   TargetStorage storage;
   storage.residues = packed->residues.get();
   storage.text = packed->text.data();
   storage.entries = packed->entries;
-  storage.residue_count = packed->residue_count;
+  storage.residue_count = block.residue_count();
   storage.occupied = {packed->residues.get() + kAlignment, packed->bytes - kAlignment};
   storage.owner = packed;
-  return {std::move(storage), packed->first_index};
+  return {std::move(storage), block.first_index()};
 }
 
 class KeptTargets final : public TargetSource {
@@ -75,7 +66,7 @@ class KeptTargets final : public TargetSource {
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     if (complete_) {
       if (position_ == blocks_.size()) return false;
-      block = view_of(blocks_[position_++]);
+      block = blocks_[position_++];
       return true;
     }
     HMMJIT_ASSIGN(const bool more, source_->next(block, residues));
@@ -84,17 +75,15 @@ class KeptTargets final : public TargetSource {
       position_ = blocks_.size();
       return false;
     }
-    if (keeping_ && !block.packed_residues().empty()) keeping_ = false;
     if (!keeping_) return true;
-    const auto packed = pack(block);
-    kept_ += bytes_of(*packed);
+    block = kept(block);
+    kept_ += block.bytes();
     if (kept_ > memory_) {
       keeping_ = false;
       blocks_ = {};
       return true;
     }
-    blocks_.push_back(packed);
-    block = view_of(packed);
+    blocks_.push_back(block);
     return true;
   }
   Status rewind() override {
@@ -122,49 +111,57 @@ class KeptTargets final : public TargetSource {
   std::unique_ptr<TargetSource> source_;
   std::uint64_t memory_, kept_ = 0;
   bool keeping_ = true, complete_ = false;
-  std::vector<std::shared_ptr<const Packed>> blocks_;
+  std::vector<TargetBlock> blocks_;
   std::size_t position_ = 0;
 };
 
-using Blocks = std::vector<std::shared_ptr<const Packed>>;
-
-class LoadedTargets final : public TargetSource {
+class LoadedTargets final : public ResidentTargets,
+                            public std::enable_shared_from_this<LoadedTargets> {
  public:
-  explicit LoadedTargets(std::shared_ptr<const Blocks> blocks) : blocks_(std::move(blocks)) {}
-  Result<bool> next(TargetBlock& block, std::size_t) override {
-    if (position_ == blocks_->size()) return false;
-    block = view_of((*blocks_)[position_++]);
-    return true;
+  std::unique_ptr<TargetSource> open() const override {
+    return std::make_unique<Source>(shared_from_this());
   }
-  Status rewind() override {
-    position_ = 0;
-    return {};
-  }
-  bool rewindable() const override { return true; }
+
+  std::vector<TargetBlock> blocks;
 
  private:
-  std::shared_ptr<const Blocks> blocks_;
-  std::size_t position_ = 0;
+  class Source final : public TargetSource {
+   public:
+    explicit Source(std::shared_ptr<const LoadedTargets> loaded) : loaded_(std::move(loaded)) {}
+    Result<bool> next(TargetBlock& block, std::size_t) override {
+      if (position_ == loaded_->blocks.size()) return false;
+      block = loaded_->blocks[position_++];
+      return true;
+    }
+    Status rewind() override {
+      position_ = 0;
+      return {};
+    }
+    bool rewindable() const override { return true; }
+    std::shared_ptr<const ResidentTargets> resident() const override { return loaded_; }
+
+   private:
+    std::shared_ptr<const LoadedTargets> loaded_;
+    std::size_t position_ = 0;
+  };
 };
 
 }  // namespace
 
-Result<TargetMaker> load_targets(TargetSource& source, std::uint64_t memory) {
+Result<std::shared_ptr<const ResidentTargets>> load_targets(TargetSource& source,
+                                                            std::uint64_t memory) {
   constexpr std::size_t kResidues = std::size_t{1} << 20;
-  auto blocks = std::make_shared<Blocks>();
-  for (std::uint64_t kept = 0;;) {
+  auto loaded = std::make_shared<LoadedTargets>();
+  for (std::uint64_t bytes = 0;;) {
     TargetBlock block;
     HMMJIT_ASSIGN(const bool more, source.next(block, kResidues));
-    if (!more) break;
-    blocks->push_back(pack(block));
-    kept += bytes_of(*blocks->back());
-    if (memory > 0 && kept > memory)
+    if (!more) return loaded;
+    loaded->blocks.push_back(kept(block));
+    bytes += loaded->blocks.back().bytes();
+    if (memory > 0 && bytes > memory)
       return fail(ErrorCode::kResources, "the targets do not fit in memory", {},
                   "allow more memory, or make a database of them with hmmjit db build");
   }
-  return [blocks = std::shared_ptr<const Blocks>(std::move(blocks))] {
-    return std::make_unique<LoadedTargets>(blocks);
-  };
 }
 
 std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
@@ -176,7 +173,7 @@ Result<std::unique_ptr<TargetChunk>> TargetChunk::read(TargetSource& source, std
   TargetBlock block;
   HMMJIT_ASSIGN(const bool more, source.next(block, residues));
   auto chunk = std::make_unique<TargetChunk>();
-  if (more) chunk->block_ = view_of(pack(block));
+  if (more) chunk->block_ = kept(block);
   return chunk;
 }
 

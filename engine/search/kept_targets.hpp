@@ -1,7 +1,6 @@
 // Keeps targets that are searched several times in memory.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "search/target_source.hpp"
@@ -11,15 +10,14 @@ namespace hmmjit {
 /// Passes on the targets of `source` and keeps them, packed as in a target database, so that they
 /// come from memory after `rewind`. Beyond `memory` bytes they are released, and each pass reads
 /// `source` again; if that is impossible, `rewind` fails with kResources. Targets of a mapped
-/// database are not copied.
+/// database are kept as they are.
 std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
                                            std::uint64_t memory);
 
-/// Makes sources of the same targets, from any thread.
-using TargetMaker = std::function<std::unique_ptr<TargetSource>()>;
-/// Reads all targets of `source` into memory, where any number of searches may use them. Fails with
-/// kResources beyond `memory` bytes (0: no bound).
-Result<TargetMaker> load_targets(TargetSource& source, std::uint64_t memory);
+/// Reads all targets of `source` into memory. Fails with kResources beyond `memory` bytes (0: no
+/// bound).
+Result<std::shared_ptr<const ResidentTargets>> load_targets(TargetSource& source,
+                                                            std::uint64_t memory);
 
 /// Consecutive targets of a source, in memory, as a source of their own.
 class TargetChunk final : public TargetSource {

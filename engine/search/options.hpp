@@ -29,6 +29,7 @@ enum class MissingCutoffs { kError, kDefault };
 struct Threshold {
   double e_value = 10.0;
   std::optional<double> score;  ///< replaces the E-value test
+  bool operator==(const Threshold&) const = default;
 };
 
 /// Reporting and inclusion of targets and domains; defaults are hmmsearch's.
@@ -40,6 +41,7 @@ struct Thresholds {
   std::shared_ptr<const CutoffTable> table;  ///< with kTable, never null
   std::optional<double> Z, domZ;             ///< search space sizes set by the user
   double min_coverage = 0;                   ///< share of the model a reported domain must cover
+  bool operator==(const Thresholds&) const = default;
 };
 
 /// P-value thresholds of the acceleration filters; a target passes when not P > F.
@@ -49,18 +51,21 @@ struct FilterOptions {
   TargetCounters* per_target = nullptr;  ///< counts target by target as well
   /// --max: every target reaches the domain stage.
   static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
+  bool operator==(const FilterOptions&) const = default;
 };
 
 /// Sets the seed of sampled traces, as hmmsearch's --seed does. 0: an arbitrary seed for one
 /// generator that is never reset, so that results vary.
 void set_seed(domain::DomainOptions& domain, std::uint32_t seed);
 
-struct SearchOptions {
+/// What results, and the use of threads and memory, depend on.
+struct SearchSettings {
   /// For a report by target, where Z is the number of models: a hit is kept if it would be reported
   /// were its model the last. `Z`: as set by the user.
   struct ByTarget {
     std::optional<double> Z;
     TargetCounters* counters = nullptr;
+    bool operator==(const ByTarget&) const = default;
   };
   std::optional<ByTarget> by_target = {};
   Thresholds thresholds;
@@ -74,15 +79,6 @@ struct SearchOptions {
   /// Targets per model whose device result is computed again on the CPU; none: as many as cost a
   /// hundredth of the search's core-seconds. A difference ends the search (SearchProgress).
   std::optional<int> verify = {};
-  Trace* trace = nullptr;  ///< timeline of the tasks; may be null
-  /// Called before every task, from any thread; true ends the search with kInterrupted. May be
-  /// empty.
-  std::function<bool()> cancelled = {};
-  /// Called for problems that do not stop the search, such as threads that could not be started;
-  /// from any thread. May be empty.
-  std::function<void(const std::string&)> on_warning = {};
-  /// The same for problems of devices; see Session.
-  std::function<void(const Error&)> on_device_warning = {};
   /// Nice increment for all worker threads, the caller's included; not restored. Useful in a
   /// process of its own with a device, whose threads have little to do but should not wait for a
   /// core.
@@ -94,6 +90,21 @@ struct SearchOptions {
   /// Cells (model nodes x residues) per filter task: small enough to balance the load, large enough
   /// that scheduling costs nothing.
   std::uint64_t task_cells = 50'000'000;
+  bool operator==(const SearchSettings&) const = default;
+};
+
+struct SearchOptions : SearchSettings {
+  /// No other search of a session takes part in its run, so that its times are its own.
+  bool own_run = false;
+  Trace* trace = nullptr;  ///< timeline of the tasks; may be null
+  /// Called before every task, from any thread; true ends the search with kInterrupted. May be
+  /// empty.
+  std::function<bool()> cancelled = {};
+  /// Called for problems that do not stop the search, such as threads that could not be started;
+  /// from any thread. May be empty.
+  std::function<void(const std::string&)> on_warning = {};
+  /// The same for problems of devices; see Session.
+  std::function<void(const Error&)> on_device_warning = {};
 };
 
 }  // namespace hmmjit

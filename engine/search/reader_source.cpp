@@ -2,8 +2,11 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "core/mutex.hpp"
 #include "io/byte_source.hpp"
 
 namespace hmmjit {
@@ -62,22 +65,90 @@ class ReaderTargets final : public TargetSource {
   std::uint64_t total_;
 };
 
+// A target database that many searches read. Keeps the blocks that they have read. Thread-safe.
+class ResidentDatabase final : public ResidentTargets,
+                               public std::enable_shared_from_this<ResidentDatabase> {
+ public:
+  // `memory`: bytes of the entries that are kept; 0: no bound.
+  ResidentDatabase(std::shared_ptr<const TargetDatabase> database, std::uint64_t memory)
+      : database_(std::move(database)), memory_(memory) {}
+  std::unique_ptr<TargetSource> open() const override;
+
+  struct Place {
+    TargetBlock block;
+    std::uint64_t bytes_read = 0;  // up to its end
+  };
+  std::optional<Place> at(std::size_t index) const {
+    const MutexLock lock(mutex_);
+    return index < blocks_.size() ? std::optional(blocks_[index]) : std::nullopt;
+  }
+  void keep(std::size_t index, const Place& place) const {
+    const std::uint64_t bytes = place.block.size() * sizeof(TargetEntry);
+    const MutexLock lock(mutex_);
+    if (index != blocks_.size() || (memory_ > 0 && kept_ + bytes > memory_)) return;
+    kept_ += bytes;
+    blocks_.push_back(place);
+  }
+  std::uint64_t block_residues() const {
+    return block_residues_of(database_->summary().file_bytes);
+  }
+
+ private:
+  const std::shared_ptr<const TargetDatabase> database_;
+  const std::uint64_t memory_;
+  mutable Mutex mutex_;
+  mutable std::vector<Place> blocks_ HMMJIT_GUARDED_BY(mutex_);
+  mutable std::uint64_t kept_ HMMJIT_GUARDED_BY(mutex_) = 0;
+};
+
 class DatabaseTargets final : public TargetSource {
  public:
-  explicit DatabaseTargets(std::shared_ptr<const TargetDatabase> database)
-      : database_(std::move(database)), reader_(database_) {}
+  // `resident`: null if nothing is kept.
+  explicit DatabaseTargets(std::shared_ptr<const TargetDatabase> database,
+                           std::shared_ptr<const ResidentDatabase> resident = nullptr)
+      : database_(std::move(database)), reader_(database_), resident_(std::move(resident)) {}
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
-    return reader_.read_block(block, residues);
+    if (resident_ == nullptr) {
+      HMMJIT_ASSIGN(const bool more, reader_.read_block(block, residues));
+      bytes_read_ = reader_.bytes_read();
+      return more;
+    }
+    const std::size_t index = blocks_++;
+    if (auto place = resident_->at(index)) {
+      block = std::move(place->block);
+      bytes_read_ = place->bytes_read;
+    } else {
+      if (reader_.targets_read() != next_) HMMJIT_TRY(reader_.seek(next_));
+      const std::uint64_t before = reader_.bytes_read();
+      HMMJIT_ASSIGN(const bool more, reader_.read_block(block, resident_->block_residues()));
+      if (!more) return false;
+      bytes_read_ += reader_.bytes_read() - before;
+      resident_->keep(index, {block, bytes_read_});
+    }
+    next_ = block.first_index() + block.size();
+    return true;
   }
-  Status rewind() override { return reader_.seek(0); }
+  Status rewind() override {
+    blocks_ = 0;
+    next_ = bytes_read_ = 0;
+    return reader_.seek(0);
+  }
   bool rewindable() const override { return true; }
-  std::uint64_t bytes_read() const override { return reader_.bytes_read(); }
+  std::shared_ptr<const ResidentTargets> resident() const override { return resident_; }
+  std::uint64_t bytes_read() const override { return bytes_read_; }
   std::uint64_t bytes_total() const override { return database_->summary().file_bytes; }
 
  private:
   std::shared_ptr<const TargetDatabase> database_;
   DatabaseReader reader_;
+  std::shared_ptr<const ResidentDatabase> resident_;
+  std::size_t blocks_ = 0;
+  std::uint64_t next_ = 0, bytes_read_ = 0;
 };
+
+std::unique_ptr<TargetSource> ResidentDatabase::open() const {
+  return std::make_unique<DatabaseTargets>(database_, shared_from_this());
+}
 
 Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& path,
                                                             const SequenceFormatOptions& options,
@@ -123,13 +194,13 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
   return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
 }
 
-Result<TargetMaker> keep_target_file(const std::string& name, const SequenceFormatOptions& options,
-                                     std::uint64_t memory) {
+Result<std::shared_ptr<const ResidentTargets>> keep_target_file(
+    const std::string& name, const SequenceFormatOptions& options, std::uint64_t memory) {
   const std::string path = find_sequence_file(name);
   HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
   if (is_database) {
     HMMJIT_ASSIGN(auto database, open_database(path, options, DatabaseAccess::kResident));
-    return [database] { return std::make_unique<DatabaseTargets>(database); };
+    return std::make_shared<const ResidentDatabase>(std::move(database), memory);
   }
   HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source, open_target_file(path, options));
   return load_targets(*source, memory);

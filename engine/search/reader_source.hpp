@@ -21,7 +21,7 @@ Result<std::unique_ptr<TargetSource>> open_target_file(
 
 /// The targets of a file for any number of searches at a time: those of a target database are
 /// mapped, others loaded (load_targets). Fails with kInput, and with kResources beyond `memory`.
-Result<TargetMaker> keep_target_file(const std::string& name, const SequenceFormatOptions& options,
-                                     std::uint64_t memory);
+Result<std::shared_ptr<const ResidentTargets>> keep_target_file(
+    const std::string& name, const SequenceFormatOptions& options, std::uint64_t memory);
 
 }  // namespace hmmjit

@@ -18,11 +18,12 @@ void count_bytes(Finished& finished) {
 }  // namespace
 
 Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits& hits,
-                           Agenda& agenda, const ResultSink& sink) {
+                           Agenda& agenda) {
   auto finished = std::make_shared<Finished>();
+  finished->sink = job.recipient.sink;
   ModelResult& result = finished->result;
   const Hmm& hmm = job.model->hmm;
-  result.index = job.index;
+  result.index = job.recipient.index;
   result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
   result.calibration = hmm.calibration;
   if (job.sequence) {
@@ -47,7 +48,7 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
   job.forward_tables.reset();
   job.filters.reset();
   job.model.reset();
-  if (result.stored == nullptr) result.prepared = sink.prepare(result);
+  if (result.stored == nullptr) result.prepared = finished->sink->prepare(result);
   finished->parts_left = result.prepared == nullptr ? 0 : result.prepared->parts();
   if (finished->parts_left == 0) count_bytes(*finished);
   return finished;
@@ -55,20 +56,20 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
 
 bool make_part(const FormatPart& work) {
   Finished& finished = *work.finished;
-  finished.result.prepared->make(work.part);
+  finished.sink->make(*finished.result.prepared, work.part);
   if (--finished.parts_left > 0) return false;
   count_bytes(finished);
   return true;
 }
 
-Status ResultWriter::deliver(const ModelResult& result) {
+Status ResultWriter::deliver(const ModelResult& result, ResultSink& sink) {
   const double used = thread_seconds();
   counters_ += result.hits.counters;
   hits_ += result.hits.reported;
   for (const Hit& hit : result.hits.hits)
     domains_ += static_cast<std::uint64_t>(hit.reported_domains);
   ++progress_.results_delivered;
-  const Status status = sink_.receive(result);
+  const Status status = sink.receive(result);
   if (result.stored != nullptr) domains_ += result.stored->domains_reported();
   seconds_ += thread_seconds() - used;
   return status;

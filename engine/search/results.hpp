@@ -11,19 +11,18 @@ namespace hmmjit::search_run {
 
 /// Judges the hits of a model; releases its tables. Fails with errors that end the search.
 Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits& hits,
-                           Agenda& agenda, const ResultSink& sink);
+                           Agenda& agenda);
 /// Makes a part of the text; true with the last one.
 bool make_part(const FormatPart& work);
 
-/// Passes results to the sink and sums them up. One thread at a time.
+/// Passes results to sinks and sums them up. One thread at a time.
 class ResultWriter {
  public:
-  ResultWriter(ResultSink& sink, SearchProgress& progress) : sink_(sink), progress_(progress) {}
-  Status deliver(const ModelResult& result);
+  explicit ResultWriter(SearchProgress& progress) : progress_(progress) {}
+  Status deliver(const ModelResult& result, ResultSink& sink);
   void add_to(SearchStatistics& statistics) const;
 
  private:
-  ResultSink& sink_;
   SearchProgress& progress_;
   FilterCounters counters_;
   std::uint64_t hits_ = 0, domains_ = 0;

@@ -33,14 +33,6 @@ namespace hmmjit {
 namespace search_run {
 namespace {
 
-// Each pair of a model and a block is a task or two, and an entry of the board, which takes tens of
-// microseconds whoever does it: of an input of `bytes` (0: not known) there are some hundreds of
-// blocks, as long as a block with a long model is done in a tenth of a second.
-std::uint64_t block_residues_of(std::uint64_t bytes) {
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20, kBlocks = 256;
-  return std::clamp(bytes / kBlocks, kLeast, 4 * kLeast);
-}
-
 // Everything that follows from what a search is asked to do, before it begins.
 struct Setting {
   Setting(const SearchOptions& options, std::uint64_t available, std::uint64_t target_bytes,
@@ -119,7 +111,7 @@ class Run final : private gpu::Client {
   Agenda agenda_;  // before all that hold blocks
   ModelInput models_;
   TargetInput targets_;
-  const ResultSink& sink_;
+  ResultSink& sink_;
   KeptHits hits_;
   ResultWriter writer_;
   Verifier verifier_;
@@ -146,7 +138,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       sink_(sink),
       hits_(options, sink.takes_stored_hits(), setting_.memory.results,
             (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
-      writer_(sink, progress),
+      writer_(progress),
       verifier_(options, progress, setting_.alone),
       scorer_(options, setting_.shared, setting_.alone, verifier_),
       pool_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
@@ -253,7 +245,10 @@ Status Run::perform(const SetUpModel& work) {
   if (auto query = models_.next(index); !query) {
     job = std::unexpected(query.error());
   } else if (*query) {
+    const Query::Recipient recipient =
+        (*query)->recipient.value_or(Query::Recipient{&sink_, index});
     job = set_up(**std::move(query), index, options_, begun);
+    if (job) (*job)->recipient = recipient;
   }
   if (job && *job != nullptr) {
     ++progress_.models_started;
@@ -350,11 +345,17 @@ Status Run::perform(const FilterRest& work) {
 }
 
 Status Run::perform(const ScoreBatch& work) {
-  HMMJIT_ASSIGN(Scored scored, scorer_.score(*work.job, work.targets, threads_.local()));
-  progress_.scoring_cells += scored.cells;
-  progress_.scoring_microseconds += static_cast<std::uint64_t>(1e6 * scored.seconds);
-  HMMJIT_TRY(hits_.add(*work.job, scored.hits));
-  agenda_.done(work, scored.seconds);
+  auto scored = scorer_.score(*work.job, work.targets, threads_.local());
+  if (!scored) {
+    if (!work.job->recipient.sink->take_error(scored.error()))
+      return std::unexpected(std::move(scored).error());
+    agenda_.done(work, 0);
+    return {};
+  }
+  progress_.scoring_cells += scored->cells;
+  progress_.scoring_microseconds += static_cast<std::uint64_t>(1e6 * scored->seconds);
+  HMMJIT_TRY(hits_.add(*work.job, scored->hits));
+  agenda_.done(work, scored->seconds);
   return {};
 }
 
@@ -363,7 +364,7 @@ Status Run::perform(const FinishModel& work) {
     device_->remove_model(work.job->index);
     agenda_.board().remove_model(work.job->index);
   }
-  HMMJIT_ASSIGN(FinishedPtr finished, finish(*work.job, options_, hits_, agenda_, sink_));
+  HMMJIT_ASSIGN(FinishedPtr finished, finish(*work.job, options_, hits_, agenda_));
   agenda_.done(work, std::move(finished));
   return {};
 }
@@ -377,7 +378,7 @@ Status Run::perform(const FormatPart& work) {
 }
 
 Status Run::perform(const DeliverResult& work) {
-  HMMJIT_TRY(writer_.deliver(work.finished->result));
+  HMMJIT_TRY(writer_.deliver(work.finished->result, *work.finished->sink));
   agenda_.done(work);
   return {};
 }

@@ -30,6 +30,7 @@
 namespace hmmjit {
 
 class HitSource;
+class ResultSink;
 
 /// Name, accession and description of a sequence that a model is built from.
 QueryNames names_of(const TargetView& sequence);
@@ -41,6 +42,12 @@ struct Query {
   Hmm hmm;
   /// Names of the sequence that the model was built from, which reports then name instead.
   std::optional<QueryNames> sequence;
+  /// The sink of its result and its place there, if not those of the whole search.
+  struct Recipient {
+    ResultSink* sink = nullptr;
+    std::size_t index = 0;
+  };
+  std::optional<Recipient> recipient = {};
 };
 
 /// The properties of a model that reports show.
@@ -106,7 +113,11 @@ class ResultSink {
   /// turn, such as its text, in parts for several threads. The result stays where it is until all
   /// are made. Null: nothing.
   virtual std::shared_ptr<PreparedResult> prepare(const ModelResult&) const { return nullptr; }
+  /// Makes a part of what prepare() has returned.
+  virtual void make(PreparedResult& prepared, std::size_t part) const { prepared.make(part); }
   virtual Status receive(const ModelResult& result) = 0;
+  /// True: an error in the search of one of its models does not end the search of others.
+  virtual bool take_error(const Error& /*error*/) { return false; }
   /// Whether `receive` knows ModelResult::stored. Results with stored hits are not prepared.
   virtual bool takes_stored_hits() const { return false; }
 };
@@ -143,6 +154,8 @@ struct SearchStatistics {
   std::uint64_t models = 0, targets = 0, residues = 0;
   std::uint64_t passes = 1, blocks = 0;
   bool streamed = false, spooled = false;
+  /// Other searches took part in its run (Session): the core-seconds are not known.
+  bool shared = false;
   /// Batches with a matrix beyond a thread's share of the memory, scored one at a time.
   std::uint64_t scored_alone = 0;
   double wall_seconds = 0, read_seconds = 0, setup_seconds = 0, report_seconds = 0;

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <system_error>
+
+#include "search/shared_run.hpp"
 
 namespace hmmjit {
 
@@ -84,9 +88,71 @@ Result<SearchStatistics> Session::search(const SearchOptions& options, const Mod
   const auto statistics = device_statistics();
   if (!statistics || (statistics->state == "failed" && statistics->ready_seconds > 0))
     return hmmjit::search(options, models, targets, nullptr, sink, &progress);
+  if (auto shared = search_run::shared_targets(options, targets)) {
+    // The source may warn of its targets. It is not read otherwise.
+    TargetBlock first;
+    if (auto more = targets.next(first, 1); !more) return std::unexpected(more.error());
+    return share(options, models, std::move(shared), sink, progress);
+  }
   const Turn turn(*this, options);
   if (turn.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   return hmmjit::search(options, models, targets, turn.devices(), sink, &progress);
+}
+
+Result<SearchStatistics> Session::share(const SearchOptions& options, const ModelSource& models,
+                                        std::shared_ptr<const ResidentTargets> targets,
+                                        ResultSink& sink, SearchProgress& progress) {
+  const auto search = std::make_shared<search_run::SharedSearch>(options, models, sink, progress);
+  const bool stored = sink.takes_stored_hits();
+  std::list<Running> ended;  // joined without the lock
+  {
+    const MutexLock lock(mutex_);
+    for (auto at = runs_.begin(); at != runs_.end();) {
+      const auto run = at++;
+      if (run->ended) ended.splice(ended.end(), runs_, run);
+    }
+    // While others wait for the devices, the run that has them is not prolonged.
+    const bool others_wait = turns_.size() > 1;
+    const bool joined = std::ranges::any_of(runs_, [&](const Running& running) {
+      return !(running.begun && others_wait) && running.run->serves(*targets, options, stored) &&
+             running.run->join(search);
+    });
+    if (!joined) {
+      Running& running = runs_.emplace_back();
+      running.run = std::make_shared<search_run::SharedRun>(std::move(targets), options, stored);
+      running.run->join(search);
+      try {
+        running.thread = std::thread([this, &running] {
+          {
+            const Turn turn(*this, running.run->options());
+            {
+              const MutexLock begin(mutex_);
+              running.begun = true;
+            }
+            running.run->run(turn.devices());
+          }
+          const MutexLock end(mutex_);
+          running.ended = true;
+        });
+      } catch (const std::system_error& error) {
+        runs_.pop_back();
+        return fail(ErrorCode::kResources,
+                    fmt::format("a thread for the search cannot be started: {}", error.what()), {},
+                    "raise the limit on processes (ulimit -u)");
+      }
+    }
+  }
+  for (Running& running : ended) running.thread.join();
+  return search->wait();
+}
+
+Session::~Session() {
+  std::list<Running> runs;
+  {
+    const MutexLock lock(mutex_);
+    runs.swap(runs_);
+  }
+  for (Running& running : runs) running.thread.join();
 }
 
 bool Session::leave_devices(const SearchOptions& options, const SearchProgress& progress,

@@ -14,9 +14,11 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,10 @@
 
 namespace hmmjit {
 
+namespace search_run {
+class SharedRun;
+}
+
 /// Thread-safe.
 class Session {
  public:
@@ -36,6 +42,7 @@ class Session {
   explicit Session(std::shared_ptr<gpu::GpuFilters> devices) : devices_(std::move(devices)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+  ~Session();
 
   /// Starts the devices, unless they have been, if they are demanded or make a search of this size
   /// faster (starts_devices). Returns while the driver starts, so that inputs can be opened
@@ -43,9 +50,11 @@ class Session {
   using SettingsOf = std::function<gpu::Settings(const DeviceChoice&)>;
   Status start(DeviceChoice choice, const SearchOptions& options, const SizeOf& positions,
                const SizeOf& residues, const SettingsOf& settings = device_settings);
-  /// See hmmjit::search. Several searches may run at once: they use the devices one at a time, in
-  /// the order of their calls. One that is cancelled while it waits fails with kInterrupted. If
-  /// their settings have no on_warning, on_device_warning of the search that uses them is told.
+  /// See hmmjit::search. Several searches may run at once. Those of the same resident targets with
+  /// the same settings share a run of the devices (search/shared_run.hpp); runs use the devices one
+  /// at a time, in the order of their calls. A search that is cancelled while it waits fails with
+  /// kInterrupted. If the devices' settings have no on_warning, on_device_warning of the searches
+  /// that use them is told.
   Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                   TargetSource& targets, ResultSink& sink,
                                   SearchProgress& progress);
@@ -65,6 +74,16 @@ class Session {
  private:
   class Turn;
 
+  // A run of searches that share it, in a thread of its own.
+  struct Running {
+    std::shared_ptr<search_run::SharedRun> run;
+    std::thread thread;
+    bool begun = false, ended = false;  // with the lock of the session
+  };
+  Result<SearchStatistics> share(const SearchOptions& options, const ModelSource& models,
+                                 std::shared_ptr<const ResidentTargets> targets, ResultSink& sink,
+                                 SearchProgress& progress);
+
   mutable Mutex mutex_;
   std::string note_ HMMJIT_GUARDED_BY(mutex_);
   std::condition_variable next_turn_;
@@ -74,8 +93,9 @@ class Session {
   // The search that uses the devices, and what they have said before the first one.
   const SearchOptions* listener_ HMMJIT_GUARDED_BY(warning_mutex_) = nullptr;
   std::vector<Error> unheard_ HMMJIT_GUARDED_BY(warning_mutex_);
-  // Last: its threads may warn until it is destroyed.
+  // Its threads may warn until it is destroyed.
   std::shared_ptr<gpu::GpuFilters> devices_ HMMJIT_GUARDED_BY(mutex_);
+  std::list<Running> runs_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace hmmjit

@@ -1,5 +1,6 @@
 #include "search/target_source.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -68,6 +69,11 @@ struct TargetHeader {
 };
 
 }  // namespace
+
+std::uint64_t block_residues_of(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20, kBlocks = 256;
+  return std::clamp(bytes / kBlocks, kLeast, 4 * kLeast);
+}
 
 std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> source,
                                                const Alphabet& alphabet, std::string first,

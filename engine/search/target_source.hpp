@@ -14,6 +14,16 @@
 
 namespace hmmjit {
 
+class TargetSource;
+
+/// Target blocks in memory, which any number of searches read at a time.
+class ResidentTargets {
+ public:
+  virtual ~ResidentTargets() = default;
+  /// A source at the first block. It keeps these targets in memory. Thread-safe.
+  virtual std::unique_ptr<TargetSource> open() const = 0;
+};
+
 /// A sequence of target blocks in input order. One thread at a time.
 class TargetSource {
  public:
@@ -31,10 +41,18 @@ class TargetSource {
   /// Residues of a target that there is memory for: one of more ends the search with kResources.
   /// Targets that are mapped, not read, have no such limit.
   virtual void limit_targets(std::uint64_t /*residues*/) {}
+  /// The targets in memory whose blocks this delivers; may be null.
+  virtual std::shared_ptr<const ResidentTargets> resident() const { return nullptr; }
   /// Bytes read so far and in all (0: not known), for progress and reading speed.
   virtual std::uint64_t bytes_read() const { return 0; }
   virtual std::uint64_t bytes_total() const { return 0; }
 };
+
+/// The residues of a block for an input of `bytes` (0: not known). A pair of a model and a block is
+/// a task or two and an entry of the board, which cost tens of microseconds whoever does it. So a
+/// large input has some hundreds of blocks, of which one with a long model takes a tenth of a
+/// second.
+std::uint64_t block_residues_of(std::uint64_t bytes);
 
 /// A source that reads from another one.
 class ForwardingSource : public TargetSource {

@@ -25,6 +25,7 @@ struct DeviceUnit {
 /// The result of a finished model, whose text is being made or which waits for its turn.
 struct Finished {
   ModelResult result;
+  ResultSink* sink = nullptr;
   std::size_t reserved = 0;  ///< bytes of the agenda's room for results, the text included
   std::size_t bytes = 0;     ///< once all parts of the text are made
   std::atomic<std::size_t> parts_left{0};

@@ -141,6 +141,102 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   EXPECT_EQ(run_search(data(), session, small_blocks(2)).text, expected());
 }
 
+// The first search has models until all others have been asked for theirs. So they share its run,
+// in which each has its own results, errors and end.
+TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
+  const auto targets = resident_targets(data());
+  Session session;
+  ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
+                            [this](const DeviceChoice&) { return fake_settings(driver_); }));
+  wait_until_started(*session.devices());
+  struct NoRoom final : ResultSink {
+    Status receive(const ModelResult&) override { return fail(ErrorCode::kOutput, "no room"); }
+  };
+  enum Kind { kModels, kCancelled, kThrows, kBadModel, kNoRoom, kSettings };
+  std::atomic<int> asked{0};
+  std::atomic<bool> first_asked{false};
+  const auto search = [&](const std::vector<Hmm>& models, Kind kind, ResultSink& sink) {
+    std::atomic<bool> cancel{false};
+    SearchOptions options = small_blocks(2);
+    options.cancelled = [&] { return cancel.load(); };
+    if (kind == kSettings) options.thresholds.Z = 1000;
+    SearchProgress progress;
+    const auto source = targets->open();
+    std::size_t next = 0;
+    const ModelSource give = [&]() -> Result<std::optional<Query>> {
+      if (next == 0) {
+        ++asked;
+        asked.notify_all();
+      }
+      if (next < models.size()) return Query(models[next++]);
+      if (kind == kThrows) throw std::runtime_error("thrown");
+      if (kind == kBadModel) return fail(ErrorCode::kInput, "bad model");
+      cancel = kind == kCancelled;
+      return std::nullopt;
+    };
+    const auto statistics = session.search(options, give, *source, sink, progress);
+    if (statistics) {
+      EXPECT_EQ(progress.models_started, models.size());
+    }
+    return statistics;
+  };
+
+  std::thread first([&] {
+    SearchProgress progress;
+    const auto source = targets->open();
+    NoRoom unused;
+    struct Any final : ResultSink {
+      Status receive(const ModelResult&) override { return {}; }
+    } sink;
+    const ModelSource give = [&]() -> Result<std::optional<Query>> {
+      first_asked = true;
+      first_asked.notify_all();
+      if (asked >= 5) return std::nullopt;
+      return Query(data().models[0]);
+    };
+    const auto statistics = session.search(small_blocks(2), give, *source, sink, progress);
+    ASSERT_TRUE(statistics);
+    EXPECT_TRUE(statistics->shared);
+    EXPECT_EQ(statistics->models, progress.models_done);
+  });
+  first_asked.wait(false);
+  std::vector<std::thread> others;
+  for (const Kind kind : {kModels, kCancelled, kThrows, kBadModel, kNoRoom, kSettings}) {
+    // One with other settings waits for the devices, and from then on no other joins.
+    for (int n; kind == kSettings && (n = asked) < 5;) asked.wait(n);
+    others.emplace_back([&, kind] {
+      SearchData own = data();
+      own.models = {data().models[static_cast<std::size_t>(kind) % 6], data().models[1]};
+      const auto run = [&](ResultSink& sink) { return search(own.models, kind, sink); };
+      if (kind == kThrows) {
+        TextSink sink;
+        EXPECT_THROW((void)run(sink), std::runtime_error);
+      } else if (kind == kNoRoom) {
+        NoRoom sink;
+        EXPECT_EQ(run(sink).error().message, "no room");
+      } else {
+        TextSink sink;
+        const auto statistics = run(sink);
+        SearchOptions options = small_blocks(2);
+        if (kind == kSettings) options.thresholds.Z = 1000;
+        const std::string all = run_search(own, nullptr, options).text;
+        if (kind == kCancelled) {
+          EXPECT_EQ(statistics.error().message, "the search was cancelled");
+        } else {
+          EXPECT_EQ(sink.text, all);
+          EXPECT_EQ(statistics ? "" : statistics.error().message,
+                    kind == kBadModel ? "bad model" : "");
+        }
+        if (statistics) {
+          EXPECT_EQ(statistics->shared, kind != kSettings);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : others) thread.join();
+  first.join();
+}
+
 TEST_F(GpuSearch, SearchesOfASessionGoOnWithoutALostDevice) {
   Session session;
   ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},

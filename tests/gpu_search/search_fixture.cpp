@@ -39,30 +39,6 @@ class VectorSource final : public TargetSource {
   std::size_t next_ = 0;
 };
 
-class TextSink final : public ResultSink {
- public:
-  Status receive(const ModelResult& result) override {
-    const HitList& list = result.hits;
-    const auto out = std::back_inserter(text);
-    fmt::format_to(out, "model {} {} M {} Z {} domZ {} passed {} {} {} {} of {} {}\n", result.index,
-                   result.model.name, result.model.M, list.Z, list.domZ, list.counters.msv,
-                   list.counters.bias, list.counters.viterbi, list.counters.forward,
-                   list.counters.targets, list.counters.residues);
-    for (const Hit& hit : list.hits) {
-      fmt::format_to(out, " {} {} L {} {:a} {:a} {:a} {}{}\n", hit.index, hit.name, hit.length,
-                     hit.score.bits, hit.score.pre_bits, hit.score.log_p, hit.flags.reported,
-                     hit.flags.included);
-      for (const domain::Domain& d : hit.score.domains) {
-        fmt::format_to(out, "  {}-{} {}-{} {}-{} {:a} {:a} {:a} {}\n", d.ienv, d.jenv, d.iali,
-                       d.jali, d.hmm_from, d.hmm_to, d.bits, d.accuracy_sum, d.bias_nats,
-                       d.alignment.pp);
-      }
-    }
-    return {};
-  }
-  std::string text;
-};
-
 // Kernels whose image is anything: the fake driver runs them by name.
 class InstantKernels final : public gpu::InstantKernelSource {
  public:
@@ -149,6 +125,25 @@ gpu::Settings settings_for(const FakeDriver& driver, int devices,
 
 }  // namespace
 
+Status TextSink::receive(const ModelResult& result) {
+  const HitList& list = result.hits;
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "model {} {} M {} Z {} domZ {} passed {} {} {} {} of {} {}\n", result.index,
+                 result.model.name, result.model.M, list.Z, list.domZ, list.counters.msv,
+                 list.counters.bias, list.counters.viterbi, list.counters.forward,
+                 list.counters.targets, list.counters.residues);
+  for (const Hit& hit : list.hits) {
+    fmt::format_to(out, " {} {} L {} {:a} {:a} {:a} {}{}\n", hit.index, hit.name, hit.length,
+                   hit.score.bits, hit.score.pre_bits, hit.score.log_p, hit.flags.reported,
+                   hit.flags.included);
+    for (const domain::Domain& d : hit.score.domains) {
+      fmt::format_to(out, "  {}-{} {}-{} {}-{} {:a} {:a} {:a} {}\n", d.ienv, d.jenv, d.iali, d.jali,
+                     d.hmm_from, d.hmm_to, d.bits, d.accuracy_sum, d.bias_nats, d.alignment.pp);
+    }
+  }
+  return {};
+}
+
 SearchData make_search_data(std::uint64_t seed, int models, int targets, int longest_model) {
   using namespace test_support;
   SearchData data;
@@ -217,6 +212,15 @@ SearchOutcome run_search(const SearchData& data, Session& session, const SearchO
   });
 }
 
+SearchOutcome run_search(const SearchData& data, Session& session, const SearchOptions& options,
+                         const ResidentTargets& targets) {
+  const std::unique_ptr<TargetSource> source = targets.open();
+  SearchProgress progress;
+  return outcome_of(data, [&](const ModelSource& models, ResultSink& sink) {
+    return session.search(options, models, *source, sink, progress);
+  });
+}
+
 gpu::Settings fake_settings(const FakeDriver& driver, int devices) {
   return settings_for(driver, devices, {});
 }
@@ -255,6 +259,11 @@ SearchOptions small_blocks(int threads) {
 
 std::unique_ptr<TargetSource> kept_targets(const SearchData& data) {
   return keep_targets(std::make_unique<VectorSource>(data.targets), std::uint64_t{1} << 30);
+}
+
+std::shared_ptr<const ResidentTargets> resident_targets(const SearchData& data) {
+  VectorSource targets(data.targets);
+  return *load_targets(targets, 0);
 }
 
 void wait_until_started(const gpu::GpuFilters& gpu) {

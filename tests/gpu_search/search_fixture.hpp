@@ -22,6 +22,10 @@ struct SearchData {
 SearchData make_search_data(std::uint64_t seed, int models, int targets, int longest_model = 150);
 
 /// Every hit, domain, flag and counter, floats to the bit.
+struct TextSink final : ResultSink {
+  Status receive(const ModelResult& result) override;
+  std::string text;
+};
 struct SearchOutcome {
   std::string text;   ///< of all models delivered
   std::string error;  ///< empty: none
@@ -34,6 +38,8 @@ SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
                          const SearchOptions& options, TargetSource& targets,
                          SearchProgress* progress = nullptr);
 SearchOutcome run_search(const SearchData& data, Session& session, const SearchOptions& options);
+SearchOutcome run_search(const SearchData& data, Session& session, const SearchOptions& options,
+                         const ResidentTargets& targets);
 
 /// Settings for GpuFilters over a fake driver with kernels that need no compiler.
 gpu::Settings fake_settings(const FakeDriver& driver, int devices = 1);
@@ -55,6 +61,7 @@ SearchOptions small_blocks(int threads);
 
 /// The targets, kept in memory.
 std::unique_ptr<TargetSource> kept_targets(const SearchData& data);
+std::shared_ptr<const ResidentTargets> resident_targets(const SearchData& data);
 /// Waits until a device is ready or has failed.
 void wait_until_started(const gpu::GpuFilters& gpu);
 

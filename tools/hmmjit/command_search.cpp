@@ -584,6 +584,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
   SearchOptions& search_options = request.search;
   if (search_options.memory > 0 && !run.context.request) return_memory_early(kKeptUnderBound);
   if (options.is_set("--trace")) search_options.trace = &run.trace.emplace();
+  search_options.own_run = options.is_set("--stats") || options.is_set("--verbose");
   if (!run.repeated) HMMJIT_TRY(start_devices(program, options, request, run));
   if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
   const std::string& model_path = options.arguments()[0];

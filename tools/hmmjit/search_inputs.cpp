@@ -56,6 +56,7 @@ class Proteins final : public ForwardingSource {
                         file_));
     return more;
   }
+  std::shared_ptr<const ResidentTargets> resident() const override { return source_->resident(); }
 
  private:
   static bool looks_like_nucleotides(const TargetBlock& block) {

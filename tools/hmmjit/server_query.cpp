@@ -247,7 +247,7 @@ void Query::run(const QueryBounds& bounds) {
       [this, late] { return cancelled_ || late(); }, progress_, bounds.threads, bounds.memory,
       [this](const std::string& path, const Alphabet& alphabet) -> std::unique_ptr<TargetSource> {
         const bool kept = path == database_->place && alphabet.type == AlphabetType::kAmino;
-        return kept && database_->targets ? database_->targets() : nullptr;
+        return kept && database_->targets ? database_->targets->open() : nullptr;
       },
       bounds.session});
   Status status;

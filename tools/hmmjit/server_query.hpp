@@ -33,7 +33,7 @@ struct Database {
 
   std::string path;     ///< as given to the server
   std::string place;    ///< opens the same file, also after it has been replaced
-  TargetMaker targets;  ///< empty for profiles
+  std::shared_ptr<const ResidentTargets> targets;  ///< null for profiles
   Descriptor descriptor;
   std::string version;  ///< device, inode, time and size
 };

@@ -1,0 +1,280 @@
+#include "search/shared_run.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/threads.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "search/model_cutoffs.hpp"
+
+namespace hmmjit::search_run {
+namespace {
+
+Error cancelled() { return {ErrorCode::kInterrupted, "the search was cancelled", {}, {}}; }
+
+void pass_on(const SearchProgress& from, SearchProgress& to) {
+  using Counter = std::atomic<std::uint64_t> SearchProgress::*;
+  using P = SearchProgress;
+  for (const Counter counter :
+       {&P::target_bytes_read, &P::target_bytes_total, &P::targets, &P::residues, &P::cells,
+        &P::cells_queued, &P::scoring_cells_found, &P::scoring_cells, &P::filter_microseconds,
+        &P::scoring_microseconds})
+    to.*counter = (from.*counter).load();
+  to.targets_complete = from.targets_complete.load();
+  to.wrong_kernel = from.wrong_kernel.load();
+}
+
+}  // namespace
+
+// ---- SharedSearch ------------------------------------------------------------------------------
+
+SharedSearch::SharedSearch(const SearchOptions& options, const ModelSource& models,
+                           ResultSink& sink, SearchProgress& progress)
+    : options_(options),
+      models_(models),
+      sink_(sink),
+      progress_(progress),
+      created_(now_seconds()),
+      writer_(progress) {}
+
+template <typename Use>
+void SharedSearch::with(Use&& use) const {
+  const std::shared_lock using_it(uses_);
+  if (ended_) return;
+  try {
+    use();
+  } catch (const std::bad_alloc&) {
+    end(fail(ErrorCode::kResources, "out of memory"));
+  } catch (...) {
+    end(std::current_exception());
+  }
+}
+
+Result<SearchStatistics> SharedSearch::wait() {
+  MutexLock lock(mutex_);
+  while (!outcome_ && thrown_ == nullptr) lock.wait(changed_);
+  const std::exception_ptr thrown = thrown_;
+  Result<SearchStatistics> outcome = outcome_ ? *std::move(outcome_) : SearchStatistics{};
+  lock.unlock();
+  const std::unique_lock no_longer_used(uses_);
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+  return outcome;
+}
+
+void SharedSearch::share() {
+  const MutexLock lock(mutex_);
+  shares_ = true;
+}
+
+void SharedSearch::end(Result<SearchStatistics> outcome) const {
+  {
+    const MutexLock lock(mutex_);
+    if (ended_.exchange(true)) return;
+    outcome_ = std::move(outcome);
+  }
+  changed_.notify_all();
+}
+
+void SharedSearch::end(std::exception_ptr thrown) const {
+  {
+    const MutexLock lock(mutex_);
+    if (ended_.exchange(true)) return;
+    thrown_ = std::move(thrown);
+  }
+  changed_.notify_all();
+}
+
+bool SharedSearch::has_models() const {
+  const MutexLock lock(mutex_);
+  return !last_model_read_;
+}
+
+std::optional<Query> SharedSearch::next_model() {
+  Result<std::optional<Query>> query = std::nullopt;
+  with([&] {
+    query = models_();
+    // A run ends with a model that cannot be judged.
+    if (query && *query) {
+      if (auto judged = thresholds_for(options_.thresholds, (*query)->hmm); !judged)
+        query = std::unexpected(judged.error());
+    }
+    progress_.models_started += query && *query;
+  });
+  {
+    const MutexLock lock(mutex_);
+    if (query && *query) {
+      (*query)->recipient = {this, models_read_++};
+      return *std::move(query);
+    }
+    last_model_read_ = true;
+    if (!query) model_error_ = query.error();
+  }
+  end_if_complete();
+  return std::nullopt;
+}
+
+void SharedSearch::look_at(const SearchProgress& run) {
+  with([&] {
+    pass_on(run, progress_);
+    if (options_.cancelled && options_.cancelled()) end(std::unexpected(cancelled()));
+  });
+}
+
+void SharedSearch::warn(const std::string& text) const {
+  with([&] {
+    if (options_.on_warning) options_.on_warning(text);
+  });
+}
+
+void SharedSearch::warn(const Error& warning) const {
+  with([&] {
+    if (options_.on_device_warning) options_.on_device_warning(warning);
+  });
+}
+
+std::shared_ptr<PreparedResult> SharedSearch::prepare(const ModelResult& result) const {
+  std::shared_ptr<PreparedResult> prepared;
+  with([&] { prepared = sink_.prepare(result); });
+  return prepared;
+}
+
+void SharedSearch::make(PreparedResult& prepared, std::size_t part) const {
+  with([&] { prepared.make(part); });
+}
+
+Status SharedSearch::receive(const ModelResult& result) {
+  with([&] {
+    if (const Status status = writer_.deliver(result, sink_); !status)
+      end(std::unexpected(status.error()));
+    ++progress_.models_done;
+  });
+  ++delivered_;
+  end_if_complete();
+  return {};
+}
+
+bool SharedSearch::take_error(const Error& error) {
+  end(std::unexpected(error));
+  return true;
+}
+
+void SharedSearch::end_if_complete() {
+  SearchStatistics out;
+  {
+    const MutexLock lock(mutex_);
+    if (!last_model_read_ || delivered_ < models_read_ || ended_) return;
+    if (!model_error_ && !shares_) return;  // the run ends it, with statistics
+    if (model_error_) {
+      outcome_ = std::unexpected(*model_error_);
+    } else {
+      out.backend = host_filters_name();
+      out.models = models_read_;
+      out.threads = options_.threads;
+      out.shared = true;
+      out.targets = progress_.targets;
+      out.residues = progress_.residues;
+      out.wall_seconds = now_seconds() - created_;
+      writer_.add_to(out);
+      outcome_ = out;
+    }
+    ended_ = true;
+  }
+  changed_.notify_all();
+}
+
+// ---- SharedRun ---------------------------------------------------------------------------------
+
+std::shared_ptr<const ResidentTargets> shared_targets(const SearchOptions& options,
+                                                      const TargetSource& targets) {
+  const bool alone = options.own_run || options.trace != nullptr || options.by_target ||
+                     options.filters.per_target != nullptr;
+  return alone ? nullptr : targets.resident();
+}
+
+SharedRun::SharedRun(std::shared_ptr<const ResidentTargets> targets, const SearchOptions& options,
+                     bool takes_stored_hits)
+    : targets_(std::move(targets)), takes_stored_hits_(takes_stored_hits), options_(options) {
+  options_.cancelled = [this] { return all_have_ended(); };
+  options_.on_warning = [this](const std::string& text) {
+    for (const auto& search : searches()) search->warn(text);
+  };
+  options_.on_device_warning = [this](const Error& warning) {
+    for (const auto& search : searches()) search->warn(warning);
+  };
+}
+
+bool SharedRun::serves(const ResidentTargets& targets, const SearchOptions& options,
+                       bool takes_stored_hits) const {
+  const SearchSettings& mine = options_;
+  return targets_.get() == &targets && takes_stored_hits_ == takes_stored_hits && mine == options;
+}
+
+bool SharedRun::join(const std::shared_ptr<SharedSearch>& search) {
+  const MutexLock lock(mutex_);
+  if (closed_) return false;
+  searches_.push_back(search);
+  if (searches_.size() > 1) {
+    for (const auto& each : searches_) each->share();
+  }
+  return true;
+}
+
+SharedRun::Searches SharedRun::searches() const {
+  const MutexLock lock(mutex_);
+  return searches_;
+}
+
+std::optional<Query> SharedRun::next_model() {
+  for (;;) {
+    std::shared_ptr<SharedSearch> search;
+    {
+      const MutexLock lock(mutex_);
+      for (std::size_t i = 0; i < searches_.size() && search == nullptr; ++i) {
+        const auto& next = searches_[turn_++ % searches_.size()];
+        if (next->has_models()) search = next;
+      }
+      if (search == nullptr) {
+        closed_ = true;
+        return std::nullopt;
+      }
+    }
+    if (auto query = search->next_model()) return query;
+  }
+}
+
+bool SharedRun::all_have_ended() {
+  for (const auto& search : searches()) search->look_at(progress_);
+  const MutexLock lock(mutex_);
+  const bool ended =
+      std::ranges::all_of(searches_, [](const auto& search) { return search->ended(); });
+  closed_ = closed_ || ended;
+  return ended;
+}
+
+void SharedRun::run(gpu::GpuFilters* device) {
+  std::optional<Result<SearchStatistics>> outcome;
+  std::exception_ptr thrown;
+  try {
+    const std::unique_ptr<TargetSource> targets = targets_->open();
+    const auto models = [this]() -> Result<std::optional<Query>> { return next_model(); };
+    // Every model has a recipient: the sink shows only which results are accepted.
+    outcome = search(options_, models, *targets, device, *searches().front(), &progress_);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  for (const auto& search : searches()) {
+    search->look_at(progress_);
+    if (outcome)
+      search->end(*outcome);
+    else
+      search->end(thrown);
+  }
+}
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,117 @@
+// One run of the search pipeline for several searches of the same resident targets: their models
+// take turns, as those of one library do. A search may join while models are still being read, and
+// ends with its last result or when it is cancelled, whatever the others do.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "core/mutex.hpp"
+#include "search/results.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::search_run {
+
+/// A search in a run, and the sink of its results there. Nothing that its caller gave it is used
+/// once wait() has returned. Thread-safe.
+class SharedSearch final : public ResultSink {
+ public:
+  SharedSearch(const SearchOptions& options, const ModelSource& models, ResultSink& sink,
+               SearchProgress& progress);
+  /// Waits for the end of the search. Rethrows what its models or its sink have thrown.
+  Result<SearchStatistics> wait() HMMJIT_EXCLUDES(mutex_);
+
+  // ---- of the run ------------------------------------------------------------------------------
+
+  /// There are other searches in the run.
+  void share() HMMJIT_EXCLUDES(mutex_);
+  bool ended() const { return ended_; }
+  /// The first outcome counts.
+  void end(Result<SearchStatistics> outcome) const HMMJIT_EXCLUDES(mutex_);
+  void end(std::exception_ptr thrown) const HMMJIT_EXCLUDES(mutex_);
+  bool has_models() const HMMJIT_EXCLUDES(mutex_);
+  /// The next model, if there is one.
+  std::optional<Query> next_model();
+  /// Ends the search if it has been cancelled; otherwise passes on the progress of the run.
+  void look_at(const SearchProgress& run);
+  void warn(const std::string& text) const;
+  void warn(const Error& warning) const;
+
+  std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
+  void make(PreparedResult& prepared, std::size_t part) const override;
+  Status receive(const ModelResult& result) override;
+  bool take_error(const Error& error) override;
+  bool takes_stored_hits() const override { return sink_.takes_stored_hits(); }
+
+ private:
+  // Calls `use` unless the search has ended. What it throws ends the search.
+  template <typename Use>
+  void with(Use&& use) const;
+  void end_if_complete() HMMJIT_EXCLUDES(mutex_);
+
+  // Of the caller.
+  const SearchOptions& options_;
+  const ModelSource& models_;
+  ResultSink& sink_;
+  SearchProgress& progress_;
+  const double created_;
+  mutable std::shared_mutex uses_;  // of the above; exclusive: wait() returns
+
+  ResultWriter writer_;  // used by one thread at a time
+  std::atomic<std::size_t> delivered_{0};
+  mutable std::atomic<bool> ended_{false};
+  mutable Mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool shares_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool last_model_read_ HMMJIT_GUARDED_BY(mutex_) = false;
+  std::size_t models_read_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> model_error_ HMMJIT_GUARDED_BY(mutex_);  // after the models read
+  mutable std::optional<Result<SearchStatistics>> outcome_ HMMJIT_GUARDED_BY(mutex_);
+  mutable std::exception_ptr thrown_ HMMJIT_GUARDED_BY(mutex_);
+};
+
+/// The targets that a search can share; null if it needs a run of its own, because it counts or
+/// times what the others do as well.
+std::shared_ptr<const ResidentTargets> shared_targets(const SearchOptions& options,
+                                                      const TargetSource& targets);
+
+/// Thread-safe.
+class SharedRun {
+ public:
+  /// For searches of these targets, with these options but for their callbacks.
+  SharedRun(std::shared_ptr<const ResidentTargets> targets, const SearchOptions& options,
+            bool takes_stored_hits);
+  bool serves(const ResidentTargets& targets, const SearchOptions& options,
+              bool takes_stored_hits) const;
+  /// Lets a search take part, unless the last model has been read.
+  bool join(const std::shared_ptr<SharedSearch>& search) HMMJIT_EXCLUDES(mutex_);
+  /// Its callbacks reach the searches; it is cancelled once all have ended.
+  const SearchOptions& options() const { return options_; }
+  /// Ends all searches. `device`: may be null.
+  void run(gpu::GpuFilters* device) HMMJIT_EXCLUDES(mutex_);
+
+ private:
+  using Searches = std::vector<std::shared_ptr<SharedSearch>>;
+
+  Searches searches() const HMMJIT_EXCLUDES(mutex_);
+  std::optional<Query> next_model() HMMJIT_EXCLUDES(mutex_);
+  bool all_have_ended() HMMJIT_EXCLUDES(mutex_);
+
+  const std::shared_ptr<const ResidentTargets> targets_;
+  const bool takes_stored_hits_;
+  SearchOptions options_;
+  SearchProgress progress_;
+  std::size_t turn_ = 0;  // used by one thread at a time
+  mutable Mutex mutex_;
+  Searches searches_ HMMJIT_GUARDED_BY(mutex_);
+  bool closed_ HMMJIT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace hmmjit::search_run
