@@ -92,6 +92,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 
   HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(run.search));
   SearchStatistics statistics;
+  std::uint64_t models_found = 0, residues = 0, hits = 0, domains = 0;
   std::size_t index_of_sequence = 0;
   const std::size_t at_a_time =
       run.devices.session.devices() != nullptr ? kResiduesWithDevice : kResiduesAtATime;
@@ -122,6 +123,8 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     HMMJIT_ASSIGN(const SearchStatistics pass,
                   run.devices.session.search(run.search, models, *chunk, sink, run.progress));
     add(statistics, pass);
+    models_found = sink.models();
+    residues += pass.residues;
 
     for (std::size_t i = 0; i < chunk->size(); ++i) {
       const TargetView target = (*chunk)[i];
@@ -134,10 +137,19 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       result.hits.counters = counters.of(i);
       result.hits.counters.targets = sink.models();
       result.hits.counters.residues = sink.nodes();
+      hits += result.hits.reported;
+      for (const Hit& hit : result.hits.hits)
+        domains += static_cast<std::uint64_t>(hit.reported_domains);
       HMMJIT_TRY(run.writer.receive(result));
       if (run.add_features) HMMJIT_TRY(for_each_model(result, run.add_features));
     }
   }
+  // The passes found them one by one, before they were judged together.
+  statistics.models = models_found;
+  statistics.targets = index_of_sequence;
+  statistics.residues = residues;
+  statistics.hits_reported = hits;
+  statistics.domains_reported = domains;
   return statistics;
 }
 
