@@ -10,8 +10,10 @@
 #include <functional>
 #include <limits>
 
+#include "core/simd_targets.hpp"
 #include "core/threads.hpp"
 #include "domain/alignment.hpp"
+#include "hwy/detect_targets.h"
 #include "reference/filters.hpp"
 #include "tests/support/random_profiles.hpp"
 
@@ -148,6 +150,15 @@ std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c
   }
   return trails;
 }
+
+#if HWY_ARCH_X86
+// The set that every machine can use is there, besides those that this machine can.
+TEST(KernelSets, TheLastIsForEveryMachine) {
+  const std::int64_t supported = supported_simd_targets();
+  EXPECT_EQ(kernel_sets().size(),
+            1u + ((supported & HWY_AVX3) != 0) + ((supported & HWY_AVX2) != 0));
+}
+#endif
 
 class EverySet : public testing::TestWithParam<test_support::ModelKind> {};
 

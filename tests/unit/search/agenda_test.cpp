@@ -524,5 +524,23 @@ TEST(AgendaTest, ThreadsWakeEachOther) {
   }
 }
 
+TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
+  SearchProgress progress;
+  Agenda agenda({.window = {.model_bytes = kModelBytes,
+                            .target_bytes = 1 << 20,
+                            .threads = 4,
+                            .device = false},
+                 .result_bytes = 1 << 20,
+                 .task_cells = 1},
+                progress);
+  EXPECT_TRUE(agenda.wants_worker());
+  EXPECT_TRUE(agenda.wants_worker());
+  agenda.limit_workers(3);
+  EXPECT_FALSE(agenda.wants_worker());
+  agenda.limit_workers(1);
+  agenda.stop();
+  EXPECT_FALSE(agenda.wants_worker());
+}
+
 }  // namespace
 }  // namespace hmmjit::search_run
