@@ -400,6 +400,7 @@ class Case:
         """Windows of genomes, of both strands, rich in copies of some models."""
         most = min(MOST_RESIDUES, max(1000, self.cells / 2 / sum(m.M for m in self.models)))
         copies = [text for _, text in self.emitted(rng, pool, most)]
+        room = 0.2 * self.core_seconds / DOMAIN_SECONDS / max(m.M for m in self.models)  # residues of copies
         self.kind, self.targets, total = weighted(rng, genome=3, degenerate=1, pieces=1), [], 0
         while total < most:
             header, residues = rng.choice(pool.dna)
@@ -407,8 +408,9 @@ class Case:
             first = rng.randrange(max(1, len(residues) - length))
             window = bytearray(residues[first:first + round(min(length, most - total + 50))])
             for _ in range(rng.randrange(40) if copies else 0):
-                at = rng.randrange(len(window) + 1)
-                window[at:at] = rng.choice(copies)
+                at, copy = rng.randrange(len(window) + 1), rng.choice(copies)
+                room -= len(copy)
+                window[at:at] = copy if room > 0 else b""
             if self.kind == "degenerate":
                 for _ in range(1 + len(window) // 1000):
                     at = rng.randrange(len(window))
@@ -467,7 +469,7 @@ class Case:
         if rng.random() < 0.25:
             run["arguments"] += ["--vram", f"{round(log_uniform(rng, 8, 2000))}M"]
         if rng.random() < 0.25:
-            run["arguments"] += ["--mem", f"{round(log_uniform(rng, 4, 1000))}M"]
+            run["arguments"] += ["--mem", f"{round(log_uniform(rng, 300 if self.kind == 'long' else 4, 1000))}M"]
         if rng.random() < 0.1:
             run["arguments"] += ["--verify", str(rng.choice((1, 20, 200)))]
         if self.command == "nhmmer":  # one device, and few threads: it is ready after a second
@@ -719,7 +721,7 @@ def one_search(runner, case, settings):
                          compiled=gpu.get("kernels", {}).get("compiled", 0),
                          evictions=gpu.get("evictions", 0), difference=next(filter(None, map(want.difference, found)), ""))
             if errors:
-                entry["stderr"] = errors[-500:]
+                entry["stderr"] = errors[:500]
             if gpu.get("reason"):
                 entry["reason"] = gpu["reason"][:300]
         except Failure as failure:
@@ -866,7 +868,7 @@ class Tally:
 def warning_kind(text):
     """A warning without its numbers, names and paths."""
     text = re.sub(r"^hmmjit( \w+)?: ", "", text.split("\n")[0])
-    return re.sub(r"/\S+|'[^']*'|\"[^\"]*\"|\d[\d.,]*( ?[KMG]i?B)?", "#", text)[:110]
+    return re.sub(r"/\S+|'[^']*'|\"[^\"]*\"|\b[0-9a-f]{12,}\b|\d[\d.,]*( ?[KMG]i?B)?", "#", text)[:150]
 
 
 def lengths_of(text):
@@ -977,6 +979,7 @@ def campaign(settings, pool):
                 continue
             report_record(record, tally, totals, found, log)
     except KeyboardInterrupt:
+        left = 0
         print("interrupted", flush=True)
     for worker in workers:
         if worker.is_alive():
