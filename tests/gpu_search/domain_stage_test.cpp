@@ -153,7 +153,8 @@ class DomainStageTest : public testing::Test {
   }
 
   // Models of these lengths with random targets; and those of a search with so many targets.
-  void everything(const std::vector<int>& lengths, std::uint64_t homologues);
+  void everything(const std::vector<int>& lengths, std::uint64_t homologues,
+                  int longest_target = 260);
 
   static std::vector<std::uint32_t> all_of(const gpu::DeviceTargets& targets) {
     std::vector<std::uint32_t> out;
@@ -174,7 +175,8 @@ class DomainStageTest : public testing::Test {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;
 
-void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t homologues) {
+void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t homologues,
+                                 int longest_target) {
   auto stage = this->stage(kWorkspace);
   std::uint64_t seed = 40, envelopes = 0, regions = 0, several = 0, sampled = 0, clusters = 0,
                 scored_clusters = 0, degenerate = 0;
@@ -217,7 +219,7 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
       std::vector<std::vector<Residue>> made;
       for (const auto target : test_support::kAllTargetKinds) {
         for (const auto of : {target, test_support::TargetKind::kTandem}) {
-          made.push_back(test_support::random_target(random, {1, 260}, of, model->hmm));
+          made.push_back(test_support::random_target(random, {1, longest_target}, of, model->hmm));
         }
       }
       const auto targets = upload(made);
@@ -253,7 +255,7 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBitWithATargetABlock) {
     const int longest = std::ranges::max(of_run);
     kernels_.parser = kernel(plan::Stage::kParser, "four_warp", longest);
     kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_warp", longest);
-    everything(of_run, of_run.size() > 1 ? 6 : 0);
+    everything(of_run, of_run.size() > 1 ? 6 : 0, 90);
   }
 }
 

@@ -4,8 +4,9 @@
 usage: compile_headers.py SOURCE_DIR BUILD_DIR
 
 A header that is the first include of a source is compiled alone by every build, unless that source
-gets a precompiled header before it; the others are compiled here, without making code. The flags are
-those of the sources beside the header, or the nearest ones above it, as the build has them.
+gets a precompiled header before it; the others are compiled here, without optimization. The flags are
+those of the sources beside the header, or the nearest ones above it, as the build has them. With
+ccache a header that has not changed takes no time.
 
 Left out are files that are parts of a source by design: names with `-inl.`, which are compiled once
 per instruction set, and CUDA headers (.cuh), which NVRTC and the lockstep tests compile; and the
@@ -17,6 +18,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -81,15 +83,23 @@ def main():
     done_by_build = compiled_first(source, commands)
     # For headers without a source: everything that the program's main file may include.
     fallback = known[os.path.join(source, "tools", "hmmjit")]
+    ccache = ["ccache"] if shutil.which("ccache") else []
+    os.environ.setdefault("CCACHE_BASEDIR", source)
+    scratch = os.path.join(build, "tests", "headers", "alone")
+    os.makedirs(scratch, exist_ok=True)
+    empty = os.path.join(scratch, "empty.cpp")
+    with open(empty, "w", encoding="ascii"):
+        pass
 
     def compile_alone(header):
+        made = os.path.join(scratch, os.path.relpath(header, source).replace(os.sep, "+") + ".o")
         folder = os.path.dirname(header)
         while folder not in known and len(folder) > len(source):
             folder = os.path.dirname(folder)
         flags, definitions, directory = known.get(folder, fallback)
         own = ["-I" + os.path.join(source, "kernel_templates"), "-I" + os.path.join(source, "tests")]
         for defined in definitions:  # of one source or another
-            command = ["c++", *flags, *own, *defined, "-fsyntax-only", "-x", "c++", "-include", header, os.devnull]
+            command = [*ccache, "c++", *flags, *own, *defined, "-include", header, "-c", empty, "-o", made]
             done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
             if done.returncode == 0 and not done.stderr:
                 break

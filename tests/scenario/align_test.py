@@ -14,7 +14,7 @@ import unittest
 import scenario
 from scenario import SEED, ScratchFolder, example_model, first_difference, read, run
 
-SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 12))
+SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 6))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "M1.hmm", "MADE1.hmm", "ecori.hmm", "PSE.hmm", "3box.hmm"]
 FORMATS = ["Stockholm", "pfam", "A2M", "afa", "psiblast", "selex", "clustal", "clustallike", "phylip", "phylips"]
 
