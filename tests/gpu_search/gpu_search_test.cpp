@@ -693,21 +693,21 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
   large.models.push_back(test_support::random_hmm(77, 60, test_support::ModelKind::kTypical));
   for (std::uint64_t seed : {1, 2}) {
     large.targets.push_back(test_support::random_target(
-        seed, 110'000, test_support::TargetKind::kHomologous, large.models.back()));
+        seed, 160'000, test_support::TargetKind::kHomologous, large.models.back()));
   }
   const SearchOutcome alone = run_search(large, nullptr, small_blocks(2));
   for (const int verify : {0, 50}) {
     SearchOptions options = small_blocks(2);
     if (verify > 0) options.verify = verify;
     gpu::Settings settings = fake_settings(driver_);
-    settings.launch_timeout = 0.35;  // in which a target of 6.6 M cells is not done
+    settings.launch_timeout = 0.35;  // in which a target of 9.6 M cells is not done
     gpu::GpuFilters gpu(settings);
     wait_until_started(gpu);
     const SearchOutcome outcome = run_search(large, &gpu, options);
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.text, alone.text);
     const auto left = gpu.statistics().domain_stages[0].host_cells;
-    EXPECT_GE(left[static_cast<std::size_t>(gpu::HostReason::kSize)], 60u * 110'000);
+    EXPECT_GE(left[static_cast<std::size_t>(gpu::HostReason::kSize)], 60u * 160'000);
     EXPECT_LT(gpu.statistics().parsed, gpu.statistics().passed);
     EXPECT_GT(gpu.statistics().parsed, 0u);
   }

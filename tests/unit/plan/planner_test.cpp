@@ -89,6 +89,30 @@ TEST(Planner, PlansEveryLengthOnEveryDevice) {
   }
 }
 
+// Predictions of the domain stage are within 1.5 times what was measured (docs/performance.md).
+TEST(Planner, PredictsTheMeasuredRatesOfTheDomainStage) {
+  const auto device = *find_device("H100");
+  struct Measured {
+    int length;
+    double parser, ensemble, envelope;  // Gcells/s; 0: not measured
+  };
+  for (const Measured& m : {Measured{80, 64.5, 2.07, 20.6}, Measured{150, 74.0, 4.09, 26.3},
+                            Measured{300, 56.1, 7.30, 23.5}, Measured{400, 70.6, 8.65, 19.3},
+                            Measured{700, 37.6, 6.94, 29.3}, Measured{1400, 48.1, 4.09, 48.2},
+                            Measured{2500, 47.8, 0, 41.8}}) {
+    for (const auto& [stage, measured] : {std::pair{Stage::kParser, m.parser},
+                                          {Stage::kEnsemble, m.ensemble},
+                                          {Stage::kEnvelope, m.envelope}}) {
+      if (measured == 0) continue;
+      const auto plan = make_plan(stage, m.length, 29, device);
+      ASSERT_TRUE(plan) << m.length << ": " << plan.error().to_string();
+      const double ratio = plan->chosen.predicted_gcups / measured;
+      EXPECT_TRUE(ratio < 1.5 && ratio > 1 / 1.5)
+          << static_cast<int>(stage) << " " << m.length << ": " << ratio;
+    }
+  }
+}
+
 TEST(Planner, IsDeterministic) {
   const auto device = *find_device("H200");
   const auto a = make_plan(Stage::kSsv, 400, 29, device),
