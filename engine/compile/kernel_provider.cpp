@@ -186,7 +186,8 @@ struct KernelProvider::Obtained {
 
 // Without a compiler, any kernel of the same source, target and kind will do, whatever compiler
 // version and options made it.
-Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const CompileJob& job) {
+Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(
+    const CompileJob& job, cache::KernelCache::Counted counted) {
   const auto same_kernel = [&](const cache::CacheKey& stored) {
     return std::ranges::all_of(cache::explain(stored, job.key), [](const auto& difference) {
       return difference.component == "compiler" || difference.component == "options";
@@ -196,7 +197,7 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
   // Several compilers: choose independently of the folder's order of files.
   std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
   for (cache::CacheKey& key : keys) {
-    cache::Lookup lookup = cache_.find(key);
+    cache::Lookup lookup = cache_.find(key, counted);
     if (!lookup) continue;
     const std::string* maker = key.find("compiler");
     std::string note = fmt::format("no compiler on this machine; made by {}",
@@ -240,7 +241,10 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
       return Obtained{std::move(lookup), job.key, {}};
     }
     if (auto installed = find_installed(job)) return *std::move(installed);
-    if (may_compile) return obtain_from_others(job);
+    if (!compiler_) {
+      auto others = obtain_from_others(job, may_compile ? Counted::kAll : Counted::kHits);
+      if (others || may_compile) return others;
+    }
     return fail(ErrorCode::kCompile, kNotCached, kNotCached);
   }
   if (cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kHits))
@@ -533,7 +537,12 @@ Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan&
   out.name = job.name;
   cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);
   if (!lookup) {
-    if (auto installed = find_installed(job)) lookup = std::move(installed->lookup);
+    if (auto installed = find_installed(job)) {
+      lookup = std::move(installed->lookup);
+    } else if (!compiler_) {
+      if (auto others = obtain_from_others(job, cache::KernelCache::Counted::kNone))
+        lookup = std::move(others->lookup);
+    }
   }
   out.layer = lookup.layer;
   out.reason = lookup.reason;

@@ -121,7 +121,8 @@ class KernelProvider {
                                    std::vector<plan::Rejection>& rejected, bool may_compile);
   struct Obtained;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
-  Result<Obtained> obtain_from_others(const CompileJob& job);
+  // Kernels that another compiler made, where there is none.
+  Result<Obtained> obtain_from_others(const CompileJob& job, cache::KernelCache::Counted counted);
   std::optional<Obtained> find_installed(const CompileJob& job);
   void report(ProviderEvent event);
 

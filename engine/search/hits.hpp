@@ -15,6 +15,14 @@
 
 namespace hmmjit {
 
+class ResultSink;
+
+/// Where the result of a model goes: a sink, and its place among the results there.
+struct Recipient {
+  ResultSink* sink = nullptr;
+  std::size_t index = 0;
+};
+
 /// Name, accession and description of a model, or of the sequence a model was built from.
 struct QueryNames {
   std::string name;

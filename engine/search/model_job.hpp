@@ -15,7 +15,7 @@
 #include "core/mutex.hpp"
 #include "core/per_thread.hpp"
 #include "model/score_statistics.hpp"
-#include "search/search.hpp"
+#include "search/host_filters.hpp"
 #include "work/work_board.hpp"
 
 namespace hmmjit {
@@ -70,7 +70,7 @@ inline std::uint64_t cells_left(std::uint64_t L, std::uint64_t M, const ParsedTa
 /// One model while it is searched.
 struct ModelJob {
   std::size_t index = 0;
-  Query::Recipient recipient;
+  Recipient recipient;
   double begun = 0;
   std::shared_ptr<const SearchModel> model;
   std::optional<QueryNames> sequence;  // the model was built from

@@ -1,8 +1,5 @@
-// Makes the complete result of a model that has all its hits, and delivers results.
+// Makes the complete result of a model that has all its hits.
 #pragma once
-
-#include <cstddef>
-#include <cstdint>
 
 #include "search/kept_hits.hpp"
 #include "search/work.hpp"
@@ -14,19 +11,5 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
                            Agenda& agenda);
 /// Makes a part of the text; true with the last one.
 bool make_part(const FormatPart& work);
-
-/// Passes results to sinks and sums them up. One thread at a time.
-class ResultWriter {
- public:
-  explicit ResultWriter(SearchProgress& progress) : progress_(progress) {}
-  Status deliver(const ModelResult& result, ResultSink& sink);
-  void add_to(SearchStatistics& statistics) const;
-
- private:
-  SearchProgress& progress_;
-  FilterCounters counters_;
-  std::uint64_t hits_ = 0, domains_ = 0;
-  double seconds_ = 0;
-};
 
 }  // namespace hmmjit::search_run

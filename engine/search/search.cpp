@@ -24,6 +24,7 @@
 #include "search/kept_hits.hpp"
 #include "search/memory_shares.hpp"
 #include "search/model_input.hpp"
+#include "search/result_writer.hpp"
 #include "search/results.hpp"
 #include "search/scorer.hpp"
 #include "search/target_input.hpp"
@@ -245,8 +246,7 @@ Status Run::perform(const SetUpModel& work) {
   if (auto query = models_.next(index); !query) {
     job = std::unexpected(query.error());
   } else if (*query) {
-    const Query::Recipient recipient =
-        (*query)->recipient.value_or(Query::Recipient{&sink_, index});
+    const Recipient recipient = (*query)->recipient.value_or(Recipient{&sink_, index});
     job = set_up(**std::move(query), index, options_, begun);
     if (job) (*job)->recipient = recipient;
   }

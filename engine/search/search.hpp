@@ -30,7 +30,6 @@
 namespace hmmjit {
 
 class HitSource;
-class ResultSink;
 
 /// Name, accession and description of a sequence that a model is built from.
 QueryNames names_of(const TargetView& sequence);
@@ -42,12 +41,7 @@ struct Query {
   Hmm hmm;
   /// Names of the sequence that the model was built from, which reports then name instead.
   std::optional<QueryNames> sequence;
-  /// The sink of its result and its place there, if not those of the whole search.
-  struct Recipient {
-    ResultSink* sink = nullptr;
-    std::size_t index = 0;
-  };
-  std::optional<Recipient> recipient = {};
+  std::optional<Recipient> recipient = {};  ///< if not the sink of the whole search
 };
 
 /// The properties of a model that reports show.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/mutex.hpp"
-#include "search/results.hpp"
+#include "search/result_writer.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::search_run {

