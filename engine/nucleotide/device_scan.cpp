@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <future>
 #include <map>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "gpu/ready_kernel.hpp"
 #include "gpu/stream_wait.hpp"
 #include "layout/stages.hpp"
+#include "nucleotide/windows.hpp"
 
 namespace hmmjit::nucleotide {
 namespace {
@@ -82,6 +84,20 @@ struct DeviceScan::State {
     std::uint64_t cells = 0;
     double expected_seconds = 0;
   };
+  // Buffers for the windows of one model.
+  struct WindowLaunch {
+    driver::Stream stream;
+    driver::Event begin, end;
+    driver::DeviceBuffer block, residues, scratch;
+    driver::GrowingPinnedBuffer staging, results;
+  };
+  // The residues of a block on the device.
+  struct BlockCopy {
+    std::optional<gpu::Uploader> uploader;
+    driver::DeviceBuffer residues;
+  };
+  // A stage and a size class.
+  using KernelClass = std::pair<plan::Stage, int>;
   // Of the thread that serves the device.
   struct Device {
     std::shared_ptr<driver::Driver> driver;
@@ -91,7 +107,8 @@ struct DeviceScan::State {
     std::optional<gpu::KernelLoader> loader;
     std::array<Launch, 2> launches;
     std::size_t next = 0;  // of them
-    driver::DeviceBuffer residues;
+    WindowLaunch windows;
+    BlockCopy copy;
     std::size_t rows = 0, blocks = 0;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<driver::DeviceBuffer, std::size_t>>
         items;  // by the blocks of an item, and those before it
@@ -99,14 +116,21 @@ struct DeviceScan::State {
       plan::Plan plan;
       std::shared_future<Result<compile::KernelPtr>> kernel;
     };
-    // By size class.
-    std::map<int, Result<Requested>> requested;
-    std::map<int, std::optional<gpu::ReadyKernel>> kernels;
+    std::map<KernelClass, Result<Requested>> requested;
+    std::map<KernelClass, std::optional<gpu::ReadyKernel>> kernels;
     double busy_until = 0;  // milliseconds from the origin
+  };
+  // The windows of a model and the highest match cell of each.
+  struct Windows {
+    layout::PackedTargets packed;
+    std::shared_ptr<const std::vector<int>> best;
+    bool wanted = false, done = false;
   };
   // A block of targets.
   struct Block {
     std::span<const Residue> residues;
+    std::vector<Windows> windows;      // by model
+    std::deque<std::size_t> requests;  // models whose windows wait
     std::vector<Marks> marks;       // by model
     std::vector<char> done;         // null marks are final
     std::vector<std::size_t> uses;  // calls of marks() to come
@@ -128,9 +152,19 @@ struct DeviceScan::State {
   void fail_with(const Error& error);
   Status scan_block();
   Status upload(std::span<const Residue> residues);
-  std::optional<std::size_t> next_model(std::size_t from);
+  // What the device does next.
+  struct Next {
+    std::optional<std::size_t> windows = {};  // of this model
+    std::optional<std::size_t> model = {};    // SSV
+    bool ended = false;
+  };
+  Next next_work(std::size_t from, bool waits);
   void request_kernels();
-  Result<const gpu::ReadyKernel*> kernel_of(const SearchModel& model);
+  Result<const gpu::ReadyKernel*> kernel_of(plan::Stage stage, const SearchModel& model);
+  Status scan_model(std::size_t model);
+  Status decide_windows(std::size_t model);
+  Result<std::vector<int>> best_cells(const ScanModel& model, const layout::PackedTargets& windows,
+                                      const gpu::ReadyKernel& kernel);
   Status launch(Launch& slot, std::size_t model, const gpu::ReadyKernel& kernel);
   Status collect(Launch& slot);
   Status collect_all() {
@@ -140,11 +174,21 @@ struct DeviceScan::State {
     }
     return {};
   }
+  Status count_launch(gpu::Timed stage, const driver::Event& begin, const driver::Event& end,
+                      std::uint64_t cells, double expected_seconds);
   void finish(std::size_t model, Marks marks);
   void set_flowing(bool flows) {
     const MutexLock lock(mutex);
     flowing = flows;
     changed.notify_all();
+  }
+  void warn_of_memory(const Error& error) {
+    if (settings.on_warning && !std::exchange(warned_memory, true))
+      settings.on_warning(error.to_string() + "; going on with the CPU for some targets");
+  }
+  // Whether the device gives results without much delay.
+  bool serves() const HMMJIT_REQUIRES(mutex) {
+    return !failed && !block.idle && (flowing || settings.wait_for_device);
   }
   bool wanted(std::size_t model) const HMMJIT_REQUIRES(mutex) {
     return block.uses[model] > 0 && !block.done[model];
@@ -203,6 +247,10 @@ Status DeviceScan::State::open() {
     HMMJIT_ASSIGN(slot.begin, driver::Event::create(d.device, true));
     HMMJIT_ASSIGN(slot.end, driver::Event::create(d.device, true));
   }
+  HMMJIT_ASSIGN(d.windows.stream, driver::Stream::create(d.device));
+  HMMJIT_ASSIGN(d.windows.begin, driver::Event::create(d.device, true));
+  HMMJIT_ASSIGN(d.windows.end, driver::Event::create(d.device, true));
+  HMMJIT_ASSIGN(d.copy.uploader, gpu::Uploader::create(d.device));
   const double opened = Trace::now();
   HMMJIT_ASSIGN(d.source, settings.open_kernels
                               ? settings.open_kernels()
@@ -232,9 +280,7 @@ void DeviceScan::State::run() {
     Status scanned = scan_block();
     if (!scanned && scanned.error().code == ErrorCode::kResources) {
       // Threads find the rows of the models that are left.
-      if (settings.on_warning && !std::exchange(warned_memory, true))
-        settings.on_warning(scanned.error().to_string() +
-                            "; going on with the CPU for some targets");
+      warn_of_memory(scanned.error());
       scanned = collect_all();
     }
     if (!scanned) return fail_with(scanned.error());
@@ -250,70 +296,87 @@ Status DeviceScan::State::upload(std::span<const Residue> residues) {
   d.rows = residues.size();
   d.blocks = (d.rows + kRows - 1) / kRows;
   d.items.clear();
-  HMMJIT_ASSIGN(gpu::Uploader uploader, gpu::Uploader::create(d.device));
-  if (d.residues.size() < d.blocks * kRows) {
-    d.residues = {};
-    HMMJIT_ASSIGN(d.residues, driver::DeviceBuffer::create(d.device, d.blocks * kRows));
+  gpu::Uploader& uploader = *d.copy.uploader;
+  const std::uint64_t uploaded = uploader.bytes();
+  if (d.copy.residues.size() < d.blocks * kRows) {
+    d.copy.residues = {};
+    HMMJIT_ASSIGN(d.copy.residues, driver::DeviceBuffer::create(d.device, d.blocks * kRows));
   }
-  HMMJIT_TRY(uploader.upload_residues(d.residues, residues, 0));
+  HMMJIT_TRY(uploader.upload_residues(d.copy.residues, residues, 0));
   const std::vector<Residue> padding(d.blocks * kRows - residues.size(), kPaddingCode);
   if (!padding.empty())
-    HMMJIT_TRY(uploader.upload(d.residues, padding.data(), padding.size(), residues.size()));
+    HMMJIT_TRY(uploader.upload(d.copy.residues, padding.data(), padding.size(), residues.size()));
   HMMJIT_TRY(uploader.finish());
   counters.update([&](gpu::Statistics& s) {
-    s.upload_bytes += uploader.bytes();
+    s.upload_bytes += uploader.bytes() - uploaded;
     s.pack_seconds += Trace::now() - begin;
-    s.peak_device_bytes = std::max<std::uint64_t>(s.peak_device_bytes, d.residues.size());
+    s.peak_device_bytes = std::max<std::uint64_t>(s.peak_device_bytes, d.copy.residues.size());
     ++s.segments;
   });
   return {};
 }
 
-// The next model that threads still have to come to, once there is room for its marks.
-std::optional<std::size_t> DeviceScan::State::next_model(std::size_t from) {
+// Windows first, since threads wait for them; else the next model that threads still have to come
+// to, once there is room for its marks. Empty if there is nothing yet and the caller does not wait.
+DeviceScan::State::Next DeviceScan::State::next_work(std::size_t from, bool waits) {
   const std::size_t bytes = std::max<std::size_t>(2 * d.blocks, 1);
   const std::size_t most = std::clamp(kWaitingMarks / bytes, kFewestWaiting, kMostWaiting);
   MutexLock lock(mutex);
   for (;;) {
+    if (block.ended || stop) return {.windows = {}, .model = {}, .ended = true};
+    if (!block.requests.empty()) {
+      const std::size_t m = block.requests.front();
+      block.requests.pop_front();
+      return {.windows = m, .model = {}};
+    }
     std::size_t m = from;
     while (m < models.size() && !wanted(m)) ++m;
-    if (m >= models.size() || block.ended || stop) return std::nullopt;
-    if (block.waiting < most) return m;
+    if (m < models.size() && block.waiting < most) return {.windows = {}, .model = m};
+    if (!waits) return {};
     lock.wait(changed);
   }
 }
 
 // Those of all models, so that several are made at a time.
 void DeviceScan::State::request_kernels() {
-  const auto request = [&](const ByteProfile& profile) -> Result<Device::Requested> {
-    HMMJIT_ASSIGN(plan::Plan plan, plan::make_plan(plan::Stage::kSsv, profile.M, profile.Kp,
-                                                   d.device->traits(), {.variant = kVariant}));
+  const auto request = [&](plan::Stage stage, int M, int Kp,
+                           const plan::PlanOptions& options) -> Result<Device::Requested> {
+    HMMJIT_ASSIGN(plan::Plan plan, plan::make_plan(stage, M, Kp, d.device->traits(), options));
     const auto made = std::make_shared<std::promise<Result<compile::KernelPtr>>>();
     d.source->request(
         plan, -static_cast<int>(d.requested.size()),
         [made](const Result<compile::KernelPtr>& kernel) { made->set_value(kernel); });
     return Device::Requested{std::move(plan), made->get_future().share()};
   };
-  for (const ScanModel& model : models) {
-    const ByteProfile& profile = model.model->bytes;
-    const int size_class = plan::class_length(profile.M);
-    if (model.height > 0 && !d.requested.contains(size_class))
-      d.requested.emplace(size_class, request(profile));
+  for (const plan::Stage stage : {plan::Stage::kSsv, plan::Stage::kViterbi}) {
+    const bool ssv = stage == plan::Stage::kSsv;
+    for (const ScanModel& model : models) {
+      const ByteProfile& profile = model.model->bytes;
+      const KernelClass of{stage, plan::class_length(profile.M)};
+      if ((ssv ? model.height : model.window_length) > 0 && !d.requested.contains(of))
+        d.requested.emplace(
+            of, request(stage, profile.M, profile.Kp, {.variant = ssv ? kVariant : ""}));
+    }
   }
 }
 
-// Null: the threads find the rows of the model.
-Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(const SearchModel& model) {
-  const int size_class = plan::class_length(model.bytes.M);
-  const auto known = d.kernels.find(size_class);
+// Null: the threads compute the stage of the model.
+Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
+                                                             const SearchModel& model) {
+  const KernelClass of{stage, plan::class_length(model.bytes.M)};
+  const auto known = d.kernels.find(of);
   if (known != d.kernels.end()) return known->second ? &*known->second : nullptr;
+  if (const auto& requested = d.requested.at(of);
+      requested &&
+      requested->kernel.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    // Threads that wait for windows have marks already.
+    if (stage == plan::Stage::kViterbi && !settings.wait_for_device) return nullptr;
+    set_flowing(false);
+    requested->kernel.wait();
+  }
   const auto make = [&]() -> Result<gpu::ReadyKernel> {
-    HMMJIT_ASSIGN(auto requested, d.requested.at(size_class));
+    HMMJIT_ASSIGN(auto requested, d.requested.at(of));
     auto& [plan, future] = requested;
-    if (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      set_flowing(false);
-      future.wait();
-    }
     HMMJIT_ASSIGN(compile::KernelPtr kernel, future.get());
     HMMJIT_ASSIGN(const gpu::AcceptedKernel accepted,
                   d.loader->load_accepted(plan, std::move(kernel), *d.device, *d.source));
@@ -321,7 +384,7 @@ Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(const SearchModel& 
                             accepted.resources.blocks_per_sm);
   };
   Result<gpu::ReadyKernel> made = make();
-  std::optional<gpu::ReadyKernel>& kernel = d.kernels[size_class];
+  std::optional<gpu::ReadyKernel>& kernel = d.kernels[of];
   if (made) {
     kernel = *std::move(made);
     counters.update([](gpu::Statistics& s) { ++s.distinct_kernels; });
@@ -382,8 +445,8 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
     if (!(reverse ? bottom : top)) continue;
     dev::ByteFilterParams p = stages[reverse].parameters(slot.tables.address());
     p.counters = reinterpret_cast<dev::Counters*>(slot.tables.address()) + reverse;
-    p.database.residues =
-        reinterpret_cast<const dev::u8*>(d.residues.address()) + (reverse ? d.blocks * kRows : 0);
+    p.database.residues = reinterpret_cast<const dev::u8*>(d.copy.residues.address()) +
+                          (reverse ? d.blocks * kRows : 0);
     p.items = reinterpret_cast<const dev::WorkItem*>(items.address());
     p.item_count = static_cast<dev::u32>(count);
     p.block_best = reinterpret_cast<dev::u8*>(slot.best.address()) + (reverse ? d.blocks : 0);
@@ -399,27 +462,33 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
   return {};
 }
 
-Status DeviceScan::State::collect(Launch& slot) {
-  if (!slot.model) return {};
-  const std::size_t m = *std::exchange(slot.model, std::nullopt);
-  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, {.timeout = settings.launch_timeout}));
-  HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, slot.begin));
-  HMMJIT_ASSIGN(const float end, driver::Event::milliseconds(d.origin, slot.end));
+Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& from,
+                                       const driver::Event& to, std::uint64_t cells,
+                                       double expected_seconds) {
+  HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, from));
+  HMMJIT_ASSIGN(const float end, driver::Event::milliseconds(d.origin, to));
   const double busy =
       std::max(0.0, static_cast<double>(end) - std::max(static_cast<double>(begin), d.busy_until));
   d.busy_until = std::max(d.busy_until, static_cast<double>(end));
   counters.update([&](gpu::Statistics& s) {
-    s.cells += slot.cells;
+    s.cells += cells;
     s.busy_seconds += busy * 1e-3;
     s.active_seconds = Trace::now() - begun - s.ready_seconds;
-    gpu::StageTimes& stage = s.stages[static_cast<std::size_t>(gpu::Timed::kSsv)];
+    gpu::StageTimes& stage = s.stages[static_cast<std::size_t>(timed)];
     stage.seconds += static_cast<double>(end - begin) * 1e-3;
     stage.busy_seconds += busy * 1e-3;
-    stage.cells += slot.cells;
-    stage.expected_seconds += slot.expected_seconds;
+    stage.cells += cells;
+    stage.expected_seconds += expected_seconds;
   });
-  slot.cells = 0;
-  slot.expected_seconds = 0;
+  return {};
+}
+
+Status DeviceScan::State::collect(Launch& slot) {
+  if (!slot.model) return {};
+  const std::size_t m = *std::exchange(slot.model, std::nullopt);
+  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, {.timeout = settings.launch_timeout}));
+  HMMJIT_TRY(count_launch(gpu::Timed::kSsv, slot.begin, slot.end, std::exchange(slot.cells, 0),
+                          std::exchange(slot.expected_seconds, 0)));
 
   const ByteProfile& profile = models[m].model->bytes;
   auto marks = std::make_shared<ScanMarks>();
@@ -455,28 +524,146 @@ Status DeviceScan::State::scan_block() {
   }
   request_kernels();
   HMMJIT_TRY(upload(residues));
-  for (std::size_t from = 0;; ++from) {
-    std::optional<std::size_t> model = next_model(from);
-    if (!model) break;
-    from = *model;
-    const gpu::ReadyKernel* kernel = nullptr;
-    if (models[from].height > 0) {
-      HMMJIT_ASSIGN(kernel, kernel_of(*models[from].model));
+  for (std::size_t from = 0;;) {
+    Next next = next_work(from, false);
+    if (!next.windows && !next.model && !next.ended) {
+      HMMJIT_TRY(collect_all());
+      next = next_work(from, true);
     }
-    if (kernel == nullptr) {
-      counters.update([](gpu::Statistics& s) { ++s.models_declined; });
-      finish(from, nullptr);
-      continue;
+    if (next.ended) break;
+    if (next.windows) {
+      HMMJIT_TRY(decide_windows(*next.windows));
+    } else {
+      HMMJIT_TRY(scan_model(*next.model));
+      from = *next.model + 1;
     }
-    set_flowing(true);
-    // The launch before the one that is running gives its buffers.
-    Launch& slot = d.launches[d.next++ % d.launches.size()];
-    HMMJIT_TRY(collect(slot));
-    HMMJIT_TRY(launch(slot, from, *kernel));
   }
   HMMJIT_TRY(collect_all());
   counters.update([](gpu::Statistics& s) { ++s.blocks_done; });
   return {};
+}
+
+Status DeviceScan::State::scan_model(std::size_t model) {
+  const gpu::ReadyKernel* kernel = nullptr;
+  if (models[model].height > 0) {
+    HMMJIT_ASSIGN(kernel, kernel_of(plan::Stage::kSsv, *models[model].model));
+  }
+  if (kernel == nullptr) {
+    counters.update([](gpu::Statistics& s) { ++s.models_declined; });
+    finish(model, nullptr);
+    return {};
+  }
+  set_flowing(true);
+  // The launch before the one that is running gives its buffers.
+  Launch& slot = d.launches[d.next++ % d.launches.size()];
+  HMMJIT_TRY(collect(slot));
+  return launch(slot, model, *kernel);
+}
+
+Status DeviceScan::State::decide_windows(std::size_t model) {
+  layout::PackedTargets packed;
+  {
+    const MutexLock lock(mutex);
+    packed = std::move(block.windows[model].packed);
+  }
+  HMMJIT_ASSIGN(const gpu::ReadyKernel* const kernel,
+                kernel_of(plan::Stage::kViterbi, *models[model].model));
+  std::shared_ptr<const std::vector<int>> best;
+  if (kernel != nullptr &&
+      layout::WordStage::gap(models[model].model->words, kernel->candidate().variant->speculates)
+          .empty()) {
+    auto found = best_cells(models[model], packed, *kernel);
+    if (found) {
+      best = std::make_shared<const std::vector<int>>(*std::move(found));
+    } else if (found.error().code == ErrorCode::kResources) {
+      warn_of_memory(found.error());
+    } else {
+      return std::unexpected(found.error());
+    }
+  }
+  {
+    const MutexLock lock(mutex);
+    block.windows[model].best = std::move(best);
+    block.windows[model].done = true;
+    flowing = true;
+  }
+  changed.notify_all();
+  return {};
+}
+
+Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
+                                                       const layout::PackedTargets& windows,
+                                                       const gpu::ReadyKernel& kernel) {
+  WindowLaunch& w = d.windows;
+  const SearchModel& m = *model.model;
+  const std::size_t count = windows.size(), result_bytes = count * sizeof(dev::WordResult);
+  std::vector<std::uint32_t> lengths = windows.class_lengths;
+  for (std::uint32_t& length : lengths)
+    length = static_cast<std::uint32_t>(viterbi_length(length, model.window_length));
+
+  // The counters, the tables, the list of windows; behind them the results.
+  layout::WordStage stage(m.words, lengths);
+  layout::TableBlock up(sizeof(dev::LateCounters));
+  stage.place(up);
+  const auto start = up.add(windows.start), length = up.add(windows.length),
+             length_class = up.add(windows.length_class);
+  const gpu::ReadyKernel::Scratch scratch = kernel.scratch(*d.device, windows.residues.size());
+  const auto provide = [&](driver::DeviceBuffer& buffer, std::size_t bytes) -> Status {
+    if (buffer.size() >= bytes) return {};
+    buffer = {};
+    HMMJIT_ASSIGN(buffer, driver::DeviceBuffer::create(d.device, bytes + bytes / 4));
+    return {};
+  };
+  HMMJIT_TRY(provide(w.block, up.bytes() + result_bytes));
+  HMMJIT_TRY(provide(w.residues, windows.residues.size()));
+  HMMJIT_TRY(provide(w.scratch, scratch.bytes()));
+  HMMJIT_TRY(w.staging.reserve(d.device, up.bytes(), 1 << 16));
+  HMMJIT_TRY(w.results.reserve(d.device, result_bytes, 1 << 16));
+  HMMJIT_TRY(d.copy.uploader->upload(w.residues, windows.residues.data(), windows.residues.size()));
+  HMMJIT_TRY(d.copy.uploader->finish());
+  std::fill_n(w.staging.bytes().data(), sizeof(dev::LateCounters), std::byte{0});
+  up.copy_to(w.staging.bytes().data());
+  HMMJIT_TRY(w.block.upload(w.stream, w.staging.bytes().data(), up.bytes()));
+
+  const std::uintptr_t base = w.block.address();
+  dev::WordFilterParams p = stage.parameters(base);
+  p.database.residues = reinterpret_cast<const dev::u8*>(w.residues.address());
+  p.database.start = start.in(base);
+  p.database.length = length.in(base);
+  p.database.length_class = length_class.in(base);
+  p.database.targets = static_cast<dev::u32>(count);
+  p.list = {nullptr, nullptr, 1, static_cast<dev::u32>(count)};
+  p.counters = reinterpret_cast<dev::LateCounters*>(base);
+  p.results = reinterpret_cast<dev::WordResult*>(base + up.bytes());
+  if (scratch.rows > 0) p.rows = reinterpret_cast<dev::s16*>(w.scratch.address());
+  if (scratch.boundary > 0)
+    p.boundary = reinterpret_cast<dev::WordBoundary*>(w.scratch.address() + scratch.rows);
+  p.tile_count = static_cast<dev::u32>(plan::tiles_of(kernel.candidate(), m.words.M));
+  HMMJIT_TRY(w.begin.record(w.stream));
+  for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
+    if (p.tile > 0)
+      HMMJIT_TRY(w.block.fill(w.stream, 0, sizeof(dev::u32), offsetof(dev::LateCounters, next)));
+    HMMJIT_TRY(kernel.launch(w.stream, *d.device, gpu::extent_of(m), &p));
+  }
+  HMMJIT_TRY(w.end.record(w.stream));
+  HMMJIT_TRY(w.block.download(w.stream, w.results.bytes().data(), result_bytes, up.bytes()));
+  HMMJIT_TRY(gpu::wait_for(w.stream, *d.device, {.timeout = settings.launch_timeout}));
+  counters.update([&](gpu::Statistics& s) {
+    s.launches += p.tile_count;
+    s.upload_bytes += windows.residues.size() + up.bytes();
+  });
+  HMMJIT_TRY(count_launch(gpu::Timed::kViterbi, w.begin, w.end,
+                          windows.residue_count * static_cast<std::uint64_t>(m.words.M),
+                          kernel.expected_seconds(*d.device, windows.residue_count)));
+
+  std::vector<int> best(count, kUnknownCell);
+  for (std::size_t n = 0; n < count; ++n) {
+    dev::WordResult result = 0;
+    std::memcpy(&result, w.results.bytes().data() + n * sizeof result, sizeof result);
+    const layout::WordAnswer answer = layout::word_answer(m.words, result, 1);
+    if (answer.status == dev::kStatusScore) best[windows.original[n]] = answer.end - m.words.ec;
+  }
+  return best;
 }
 
 DeviceScan::DeviceScan(gpu::Settings settings)
@@ -505,6 +692,8 @@ void DeviceScan::begin_block(std::span<const Residue> top, std::size_t uses) {
     if (s.failed) return;
     const std::size_t models = s.models.size();
     s.block = {.residues = top,
+               .windows = std::vector<State::Windows>(models),
+               .requests = {},
                .marks = std::vector<State::Marks>(models),
                .done = std::vector<char>(models, 0),
                .uses = std::vector<std::size_t>(models, uses),
@@ -519,9 +708,7 @@ std::shared_ptr<const ScanMarks> DeviceScan::marks(std::size_t model) {
   {
     MutexLock lock(s.mutex);
     State::Block& block = s.block;
-    while (!s.failed && !block.idle && !block.done[model] &&
-           (s.flowing || s.settings.wait_for_device))
-      lock.wait(s.changed);
+    while (s.serves() && !block.done[model]) lock.wait(s.changed);
     if (s.failed) return nullptr;
     out = block.marks[model];
     if (--block.uses[model] > 0 || out == nullptr) return out;
@@ -530,6 +717,33 @@ std::shared_ptr<const ScanMarks> DeviceScan::marks(std::size_t model) {
   }
   s.changed.notify_all();
   return out;
+}
+
+bool DeviceScan::takes_windows(std::size_t model) const {
+  const MutexLock lock(state_->mutex);
+  return state_->models[model].window_length > 0 && state_->serves();
+}
+
+void DeviceScan::request_cells(std::size_t model, layout::PackedTargets windows) {
+  State& s = *state_;
+  {
+    const MutexLock lock(s.mutex);
+    if (!s.serves()) return;
+    State::Windows& of = s.block.windows[model];
+    of.packed = std::move(windows);
+    of.wanted = true;
+    s.block.requests.push_back(model);
+  }
+  s.changed.notify_all();
+}
+
+std::shared_ptr<const std::vector<int>> DeviceScan::best_cells(std::size_t model) {
+  State& s = *state_;
+  MutexLock lock(s.mutex);
+  if (s.failed || s.block.windows.empty()) return nullptr;
+  const State::Windows& of = s.block.windows[model];
+  while (of.wanted && !of.done && s.serves()) lock.wait(s.changed);
+  return s.failed ? nullptr : of.best;
 }
 
 bool DeviceScan::missing() const {

@@ -1,11 +1,16 @@
-// SSV of both strands on a GPU, ahead of the threads that search: where hits are rare, nearly all
+// SSV of both strands and the Viterbi filter of windows on a GPU: where hits are rare, nearly all
 // of the time goes there.
 //
-// The device computes the plain recurrence, which does not clear a row after a hit. Its cells are
+// The device computes the plain recurrences, which do not clear a row after a hit. Cells of SSV are
 // therefore no lower than the scan's, and a block of rows whose largest value stays below the
 // threshold has no hit. Threads scan the other blocks, exactly, with the rows before them on which
-// they depend. A thread of its own serves the device; as long as that waits for the driver, or for
-// the compiler, and after the loss of the device the threads find the rows themselves.
+// they depend. Cells of Viterbi are those of the scan up to its first hit, since the kernel leaves
+// undecided every window in which the J state has an effect that it does not compute. A window
+// whose highest match cell stays below the threshold has no hit, and threads scan the other
+// windows.
+//
+// A thread of its own serves the device. While it waits for the driver or the compiler, and after
+// the loss of the device, the threads compute everything themselves.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +21,7 @@
 
 #include "cpu/filters.hpp"
 #include "gpu/gpu_filters.hpp"
+#include "layout/packed_targets.hpp"
 #include "model/profile.hpp"
 #include "nucleotide/pieces.hpp"
 
@@ -26,6 +32,8 @@ struct ScanModel {
   const SearchModel* model = nullptr;
   /// reference::marking_height(); models with 0 are not scanned.
   int height = 0;
+  /// The longest length of the length model of a window; 0: windows stay on the CPU.
+  int window_length = 0;
 };
 
 /// The largest values of all blocks of rows, for one model and a block of targets.
@@ -60,6 +68,14 @@ class DeviceScan {
   void begin_block(std::span<const Residue> top, std::size_t uses);
   /// Null: the caller finds the rows itself. Waits while the device is about to give them.
   std::shared_ptr<const ScanMarks> marks(std::size_t model);
+  /// Whether best_cells() of a model would wait for the device now.
+  bool takes_windows(std::size_t model) const;
+  /// Requests the best cells of a model's windows, at most once in a block.
+  void request_cells(std::size_t model, layout::PackedTargets windows);
+  /// The highest match cell of each requested window, or kUnknownCell, in the order in which the
+  /// windows were packed. Null: the caller scans them all. Waits while the device is about to
+  /// decide.
+  std::shared_ptr<const std::vector<int>> best_cells(std::size_t model);
   /// A demanded device cannot be used at all: end_block() fails.
   bool missing() const;
   /// Returns when the device has finished with the block.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -36,6 +37,9 @@ namespace {
 
 // A task takes so many residues, or one strand of a piece: enough to fill vectors.
 constexpr std::int64_t kResiduesOfRun = 1 << 17;
+
+// Models whose runs are filtered before those of a model are searched further.
+constexpr std::size_t kModelsAhead = 2;
 
 // One strand of a piece.
 struct Unit {
@@ -159,6 +163,8 @@ struct Search::State {
     std::size_t first_unit = 0, count = 0;
   };
   struct RunResult {
+    std::vector<Candidate> candidates;
+    std::size_t first_window = 0;  // of the candidates among those of the model
     std::vector<Window> windows;
     Counters counters;  // of the filters
     std::uint64_t turns_before = 0, turns_after = 0;
@@ -171,6 +177,11 @@ struct Search::State {
     std::size_t next HMMJIT_GUARDED_BY(mutex) = 0;
     bool committing HMMJIT_GUARDED_BY(mutex) = false;
     std::uint64_t turns HMMJIT_GUARDED_BY(mutex) = 0;
+    // Runs whose candidates wait for the device, once all runs have been filtered.
+    std::vector<std::unique_ptr<RunResult>> filtered HMMJIT_GUARDED_BY(mutex);
+    std::size_t to_filter HMMJIT_GUARDED_BY(mutex) = 0;
+    bool all_filtered HMMJIT_GUARDED_BY(mutex) = false;
+    std::condition_variable changed;
     Counters counters HMMJIT_GUARDED_BY(mutex);
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
@@ -183,13 +194,29 @@ struct Search::State {
         partitioner(options.partition, options.block_length) {}
 
   void cut(const TargetBlock& block);
+  bool stopped() const {
+    return (options.cancelled && options.cancelled()) || (device != nullptr && device->missing());
+  }
   std::span<const Unit> units_of(const Run& run) const {
     return std::span(units).subspan(run.first_unit, run.count);
   }
   bool reads(bool bottom) const {
     return options.strands != (bottom ? Strands::kTop : Strands::kBottom);
   }
-  void search(std::size_t run, std::size_t model, const TargetBlock& block);
+  std::unique_ptr<RunResult> filter(std::size_t run, std::size_t model, Scratch& s);
+  /// The rest of a search; `s` holds the sequences of the run.
+  void search(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+              std::unique_ptr<RunResult> result, std::span<const int> best);
+  void search(std::size_t run, std::size_t model, const TargetBlock& block) {
+    const FlushToZeroScope flush;
+    Scratch& s = scratch.local();
+    search(run, model, block, s, filter(run, model, s), {});
+  }
+  // The same in two tasks, between which the device decides about the windows of a model.
+  void begin_search(std::size_t run, std::size_t model, const TargetBlock& block);
+  void end_search(std::size_t run, std::size_t model, const TargetBlock& block);
+  void keep_filtered(std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
+  void request_cells(std::size_t model);
   std::uint64_t turns_before(Progress& p, std::size_t run);
   std::span<const std::span<const Residue>> sequences(std::size_t run, const Model& model,
                                                       Scratch& s) const {
@@ -241,10 +268,9 @@ void Search::State::cut(const TargetBlock& block) {
   }
 }
 
-void Search::State::search(std::size_t run, std::size_t model, const TargetBlock& block) {
-  const FlushToZeroScope flush;
-  Scratch& s = scratch.local();
-  Model& m = *models[model];
+std::unique_ptr<Search::State::RunResult> Search::State::filter(std::size_t run, std::size_t model,
+                                                                Scratch& s) {
+  const Model& m = *models[model];
   auto result = std::make_unique<RunResult>();
   const auto residues_of_units = sequences(run, m, s);
   const auto marks = device == nullptr ? nullptr : device->marks(model);
@@ -252,12 +278,97 @@ void Search::State::search(std::size_t run, std::size_t model, const TargetBlock
     s.marked.clear();
     for (std::size_t n = 0; n < s.parts.size(); ++n) marks->append(s.parts[n], n, s.marked);
   }
-  result->windows =
-      find_windows(m.filters, options, residues_of_units, marks == nullptr ? nullptr : &s.marked,
-                   s.filters, result->counters, s.times);
+  result->candidates =
+      find_candidates(m.filters, options, residues_of_units, marks == nullptr ? nullptr : &s.marked,
+                      s.filters, result->counters, s.times);
+  return result;
+}
+
+void Search::State::search(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+                           std::unique_ptr<RunResult> result, std::span<const int> best) {
+  Model& m = *models[model];
+  result->windows = find_windows(m.filters, options, s.sequences, result->candidates, best,
+                                 s.filters, result->counters, s.times);
+  result->candidates = {};
   result->turns_before = turns_before(progress[model], run);
   find_domains_of(m, s, *result);
   commit(run, model, block, s, std::move(result));
+}
+
+void Search::State::begin_search(std::size_t run, std::size_t model, const TargetBlock& block) {
+  const FlushToZeroScope flush;
+  Scratch& s = scratch.local();
+  std::unique_ptr<RunResult> deferred;
+  try {
+    if (!stopped()) {
+      auto result = filter(run, model, s);
+      if (!result->candidates.empty() && device->takes_windows(model))
+        deferred = std::move(result);
+      else
+        search(run, model, block, s, std::move(result), {});
+    }
+  } catch (...) {
+    keep_filtered(run, model, nullptr);
+    throw;
+  }
+  keep_filtered(run, model, std::move(deferred));
+}
+
+// After the last run of a model its candidates go to the device.
+void Search::State::keep_filtered(std::size_t run, std::size_t model,
+                                  std::unique_ptr<RunResult> result) {
+  Progress& p = progress[model];
+  {
+    const MutexLock lock(p.mutex);
+    p.filtered[run] = std::move(result);
+    if (--p.to_filter > 0) return;
+  }
+  const auto tell = [&] {
+    const MutexLock lock(p.mutex);
+    p.all_filtered = true;
+    p.changed.notify_all();
+  };
+  try {
+    request_cells(model);
+  } catch (...) {
+    tell();
+    throw;
+  }
+  tell();
+}
+
+void Search::State::request_cells(std::size_t model) {
+  Progress& p = progress[model];
+  const MutexLock lock(p.mutex);
+  std::vector<std::span<const Residue>> windows;
+  Scratch& s = scratch.local();
+  for (std::size_t run = 0; run < p.filtered.size(); ++run) {
+    RunResult* const result = p.filtered[run].get();
+    if (result == nullptr) continue;
+    result->first_window = windows.size();
+    const auto views = views_of(result->candidates, sequences(run, *models[model], s));
+    windows.insert(windows.end(), views.begin(), views.end());
+  }
+  if (!windows.empty()) device->request_cells(model, layout::pack_targets(windows));
+}
+
+void Search::State::end_search(std::size_t run, std::size_t model, const TargetBlock& block) {
+  Progress& p = progress[model];
+  std::unique_ptr<RunResult> result;
+  {
+    MutexLock lock(p.mutex);
+    while (!p.all_filtered) lock.wait(p.changed);
+    result = std::move(p.filtered[run]);
+  }
+  if (result == nullptr || stopped()) return;
+  const auto cells = device->best_cells(model);
+  const FlushToZeroScope flush;
+  Scratch& s = scratch.local();
+  sequences(run, *models[model], s);
+  const auto best =
+      cells == nullptr ? std::span<const int>()
+                       : std::span(*cells).subspan(result->first_window, result->candidates.size());
+  search(run, model, block, s, std::move(result), best);
 }
 
 // As far as it is known.
@@ -322,7 +433,9 @@ Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* d
   std::vector<ScanModel> models;
   for (const auto& model : state_->models) {
     const SearchModel& m = *model->query.model;
-    models.push_back({&m, reference::marking_height(m.bytes, model->filters.ssv)});
+    // Windows pass any threshold where the Viterbi filter is off.
+    models.push_back({&m, reference::marking_height(m.bytes, model->filters.ssv),
+                      state_->options.F2 < 1 ? model->query.window_length : 0});
   }
   device->use_models(std::move(models), state_->reads(false), state_->reads(true));
 }
@@ -336,24 +449,34 @@ Status Search::add(const TargetBlock& block) {
     p.waiting.clear();
     p.waiting.resize(s.runs.size());
     p.next = 0;
+    p.filtered.clear();
+    p.filtered.resize(s.runs.size());
+    p.to_filter = s.runs.size();
+    p.all_filtered = false;
   }
   const std::size_t models = s.models.size(), runs = s.runs.size();
   const bool device = s.device != nullptr && runs > 0;
-  const auto cancelled = [&] { return s.options.cancelled && s.options.cancelled(); };
   if (device) s.device->begin_block(s.strands.top(), runs);
   const Status searched = without_large_matrices([&] {
-    for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
-      if (cancelled() || (device && s.device->missing())) return;
-      // A device takes one model after the other; threads reuse what they have just read.
-      if (device)
-        s.search(n % runs, n / runs, block);
-      else
-        s.search(n / models, n % models, block);
+    if (!device) {
+      // Threads reuse what they have just read.
+      for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
+        if (!s.stopped()) s.search(n / models, n % models, block);
+      });
+      return;
+    }
+    // A device takes one model after the other. It decides about the windows of a model while
+    // threads filter the next ones: begin 0, 1, 2, end 0, begin 3, end 1, ...
+    for_each_index(s.options.threads, 2 * runs * (models + kModelsAhead), [&](std::size_t n) {
+      const std::size_t run = n % runs, step = n / runs / 2, ends = n / runs % 2;
+      if (ends == 0 && step < models) s.begin_search(run, step, block);
+      if (ends == 1 && step >= kModelsAhead) s.end_search(run, step - kModelsAhead, block);
     });
   });
   if (device) HMMJIT_TRY(s.device->end_block());
   HMMJIT_TRY(searched);
-  if (cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
+  if (s.options.cancelled && s.options.cancelled())
+    return fail(ErrorCode::kInterrupted, "the search was cancelled");
   s.targets += block.size();
   return {};
 }
@@ -403,8 +526,10 @@ ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
   if (options.strands != Strands::kBottom) units.push_back({{target, 1, L}, false});
   ModelHits out;
   const auto sequences = sequences_of(units, strands, 0, W, s);
-  const auto windows =
-      find_windows(model.filters, options, sequences, nullptr, s.filters, out.counters, s.times);
+  const auto candidates =
+      find_candidates(model.filters, options, sequences, nullptr, s.filters, out.counters, s.times);
+  const auto windows = find_windows(model.filters, options, sequences, candidates, {}, s.filters,
+                                    out.counters, s.times);
   std::uint64_t turns = 0;
   auto domains = find_domains(model.filters, model.domains, options, sequences, windows, turns,
                               s.domains, out.counters, s.times);

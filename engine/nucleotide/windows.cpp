@@ -100,8 +100,7 @@ void merge(std::vector<Window>& windows, std::size_t from, float share) {
   windows.resize(last + 1);
 }
 
-std::vector<Window> ssv_windows(const WindowModel& model,
-                                std::span<const std::span<const Residue>> sequences,
+std::vector<Window> ssv_windows(const WindowModel& model, Sequences sequences,
                                 const std::vector<cpu::MarkedRows>* marked,
                                 cpu::FilterScratch& scratch) {
   std::vector<cpu::FoundDiagonal> found;
@@ -120,25 +119,6 @@ std::vector<Window> ssv_windows(const WindowModel& model,
 // P-value in the distribution of MSV scores.
 double msv_survival(const Calibration& c, double bits) {
   return gumbel_survival(bits, static_cast<double>(c.msv_mu), static_cast<double>(c.msv_lambda));
-}
-
-// A window and what its filters have found.
-struct Candidate {
-  Window window;
-  float msv_nats = 0;
-  float bias_nats = 0;  ///< of the bias filter, without the length part
-
-  int length() const { return static_cast<int>(window.length); }
-};
-
-using Sequences = std::span<const std::span<const Residue>>;
-
-std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
-                                               Sequences sequences) {
-  std::vector<std::span<const Residue>> views;
-  for (const Candidate& c : candidates)
-    views.push_back(c.window.part_of(sequences[c.window.sequence]));
-  return views;
 }
 
 std::uint64_t residues_of(std::span<const Candidate> candidates) {
@@ -227,12 +207,11 @@ void split_long(std::vector<Window>& windows, std::size_t from, int W) {
 // Appends the windows around cells that Viterbi finds in a candidate. Returns the residues that
 // they cover.
 std::uint64_t add_viterbi_windows(const WindowModel& model, const Candidate& c, std::size_t group,
-                                  int B2, Sequences sequences, cpu::FilterScratch& scratch,
+                                  int move, int threshold, Sequences sequences,
+                                  cpu::FilterScratch& scratch,
                                   std::vector<reference::Diagonal>& records,
                                   std::vector<Window>& windows) {
-  const int length = std::min(c.length(), model.W);
-  const int move = model.model.words.move(length);
-  model.tables.viterbi_scan(model.model.words, move, viterbi_threshold(model, c, length, move, B2),
+  model.tables.viterbi_scan(model.model.words, move, threshold,
                             c.window.part_of(sequences[c.window.sequence]), scratch, records);
   const std::size_t from = windows.size();
   for (const reference::Diagonal& cell : records)
@@ -261,10 +240,19 @@ WindowModel::WindowModel(const Query& query, const Options& options)
   viterbi_nats = inverse_gumbel(options.F2, c.viterbi_mu, c.viterbi_lambda);
 }
 
-std::vector<Window> find_windows(const WindowModel& model, const Options& options,
-                                 std::span<const std::span<const Residue>> sequences,
-                                 const std::vector<cpu::MarkedRows>* marked,
-                                 cpu::FilterScratch& scratch, Counters& counters, Times& times) {
+std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
+                                               Sequences sequences) {
+  std::vector<std::span<const Residue>> views;
+  for (const Candidate& c : candidates)
+    views.push_back(c.window.part_of(sequences[c.window.sequence]));
+  return views;
+}
+
+std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
+                                       Sequences sequences,
+                                       const std::vector<cpu::MarkedRows>* marked,
+                                       cpu::FilterScratch& scratch, Counters& counters,
+                                       Times& times) {
   CoreClock clock;
   std::vector<Candidate> candidates =
       msv_candidates(model, options.F1, sequences, marked, scratch, clock, times);
@@ -273,13 +261,28 @@ std::vector<Window> find_windows(const WindowModel& model, const Options& option
   if (options.bias) filter_by_bias(model, options, sequences, candidates);
   times.bias += {clock.lap(), past_msv};
   counters.bias += residues_of(candidates);
+  return candidates;
+}
+
+std::vector<Window> find_windows(const WindowModel& model, const Options& options,
+                                 Sequences sequences, std::span<const Candidate> candidates,
+                                 std::span<const int> best, cpu::FilterScratch& scratch,
+                                 Counters& counters, Times& times) {
+  CoreClock clock;
   std::vector<Window> windows;
   std::vector<reference::Diagonal> records;
-  for (std::size_t n = 0; n < candidates.size(); ++n)
-    counters.viterbi += add_viterbi_windows(model, candidates[n], n, options.B2, sequences, scratch,
-                                            records, windows);
-  times.viterbi +=
-      {clock.lap(), residues_of(candidates) * static_cast<std::uint64_t>(model.model.hmm.M)};
+  std::uint64_t scanned = 0;
+  for (std::size_t n = 0; n < candidates.size(); ++n) {
+    const Candidate& c = candidates[n];
+    const int length = viterbi_length(c.window.length, model.W);
+    const int move = model.model.words.move(length);
+    const int threshold = viterbi_threshold(model, c, length, move, options.B2);
+    if (!best.empty() && best[n] < threshold) continue;
+    counters.viterbi +=
+        add_viterbi_windows(model, c, n, move, threshold, sequences, scratch, records, windows);
+    scanned += static_cast<std::uint64_t>(c.window.length);
+  }
+  times.viterbi += {clock.lap(), scanned * static_cast<std::uint64_t>(model.model.hmm.M)};
   return windows;
 }
 

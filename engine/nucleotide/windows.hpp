@@ -2,7 +2,9 @@
 // window, Viterbi hits in it, and windows around these (Wheeler & Eddy 2013).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,11 +45,39 @@ inline float bias_share(std::int64_t length, int most) {
   return static_cast<float>(length < most ? length : most) / static_cast<float>(length);
 }
 
-/// The windows of some sequences that pass all filters before Forward. `counters` takes the
-/// residues past each of them. `marked`: as of cpu::FilterTables::ssv_scan.
+/// A window that passes the MSV and bias filters.
+struct Candidate {
+  Window window;
+  float msv_nats = 0;
+  float bias_nats = 0;  ///< of the bias filter, without the length part
+
+  int length() const { return static_cast<int>(window.length); }
+};
+
+using Sequences = std::span<const std::span<const Residue>>;
+
+std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
+                                               Sequences sequences);
+
+/// `counters` takes the residues past each filter. `marked`: as of cpu::FilterTables::ssv_scan.
+std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
+                                       Sequences sequences,
+                                       const std::vector<cpu::MarkedRows>* marked,
+                                       cpu::FilterScratch& scratch, Counters& counters,
+                                       Times& times);
+
+/// The parts of candidates in which the Viterbi scan finds cells. `best`: for each candidate the
+/// highest match cell of the Viterbi filter with the length model of `viterbi_length`, or
+/// kUnknownCell; empty if none is known. A candidate whose highest cell is below the threshold is
+/// not scanned.
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
-                                 std::span<const std::span<const Residue>> sequences,
-                                 const std::vector<cpu::MarkedRows>* marked,
-                                 cpu::FilterScratch& scratch, Counters& counters, Times& times);
+                                 Sequences sequences, std::span<const Candidate> candidates,
+                                 std::span<const int> best, cpu::FilterScratch& scratch,
+                                 Counters& counters, Times& times);
+inline constexpr int kUnknownCell = std::numeric_limits<int>::max();
+/// The length of the length model with which a window is scanned.
+inline int viterbi_length(std::int64_t window_length, int W) {
+  return static_cast<int>(std::min<std::int64_t>(window_length, W));
+}
 
 }  // namespace hmmjit::nucleotide

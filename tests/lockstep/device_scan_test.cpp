@@ -11,6 +11,8 @@
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
+#include "nucleotide/windows.hpp"
+#include "reference/scans.hpp"
 #include "support/random_profiles.hpp"
 
 namespace hmmjit::nucleotide {
@@ -66,13 +68,23 @@ std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, 
   return targets;
 }
 
-// The kernel's instance that computes fewest positions, whatever the plan's constants are.
+bool is_viterbi(const FakeLaunch& launch) { return launch.kernel == "viterbi_wavefront"; }
+
+// The kernel's instance that computes fewest positions, whatever the plan's constants are, unless
+// the plan has tiles.
 int run_kernel(const FakeLaunch& launch) {
-  const auto& p = *static_cast<const hmmjit_device::ByteFilterParams*>(launch.parameters);
+  const auto [model_length, tiles] = [&] {
+    const auto shape = [](const auto& p) { return std::pair(p.model_length, p.tile_count); };
+    return is_viterbi(launch)
+               ? shape(*static_cast<const hmmjit_device::WordFilterParams*>(launch.parameters))
+               : shape(*static_cast<const hmmjit_device::ByteFilterParams*>(launch.parameters));
+  }();
   const hmmjit_lockstep::KernelInstance* best = nullptr;
   for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
     const int positions = hmmjit_lockstep::covered_by_entry(instance);
-    if (positions >= static_cast<int>(p.model_length) &&
+    const bool covers =
+        tiles > 1 ? instance.at("kTiled") == 1 : positions >= static_cast<int>(model_length);
+    if (instance.kernel == launch.kernel && covers &&
         (best == nullptr || positions < hmmjit_lockstep::covered_by_entry(*best)))
       best = &instance;
   }
@@ -134,6 +146,7 @@ class DeviceScanSearch : public testing::Test {
       }
       HMMJIT_TRY(search.add(block));
     }
+    viterbi_cells_.push_back(search.times().viterbi.cells);
     std::vector<HitList> lists;
     for (std::size_t m = 0; m < models_.size(); ++m) lists.push_back(search.finish(m));
     return lists;
@@ -158,6 +171,7 @@ class DeviceScanSearch : public testing::Test {
   }
 
   FakeDriver driver_;
+  mutable std::vector<std::uint64_t> viterbi_cells_;  // that threads computed, by search
   std::vector<std::string> warnings_;
   std::vector<Query> models_{query_of(1, 45), query_of(2, 128), query_of(3, 262)};
   Random random_{4};
@@ -174,12 +188,23 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
     DeviceScan device(settings());
     expect_the_cpus_results(options, device);
     const gpu::Statistics s = device.statistics();
-    // Three blocks, three models; the residues of a block with the paddings between them.
+    // Three blocks, three models; the residues of a block with the paddings between them. The last
+    // block has no windows.
     EXPECT_EQ(s.blocks_done, 3u);
-    EXPECT_EQ(s.launches, strands == Strands::kBoth ? 18u : 9u);
+    EXPECT_EQ(s.launches, strands == Strands::kBoth ? 18u + 6u : 9u + 6u);
     std::uint64_t rows = 5;
     for (const auto& target : targets_) rows += target.size();
-    EXPECT_EQ(s.cells, (strands == Strands::kBoth ? 2 : 1) * rows * (45 + 128 + 262));
+    const auto cells = [&](gpu::Timed stage) {
+      return s.stages[static_cast<std::size_t>(stage)].cells;
+    };
+    EXPECT_EQ(cells(gpu::Timed::kSsv),
+              (strands == Strands::kBoth ? 2 : 1) * rows * (45 + 128 + 262));
+    // All windows, of which threads scan those with a hit.
+    const std::uint64_t by_cpu = viterbi_cells_[0], by_both = viterbi_cells_[1];
+    viterbi_cells_.clear();
+    EXPECT_EQ(cells(gpu::Timed::kViterbi), by_cpu);
+    EXPECT_GT(by_both, 0u);
+    EXPECT_LT(by_both, by_cpu) << by_both;
     EXPECT_EQ(s.models_declined, 0u);
     EXPECT_EQ(s.state, "ready");
   }
@@ -289,11 +314,71 @@ TEST_F(DeviceScanSearch, TheCpuTakesModelsWithoutAKernel) {
 }
 
 TEST_F(DeviceScanSearch, TargetsBeyondTheDevicesMemoryAreLeftToTheCpu) {
-  driver_.memory_limit = 20000;
+  // For SSV, for windows.
+  for (const std::size_t limit : {20000, 130000}) {
+    warnings_.clear();
+    driver_.memory_limit = limit;
+    DeviceScan device(settings());
+    expect_the_cpus_results(short_pieces(), device);
+    EXPECT_EQ(device.statistics().launches > 0, limit > 20000);
+    ASSERT_THAT(warnings_, testing::SizeIs(1));
+    EXPECT_THAT(warnings_[0], testing::HasSubstr("going on with the CPU for some targets"));
+  }
+}
+
+// The longest model takes two tiles.
+TEST_F(DeviceScanSearch, BestCellsAreTheHighestThatTheScanFinds) {
+  models_.push_back(query_of(5, 1300));
+  for (const Query& query : models_) {
+    const SearchModel& model = *query.model;
+    std::vector<std::span<const Residue>> windows;
+    for (const auto& target : targets_)
+      for (std::size_t at = 0; at + 900 < target.size(); at += 700)
+        windows.push_back(std::span(target).subspan(
+            at, static_cast<std::size_t>(random_.integer(1, random_.integer(1, 900)))));
+    DeviceScan device(settings());
+    device.use_models({{&model, 0, query.window_length}}, true, false);
+    device.begin_block(targets_[1], 1);
+    ASSERT_TRUE(device.takes_windows(0));
+    device.request_cells(0, layout::pack_targets(windows));
+    const auto best = device.best_cells(0);
+    ASSERT_NE(best, nullptr);
+    ASSERT_TRUE(device.end_block());
+    std::size_t known = 0, longer = 0;
+    for (std::size_t n = 0; n < windows.size(); ++n) {
+      if ((*best)[n] == kUnknownCell) continue;
+      ++known;
+      longer += windows[n].size() > static_cast<std::size_t>(query.window_length);
+      const int move = model.words.move(
+          viterbi_length(static_cast<std::int64_t>(windows[n].size()), query.window_length));
+      const auto found = [&](int threshold) {
+        return !reference::viterbi_scan(model.words, move, threshold, windows[n]).empty();
+      };
+      EXPECT_TRUE(found((*best)[n])) << n;
+      EXPECT_FALSE(found((*best)[n] + 1)) << n;
+    }
+    EXPECT_GT(known, windows.size() / 3);
+    EXPECT_EQ(longer > 0, query.window_length < 900);
+    EXPECT_EQ(device.statistics().launches, model.hmm.M > 1000 ? 2u : 1u);
+  }
+}
+
+// Windows whose cells are below the threshold are not scanned.
+TEST_F(DeviceScanSearch, WindowsWithoutAHitAreNotScanned) {
+  driver_.on_launch = [](const FakeLaunch& launch) {
+    if (!is_viterbi(launch)) return run_kernel(launch);
+    const auto& p = *static_cast<const hmmjit_device::WordFilterParams*>(launch.parameters);
+    std::fill_n(p.results, p.list.fixed_count, 0x8000u | hmmjit_device::kStatusScore << 16);
+    return 0;
+  };
   DeviceScan device(settings());
-  expect_the_cpus_results(short_pieces(), device);
-  ASSERT_THAT(warnings_, testing::SizeIs(1));
-  EXPECT_THAT(warnings_[0], testing::HasSubstr("going on with the CPU for some targets"));
+  const auto lists = search({}, &device);
+  ASSERT_TRUE(lists);
+  EXPECT_EQ(viterbi_cells_, std::vector<std::uint64_t>{0});
+  for (const HitList& list : *lists) {
+    EXPECT_GT(list.counters.bias, 0u);
+    EXPECT_EQ(list.counters.viterbi, 0u);
+  }
 }
 
 // Random models, targets and options on this machine's device.
