@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/threads.hpp"
-#include "gpu/gpu_filters.hpp"
 #include "search/model_cutoffs.hpp"
 
 namespace hmmjit::search_run {
@@ -53,14 +52,10 @@ void SharedSearch::with(Use&& use) const {
 }
 
 Result<SearchStatistics> SharedSearch::wait() {
-  MutexLock lock(mutex_);
-  while (!outcome_ && thrown_ == nullptr) lock.wait(changed_);
-  const std::exception_ptr thrown = thrown_;
-  Result<SearchStatistics> outcome = outcome_ ? *std::move(outcome_) : SearchStatistics{};
-  lock.unlock();
+  std::future<Result<SearchStatistics>> outcome = outcome_.get_future();
+  outcome.wait();
   const std::unique_lock no_longer_used(uses_);
-  if (thrown != nullptr) std::rethrow_exception(thrown);
-  return outcome;
+  return outcome.get();
 }
 
 void SharedSearch::share() {
@@ -69,21 +64,11 @@ void SharedSearch::share() {
 }
 
 void SharedSearch::end(Result<SearchStatistics> outcome) const {
-  {
-    const MutexLock lock(mutex_);
-    if (ended_.exchange(true)) return;
-    outcome_ = std::move(outcome);
-  }
-  changed_.notify_all();
+  if (!ended_.exchange(true)) outcome_.set_value(std::move(outcome));
 }
 
 void SharedSearch::end(std::exception_ptr thrown) const {
-  {
-    const MutexLock lock(mutex_);
-    if (ended_.exchange(true)) return;
-    thrown_ = std::move(thrown);
-  }
-  changed_.notify_all();
+  if (!ended_.exchange(true)) outcome_.set_exception(std::move(thrown));
 }
 
 bool SharedSearch::has_models() const {
@@ -161,27 +146,22 @@ bool SharedSearch::take_error(const Error& error) {
 }
 
 void SharedSearch::end_if_complete() {
-  SearchStatistics out;
-  {
+  with([&] {
     const MutexLock lock(mutex_);
-    if (!last_model_read_ || delivered_ < models_read_ || ended_) return;
-    if (!model_error_ && !shares_) return;  // the run ends it, with statistics
-    if (model_error_) {
-      outcome_ = std::unexpected(*model_error_);
-    } else {
-      out.backend = host_filters_name();
-      out.models = models_read_;
-      out.threads = options_.threads;
-      out.shared = true;
-      out.targets = progress_.targets;
-      out.residues = progress_.residues;
-      out.wall_seconds = now_seconds() - created_;
-      writer_.add_to(out);
-      outcome_ = out;
-    }
-    ended_ = true;
-  }
-  changed_.notify_all();
+    if (!last_model_read_ || delivered_ < models_read_) return;
+    if (model_error_) return end(std::unexpected(*model_error_));
+    if (!shares_) return;  // the run ends it, with statistics
+    SearchStatistics out;
+    out.backend = host_filters_name();
+    out.models = models_read_;
+    out.threads = options_.threads;
+    out.shared = true;
+    out.targets = progress_.targets;
+    out.residues = progress_.residues;
+    out.wall_seconds = now_seconds() - created_;
+    writer_.add_to(out);
+    end(std::move(out));
+  });
 }
 
 // ---- SharedRun ---------------------------------------------------------------------------------

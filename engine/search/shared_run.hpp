@@ -4,9 +4,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <future>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
@@ -25,8 +25,8 @@ class SharedSearch final : public ResultSink {
  public:
   SharedSearch(const SearchOptions& options, const ModelSource& models, ResultSink& sink,
                SearchProgress& progress);
-  /// Waits for the end of the search. Rethrows what its models or its sink have thrown.
-  Result<SearchStatistics> wait() HMMJIT_EXCLUDES(mutex_);
+  /// Waits for the end of the search, once. Rethrows what its models or its sink have thrown.
+  Result<SearchStatistics> wait();
 
   // ---- of the run ------------------------------------------------------------------------------
 
@@ -34,8 +34,8 @@ class SharedSearch final : public ResultSink {
   void share() HMMJIT_EXCLUDES(mutex_);
   bool ended() const { return ended_; }
   /// The first outcome counts.
-  void end(Result<SearchStatistics> outcome) const HMMJIT_EXCLUDES(mutex_);
-  void end(std::exception_ptr thrown) const HMMJIT_EXCLUDES(mutex_);
+  void end(Result<SearchStatistics> outcome) const;
+  void end(std::exception_ptr thrown) const;
   bool has_models() const HMMJIT_EXCLUDES(mutex_);
   /// The next model, if there is one.
   std::optional<Query> next_model();
@@ -67,14 +67,12 @@ class SharedSearch final : public ResultSink {
   ResultWriter writer_;  // used by one thread at a time
   std::atomic<std::size_t> delivered_{0};
   mutable std::atomic<bool> ended_{false};
+  mutable std::promise<Result<SearchStatistics>> outcome_;
   mutable Mutex mutex_;
-  mutable std::condition_variable changed_;
   bool shares_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool last_model_read_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::size_t models_read_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::optional<Error> model_error_ HMMJIT_GUARDED_BY(mutex_);  // after the models read
-  mutable std::optional<Result<SearchStatistics>> outcome_ HMMJIT_GUARDED_BY(mutex_);
-  mutable std::exception_ptr thrown_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 /// The targets that a search can share; null if it needs a run of its own, because it counts or

@@ -264,7 +264,7 @@ gpu::Settings settings_of_start(SearchRequest& request, const InputSizes& sizes,
   return gpu_settings(started, sizes.positions(), request.search.trace);
 }
 
-// Long targets: a device runs SSV alone.
+// Long targets: a device runs SSV and the Viterbi filter of windows.
 Status start_scan(SearchRequest& request, const InputSizes& sizes, Run& run) {
   if (request.device.use == DeviceChoice::Use::kGpu && request.device.ordinals.size() > 1)
     return fail(ErrorCode::kUsage, "long targets are searched with one device", "--device",
