@@ -585,9 +585,10 @@ void find_envelopes_batch(const ForwardTables& model, const EmissionRows& parse,
                           const EmissionRows& sample, std::span<const TargetView> targets,
                           const PassesForward& passes, const DomainOptions& options,
                           Workspace& workspace, std::span<float> forward_nats,
-                          std::span<std::vector<FoundEnvelope>> envelopes) {
+                          std::span<std::vector<FoundEnvelope>> envelopes,
+                          std::span<const ParsedTarget* const> parsed) {
   Workspace::State& s = workspace.state();
-  Batch(model, parse, sample, options, s).find(targets, passes, {}, forward_nats);
+  Batch(model, parse, sample, options, s).find(targets, passes, parsed, forward_nats);
   for (auto& of_target : envelopes) of_target.clear();
   for (std::size_t r = 0; r < s.region_work.size(); ++r) {
     const RegionWork& region = s.region_work[r];

@@ -165,11 +165,12 @@ struct FoundEnvelope {
 
 /// The part of score_targets_batch up to the envelopes, with other emissions than the model's:
 /// `parse` in Forward, Backward and their decoding, `sample` for sampled traces. envelopes[n]: of
-/// target n, in order; empty where it does not pass.
+/// target n, in order; empty where it does not pass. `parsed`: with these emissions.
 void find_envelopes_batch(const ForwardTables& model, const EmissionRows& parse,
                           const EmissionRows& sample, std::span<const TargetView> targets,
                           const PassesForward& passes, const DomainOptions& options,
                           Workspace& workspace, std::span<float> forward_nats,
-                          std::span<std::vector<FoundEnvelope>> envelopes);
+                          std::span<std::vector<FoundEnvelope>> envelopes,
+                          std::span<const ParsedTarget* const> parsed = {});
 
 }  // namespace hmmjit::domain

@@ -353,9 +353,14 @@ bool DomainStage::Run::add(DomainRequest& request) {
   order.resize(count);
   for (const std::uint32_t i : order) targets.push_back(request.passed[i]);
   d.targets = place(targets);
-  d.emissions = place(layout::make_striped_emissions(model.odds));
+  std::vector<float> of_model;
+  std::span<const float> emissions = request.emissions;
+  if (emissions.empty()) emissions = of_model = layout::make_striped_emissions(model.odds);
+  const std::span<const float> forward_bounds =
+      request.bounds.empty() ? std::span<const float>(bounds.forward) : request.bounds;
+  d.emissions = place(emissions.data(), emissions.size());
   d.transitions = place(tables.transitions);
-  d.bounds = place(bounds.forward.data(), bounds.forward.size());
+  d.bounds = place(forward_bounds.data(), forward_bounds.size());
   const Alphabet& alphabet = *model.hmm.alphabet;
   std::array<dev::u32, 32> members{};
   static_assert(kMaxCodes <= members.size());
@@ -368,7 +373,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   for (const ReadyKernel* kernel : {&kernels.parser, &kernels.envelope}) {
     const dev::u32 run = *kernel ? form_of(*kernel, *stage.device_).run : 0;
     if (run > 0 && !run_emissions.contains(run))
-      run_emissions[run] = place(layout::make_run_emissions(model.odds, run));
+      run_emissions[run] = place(layout::make_run_emissions(emissions, run));
   }
   if (d.targets == nullptr || d.emissions == nullptr || d.transitions == nullptr ||
       d.bounds == nullptr || d.members == nullptr ||
@@ -391,7 +396,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   // A target has one or two domains, as a rule, and seldom two regions of several.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
-  if (scores && kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
+  if (kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
     d.region_capacity = static_cast<dev::u32>(std::min(count + 8, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
@@ -683,6 +688,7 @@ void DomainStage::Run::count(std::size_t stage_number, const Part& part, int len
 
 bool DomainStage::Run::read_envelope(const Part& part, int L, int length, std::uint32_t entry,
                                      std::optional<ScoredEnvelope>& out) {
+  if (!kernels.envelope) return true;
   const dev::u32 most = part.params.most_envelope_cells;
   if (entry == dev::kNoEntry) {
     count(2, part, length, most, std::nullopt);

@@ -47,6 +47,8 @@ struct DomainRequest {
   /// The findings for each of them; null: left to the CPU.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   bool left_out = false;  ///< the launch had no room for it; another one may
+  /// Match odds and their bounds instead of the model's, as in DomainParams; empty: the model's.
+  std::span<const float> emissions = {}, bounds = {};
 };
 
 /// Kernels for all models of a launch. The host does the work for which one is missing or which it

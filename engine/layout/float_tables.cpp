@@ -55,16 +55,13 @@ std::vector<float> make_striped_emissions(const OddsProfile& profile) {
   return out;
 }
 
-std::vector<float> make_run_emissions(const OddsProfile& profile, std::uint32_t run) {
+std::vector<float> make_run_emissions(std::span<const float> striped, std::uint32_t run) {
   constexpr std::size_t kLanes = 4, kThreads = 32;
-  const auto M = static_cast<std::size_t>(profile.M);
-  const auto Q = static_cast<std::size_t>(float_stripes(profile.M));
+  const std::size_t Q = striped.size() / (kSymbolRows * kLanes);
   std::vector<float> out(kSymbolRows * kLanes * kThreads * run, 0.0f);
-  for (std::size_t x = 0; x < static_cast<std::size_t>(profile.Kp); ++x) {
-    for (std::size_t k = 0; k < M; ++k) {
-      const std::size_t q = k % Q;
-      out[((x * kLanes + k / Q) * run + q % run) * kThreads + q / run] = profile.match[x * M + k];
-    }
+  for (std::size_t n = 0; n < striped.size(); ++n) {
+    const std::size_t lane = n % kLanes, q = n / kLanes % Q, x = n / kLanes / Q;
+    out[((x * kLanes + lane) * run + q % run) * kThreads + q / run] = striped[n];
   }
   return out;
 }

@@ -23,9 +23,9 @@ FloatTables make_float_transitions(const OddsProfile& profile);
 
 /// Match odds in the reference's four lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 at q*4 + r.
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
-/// The same for kernels with one warp per lane of the reference and `run` stripes per thread
+/// Striped odds for kernels with one warp per lane of the reference and `run` stripes per thread
 /// (DomainParams::run_emissions).
-std::vector<float> make_run_emissions(const OddsProfile& profile, std::uint32_t run);
+std::vector<float> make_run_emissions(std::span<const float> striped, std::uint32_t run);
 
 /// N, C and J odds of target lengths.
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,

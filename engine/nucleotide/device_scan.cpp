@@ -201,6 +201,7 @@ struct DeviceScan::State {
   bool top = true, bottom = true;
 
   Device d;
+  std::optional<WindowParser> parser;  // once `ready`
   bool warned_kernel = false, warned_memory = false;  // of its thread
   mutable Mutex mutex;
   std::condition_variable changed;
@@ -264,6 +265,7 @@ Status DeviceScan::State::open() {
     s.context_seconds = opened - initialised;
     s.ready_seconds = Trace::now() - begun;
   });
+  parser.emplace(d.device, d.driver, *d.source, counters, settings);
   const MutexLock lock(mutex);
   ready = true;
   return {};
@@ -746,6 +748,11 @@ std::shared_ptr<const std::vector<int>> DeviceScan::best_cells(std::size_t model
   return s.failed ? nullptr : of.best;
 }
 
+WindowParser* DeviceScan::parser() const {
+  const MutexLock lock(state_->mutex);
+  return state_->ready && !state_->failed ? &*state_->parser : nullptr;
+}
+
 bool DeviceScan::missing() const {
   const MutexLock lock(state_->mutex);
   return state_->failed && !state_->ready && state_->settings.demanded;
@@ -753,14 +760,20 @@ bool DeviceScan::missing() const {
 
 Status DeviceScan::end_block() {
   State& s = *state_;
-  MutexLock lock(s.mutex);
-  s.block.ended = true;
-  s.changed.notify_all();
-  // Without a device even the shortest search that demands one reports an error. Others do not wait
-  // for the driver.
-  while (!s.failed && (s.ready ? !s.block.idle : s.settings.demanded)) lock.wait(s.changed);
-  if (!s.ready) s.block.idle = true;
-  if (s.failed && !s.ready && s.settings.demanded) return std::unexpected(s.failure);
+  bool opened = false;
+  {
+    MutexLock lock(s.mutex);
+    s.block.ended = true;
+    s.changed.notify_all();
+    // Without a device even the shortest search that demands one reports an error. Others do not
+    // wait for the driver.
+    while (!s.failed && (s.ready ? !s.block.idle : s.settings.demanded)) lock.wait(s.changed);
+    if (!s.ready) s.block.idle = true;
+    if (s.failed && !s.ready && s.settings.demanded) return std::unexpected(s.failure);
+    opened = s.ready;
+  }
+  if (opened)
+    if (const Status finished = s.parser->finish(); !finished) s.fail_with(finished.error());
   return {};
 }
 

@@ -9,6 +9,8 @@
 // whose highest match cell stays below the threshold has no hit, and threads scan the other
 // windows.
 //
+// Forward and what follows it up to the envelopes is WindowParser's.
+//
 // A thread of its own serves the device. While it waits for the driver or the compiler, and after
 // the loss of the device, the threads compute everything themselves.
 #pragma once
@@ -24,6 +26,7 @@
 #include "layout/packed_targets.hpp"
 #include "model/profile.hpp"
 #include "nucleotide/pieces.hpp"
+#include "nucleotide/window_parser.hpp"
 
 namespace hmmjit::nucleotide {
 
@@ -76,6 +79,8 @@ class DeviceScan {
   /// windows were packed. Null: the caller scans them all. Waits while the device is about to
   /// decide.
   std::shared_ptr<const std::vector<int>> best_cells(std::size_t model);
+  /// Null before the device is ready and after its loss.
+  WindowParser* parser() const;
   /// A demanded device cannot be used at all: end_block() fails.
   bool missing() const;
   /// Returns when the device has finished with the block.

@@ -89,6 +89,13 @@ std::shared_ptr<const EmissionState> Emissions::after(std::uint64_t turns) {
   return states_[std::min<std::size_t>(turns, states_.size() - 1)];
 }
 
+std::shared_ptr<const EmissionState> Emissions::settled() {
+  constexpr std::uint64_t kMostTurns = 16;
+  for (std::uint64_t turns = 0; turns < kMostTurns; ++turns)
+    if (auto state = after(turns); state == after(turns + 1)) return state;
+  return nullptr;
+}
+
 int Emissions::rows_of(std::span<const Residue> envelope) const {
   const bool canonical =
       std::ranges::all_of(envelope, [&](Residue x) { return static_cast<int>(x) < t_.K; });

@@ -38,6 +38,8 @@ class Emissions {
 
   /// The state after `turns` restorations. Equal states share one object.
   std::shared_ptr<const EmissionState> after(std::uint64_t turns);
+  /// The state that further turns do not change; null if it has not come after a few.
+  std::shared_ptr<const EmissionState> settled();
 
   /// The number of rows that estimate() needs for an envelope: one per residue of the alphabet, and
   /// one per code if the envelope has other codes.

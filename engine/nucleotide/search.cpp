@@ -38,8 +38,11 @@ namespace {
 // A task takes so many residues, or one strand of a piece: enough to fill vectors.
 constexpr std::int64_t kResiduesOfRun = 1 << 17;
 
-// Models whose runs are filtered before those of a model are searched further.
-constexpr std::size_t kModelsAhead = 2;
+// A device takes one model after the other, and answers for all windows of a model. A run's search
+// therefore has steps, and threads take a step of the next models before they take the next step of
+// a model: so many of them.
+enum Step : std::size_t { kFilter, kScan, kDomains, kSteps };
+constexpr std::array<std::size_t, kSteps> kModelsAhead{0, 2, 10};
 
 // One strand of a piece.
 struct Unit {
@@ -164,12 +167,20 @@ struct Search::State {
   };
   struct RunResult {
     std::vector<Candidate> candidates;
-    std::size_t first_window = 0;  // of the candidates among those of the model
     std::vector<Window> windows;
+    // Of the candidates, then of the windows, among those of the model for which the device answers.
+    std::size_t first = 0;
+    ParsedWindows parsed;
     Counters counters;  // of the filters
     std::uint64_t turns_before = 0, turns_after = 0;
     std::uint64_t forward = 0;
     std::vector<WindowDomain> domains;
+  };
+  // Runs of a model between two steps.
+  struct Handover {
+    std::vector<std::unique_ptr<RunResult>> runs;  // null: needs no further step
+    std::size_t to_come = 0;
+    bool complete = false;
   };
   struct Progress {
     Mutex mutex;
@@ -177,10 +188,7 @@ struct Search::State {
     std::size_t next HMMJIT_GUARDED_BY(mutex) = 0;
     bool committing HMMJIT_GUARDED_BY(mutex) = false;
     std::uint64_t turns HMMJIT_GUARDED_BY(mutex) = 0;
-    // Runs whose candidates wait for the device, once all runs have been filtered.
-    std::vector<std::unique_ptr<RunResult>> filtered HMMJIT_GUARDED_BY(mutex);
-    std::size_t to_filter HMMJIT_GUARDED_BY(mutex) = 0;
-    bool all_filtered HMMJIT_GUARDED_BY(mutex) = false;
+    std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
     std::condition_variable changed;
     Counters counters HMMJIT_GUARDED_BY(mutex);
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
@@ -203,20 +211,27 @@ struct Search::State {
   bool reads(bool bottom) const {
     return options.strands != (bottom ? Strands::kTop : Strands::kBottom);
   }
+  // The steps. `s` holds the sequences of the run, but for the first.
   std::unique_ptr<RunResult> filter(std::size_t run, std::size_t model, Scratch& s);
-  /// The rest of a search; `s` holds the sequences of the run.
-  void search(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
-              std::unique_ptr<RunResult> result, std::span<const int> best);
+  void scan(std::size_t model, Scratch& s, RunResult& result, std::span<const int> best);
+  void finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+              std::unique_ptr<RunResult> result);
   void search(std::size_t run, std::size_t model, const TargetBlock& block) {
     const FlushToZeroScope flush;
     Scratch& s = scratch.local();
-    search(run, model, block, s, filter(run, model, s), {});
+    auto result = filter(run, model, s);
+    scan(model, s, *result, {});
+    finish(run, model, block, s, std::move(result));
   }
-  // The same in two tasks, between which the device decides about the windows of a model.
-  void begin_search(std::size_t run, std::size_t model, const TargetBlock& block);
-  void end_search(std::size_t run, std::size_t model, const TargetBlock& block);
-  void keep_filtered(std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
-  void request_cells(std::size_t model);
+  // The same with a device that answers between the steps.
+  void take_step(Step step, std::size_t run, std::size_t model, const TargetBlock& block);
+  // Null where the run needs no further step.
+  std::unique_ptr<RunResult> perform(Step step, std::size_t run, std::size_t model,
+                                     const TargetBlock& block);
+  std::unique_ptr<RunResult> await(Step before, std::size_t run, std::size_t model);
+  void hand_over(Step step, std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
+  void request_cells(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
+  void request_parse(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
   std::uint64_t turns_before(Progress& p, std::size_t run);
   std::span<const std::span<const Residue>> sequences(std::size_t run, const Model& model,
                                                       Scratch& s) const {
@@ -284,91 +299,130 @@ std::unique_ptr<Search::State::RunResult> Search::State::filter(std::size_t run,
   return result;
 }
 
-void Search::State::search(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
-                           std::unique_ptr<RunResult> result, std::span<const int> best) {
-  Model& m = *models[model];
-  result->windows = find_windows(m.filters, options, s.sequences, result->candidates, best,
-                                 s.filters, result->counters, s.times);
-  result->candidates = {};
+void Search::State::scan(std::size_t model, Scratch& s, RunResult& result,
+                         std::span<const int> best) {
+  result.windows = find_windows(models[model]->filters, options, s.sequences, result.candidates,
+                                best, s.filters, result.counters, s.times);
+  result.candidates = {};
+}
+
+void Search::State::finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+                           std::unique_ptr<RunResult> result) {
   result->turns_before = turns_before(progress[model], run);
-  find_domains_of(m, s, *result);
+  find_domains_of(*models[model], s, *result);
   commit(run, model, block, s, std::move(result));
 }
 
-void Search::State::begin_search(std::size_t run, std::size_t model, const TargetBlock& block) {
+void Search::State::take_step(Step step, std::size_t run, std::size_t model,
+                              const TargetBlock& block) {
   const FlushToZeroScope flush;
+  std::unique_ptr<RunResult> result;
+  try {
+    result = perform(step, run, model, block);
+  } catch (...) {
+    if (step != kDomains) hand_over(step, run, model, nullptr);
+    throw;
+  }
+  if (step != kDomains) hand_over(step, run, model, std::move(result));
+}
+
+std::unique_ptr<Search::State::RunResult> Search::State::perform(Step step, std::size_t run,
+                                                                 std::size_t model,
+                                                                 const TargetBlock& block) {
   Scratch& s = scratch.local();
-  std::unique_ptr<RunResult> deferred;
-  try {
-    if (!stopped()) {
-      auto result = filter(run, model, s);
-      if (!result->candidates.empty() && device->takes_windows(model))
-        deferred = std::move(result);
-      else
-        search(run, model, block, s, std::move(result), {});
+  std::unique_ptr<RunResult> result;
+  if (step == kFilter) {
+    if (stopped()) return nullptr;
+    result = filter(run, model, s);
+    if (!result->candidates.empty() && (device->takes_windows(model) || device->parser() != nullptr))
+      return result;
+    scan(model, s, *result, {});
+  } else {
+    result = await(step == kScan ? kFilter : kScan, run, model);
+    if (result == nullptr || stopped()) return nullptr;
+    sequences(run, *models[model], s);
+    if (step == kScan) {
+      const auto cells = device->best_cells(model);
+      scan(model, s, *result,
+           cells == nullptr ? std::span<const int>()
+                            : std::span(*cells).subspan(result->first, result->candidates.size()));
+      if (!result->windows.empty() && device->parser() != nullptr) return result;
+    } else if (WindowParser* const parser = device->parser()) {
+      if (const auto parsed = parser->parsed(model); parsed != nullptr) {
+        const auto first = parsed->windows.begin() + static_cast<std::ptrdiff_t>(result->first);
+        result->parsed = {parsed->emissions,
+                          {first, first + static_cast<std::ptrdiff_t>(result->windows.size())}};
+      }
     }
-  } catch (...) {
-    keep_filtered(run, model, nullptr);
-    throw;
   }
-  keep_filtered(run, model, std::move(deferred));
+  finish(run, model, block, s, std::move(result));
+  return nullptr;
 }
 
-// After the last run of a model its candidates go to the device.
-void Search::State::keep_filtered(std::size_t run, std::size_t model,
-                                  std::unique_ptr<RunResult> result) {
-  Progress& p = progress[model];
-  {
-    const MutexLock lock(p.mutex);
-    p.filtered[run] = std::move(result);
-    if (--p.to_filter > 0) return;
-  }
-  const auto tell = [&] {
-    const MutexLock lock(p.mutex);
-    p.all_filtered = true;
-    p.changed.notify_all();
-  };
-  try {
-    request_cells(model);
-  } catch (...) {
-    tell();
-    throw;
-  }
-  tell();
-}
-
-void Search::State::request_cells(std::size_t model) {
+// After the last run of a model, what the device answers for goes there.
+void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
+                              std::unique_ptr<RunResult> result) {
   Progress& p = progress[model];
   const MutexLock lock(p.mutex);
+  Handover& of = p.handovers[step];
+  of.runs[run] = std::move(result);
+  if (--of.to_come > 0) return;
+  of.complete = true;
+  p.changed.notify_all();
+  (step == kFilter ? request_cells(model, of.runs) : request_parse(model, of.runs));
+}
+
+std::unique_ptr<Search::State::RunResult> Search::State::await(Step before, std::size_t run,
+                                                               std::size_t model) {
+  Progress& p = progress[model];
+  MutexLock lock(p.mutex);
+  Handover& of = p.handovers[before];
+  while (!of.complete) lock.wait(p.changed);
+  return std::move(of.runs[run]);
+}
+
+void Search::State::request_cells(std::size_t model,
+                                  std::span<const std::unique_ptr<RunResult>> of_runs) {
+  if (!device->takes_windows(model)) return;
   std::vector<std::span<const Residue>> windows;
   Scratch& s = scratch.local();
-  for (std::size_t run = 0; run < p.filtered.size(); ++run) {
-    RunResult* const result = p.filtered[run].get();
+  for (std::size_t run = 0; run < of_runs.size(); ++run) {
+    RunResult* const result = of_runs[run].get();
     if (result == nullptr) continue;
-    result->first_window = windows.size();
+    result->first = windows.size();
     const auto views = views_of(result->candidates, sequences(run, *models[model], s));
     windows.insert(windows.end(), views.begin(), views.end());
   }
   if (!windows.empty()) device->request_cells(model, layout::pack_targets(windows));
 }
 
-void Search::State::end_search(std::size_t run, std::size_t model, const TargetBlock& block) {
-  Progress& p = progress[model];
-  std::unique_ptr<RunResult> result;
-  {
-    MutexLock lock(p.mutex);
-    while (!p.all_filtered) lock.wait(p.changed);
-    result = std::move(p.filtered[run]);
-  }
-  if (result == nullptr || stopped()) return;
-  const auto cells = device->best_cells(model);
-  const FlushToZeroScope flush;
+// Windows that see settled emissions are nearly all.
+void Search::State::request_parse(std::size_t model,
+                                  std::span<const std::unique_ptr<RunResult>> of_runs) {
+  WindowParser* const parser = device->parser();
+  if (parser == nullptr) return;
+  auto windows = std::make_shared<TargetBlock>();
+  std::size_t uses = 0;
   Scratch& s = scratch.local();
-  sequences(run, *models[model], s);
-  const auto best =
-      cells == nullptr ? std::span<const int>()
-                       : std::span(*cells).subspan(result->first_window, result->candidates.size());
-  search(run, model, block, s, std::move(result), best);
+  for (std::size_t run = 0; run < of_runs.size(); ++run) {
+    RunResult* const result = of_runs[run].get();
+    if (result == nullptr) continue;
+    ++uses;
+    result->first = windows->size();
+    const auto units_read = sequences(run, *models[model], s);
+    for (const Window& window : result->windows) {
+      windows->begin_target("", "", "");
+      windows->append(window.part_of(units_read[window.sequence]));
+      windows->end_target();
+    }
+  }
+  Emissions& emissions = models[model]->domains.emissions;
+  auto seen = options.domain.null2 ? emissions.settled() : emissions.after(0);
+  if (uses == 0 || seen == nullptr) return;
+  std::optional<std::uint32_t> trace_seed;
+  if (options.domain.reseed) trace_seed = options.domain.seed;
+  parser->request(model, {models[model]->query.model, std::move(seen), std::move(windows),
+                          trace_seed, uses});
 }
 
 // As far as it is known.
@@ -384,7 +438,7 @@ void Search::State::find_domains_of(Model& model, Scratch& s, RunResult& result)
   Counters counters;
   result.turns_after = result.turns_before;
   result.domains = find_domains(model.filters, model.domains, options, s.sequences, result.windows,
-                                result.turns_after, s.domains, counters, s.times);
+                                result.parsed, result.turns_after, s.domains, counters, s.times);
   result.forward = counters.forward;
 }
 
@@ -449,10 +503,11 @@ Status Search::add(const TargetBlock& block) {
     p.waiting.clear();
     p.waiting.resize(s.runs.size());
     p.next = 0;
-    p.filtered.clear();
-    p.filtered.resize(s.runs.size());
-    p.to_filter = s.runs.size();
-    p.all_filtered = false;
+    for (State::Handover& of : p.handovers) {
+      of = {};
+      of.runs.resize(s.runs.size());
+      of.to_come = s.runs.size();
+    }
   }
   const std::size_t models = s.models.size(), runs = s.runs.size();
   const bool device = s.device != nullptr && runs > 0;
@@ -465,13 +520,13 @@ Status Search::add(const TargetBlock& block) {
       });
       return;
     }
-    // A device takes one model after the other. It decides about the windows of a model while
-    // threads filter the next ones: begin 0, 1, 2, end 0, begin 3, end 1, ...
-    for_each_index(s.options.threads, 2 * runs * (models + kModelsAhead), [&](std::size_t n) {
-      const std::size_t run = n % runs, step = n / runs / 2, ends = n / runs % 2;
-      if (ends == 0 && step < models) s.begin_search(run, step, block);
-      if (ends == 1 && step >= kModelsAhead) s.end_search(run, step - kModelsAhead, block);
-    });
+    for_each_index(
+        s.options.threads, kSteps * runs * (models + kModelsAhead.back()), [&](std::size_t n) {
+          const std::size_t run = n % runs, at = n / runs / kSteps;
+          const auto step = static_cast<Step>(n / runs % kSteps);
+          if (at >= kModelsAhead[step] && at - kModelsAhead[step] < models)
+            s.take_step(step, run, at - kModelsAhead[step], block);
+        });
   });
   if (device) HMMJIT_TRY(s.device->end_block());
   HMMJIT_TRY(searched);
@@ -531,7 +586,7 @@ ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
   const auto windows = find_windows(model.filters, options, sequences, candidates, {}, s.filters,
                                     out.counters, s.times);
   std::uint64_t turns = 0;
-  auto domains = find_domains(model.filters, model.domains, options, sequences, windows, turns,
+  auto domains = find_domains(model.filters, model.domains, options, sequences, windows, {}, turns,
                               s.domains, out.counters, s.times);
   if (domains.empty()) return out;
   const Hmm& hmm = model.query.model->hmm;

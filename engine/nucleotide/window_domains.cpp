@@ -31,11 +31,12 @@ class Finder {
  public:
   Finder(const WindowModel& filters, DomainModel& model, const Options& options,
          std::span<const std::span<const Residue>> sequences, std::span<const Window> windows,
-         DomainScratch& scratch, domain::DomainTimes& times)
+         const ParsedWindows& parsed, DomainScratch& scratch, domain::DomainTimes& times)
       : filters_(filters),
         model_(model),
         options_(options),
         windows_(windows),
+        parsed_(parsed),
         s_(scratch),
         times_(times),
         to_find_(options.domain),
@@ -106,10 +107,14 @@ class Finder {
              const EmissionState& sample) {
     Found found(count);
     std::vector<float> nats(count);
+    std::vector<const ParsedTarget*> parsed;
+    if (&parse == parsed_.emissions.get() && &sample == &parse)
+      for (std::size_t n = first; n < first + count; ++n)
+        parsed.push_back(parsed_.windows[n].get());
     domain::find_envelopes_batch(
         model_.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
         [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
-        to_find_, s_.workspace, nats, found);
+        to_find_, s_.workspace, nats, found, parsed);
     return found;
   }
 
@@ -284,6 +289,7 @@ class Finder {
   DomainModel& model_;
   const Options& options_;
   std::span<const Window> windows_;
+  const ParsedWindows& parsed_;
   DomainScratch& s_;
   domain::DomainTimes& times_;  // of envelopes and alignments; others in the workspace
   domain::DomainOptions to_find_;
@@ -298,10 +304,11 @@ class Finder {
 std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,
-                                       std::span<const Window> windows, std::uint64_t& turns,
+                                       std::span<const Window> windows,
+                                       const ParsedWindows& parsed, std::uint64_t& turns,
                                        DomainScratch& scratch, Counters& counters, Times& times) {
   CoreClock clock;
-  Finder finder(filters, model, options, sequences, windows, scratch, times.domain);
+  Finder finder(filters, model, options, sequences, windows, parsed, scratch, times.domain);
   finder.run(turns);
   finder.count(counters);
   times.domain_seconds += clock.lap();

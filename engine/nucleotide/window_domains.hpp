@@ -38,6 +38,12 @@ struct WindowDomain {
   domain::Domain domain;
 };
 
+/// What is known of windows, found with these emissions. No emissions: nothing.
+struct ParsedWindows {
+  std::shared_ptr<const EmissionState> emissions;
+  std::vector<std::shared_ptr<const ParsedTarget>> windows;  ///< null: not known
+};
+
 /// Domains of `windows`, in their order. `turns`: the number of restorations of emissions before
 /// these sequences; adds those in the sequences, as long as they matter. Adds the residues past
 /// Forward to `counters`, and to `times` what the workspace does not count. Throws
@@ -45,7 +51,8 @@ struct WindowDomain {
 std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,
-                                       std::span<const Window> windows, std::uint64_t& turns,
+                                       std::span<const Window> windows,
+                                       const ParsedWindows& parsed, std::uint64_t& turns,
                                        DomainScratch& scratch, Counters& counters, Times& times);
 
 }  // namespace hmmjit::nucleotide

@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
+#include <future>
 
+#include "core/threads.hpp"
 #include "fake_driver/fake_driver.hpp"
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
@@ -69,10 +73,23 @@ std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, 
 }
 
 bool is_viterbi(const FakeLaunch& launch) { return launch.kernel == "viterbi_wavefront"; }
+bool is_parser(const FakeLaunch& launch) { return launch.kernel == "parser_four_lane"; }
+bool is_ensemble(const FakeLaunch& launch) { return launch.kernel == "ensemble_four_lane"; }
+
+// With the blocks and the shared memory of the launch, but only the first warps of each block.
+int run_domain_kernel(const FakeLaunch& launch) {
+  const FlushToZeroScope flush;
+  for (const auto& instance : hmmjit_lockstep::kernel_instances())
+    if (instance.kernel == launch.kernel)
+      hmmjit_lockstep::launch(launch.blocks, hmmjit_lockstep::threads_by_entry(instance),
+                              launch.shared_bytes, [&] { instance.run(launch.parameters); });
+  return 0;
+}
 
 // The kernel's instance that computes fewest positions, whatever the plan's constants are, unless
 // the plan has tiles.
 int run_kernel(const FakeLaunch& launch) {
+  if (is_parser(launch) || is_ensemble(launch)) return run_domain_kernel(launch);
   const auto [model_length, tiles] = [&] {
     const auto shape = [](const auto& p) { return std::pair(p.model_length, p.tile_count); };
     return is_viterbi(launch)
@@ -81,11 +98,11 @@ int run_kernel(const FakeLaunch& launch) {
   }();
   const hmmjit_lockstep::KernelInstance* best = nullptr;
   for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
+    if (instance.kernel != launch.kernel) continue;
     const int positions = hmmjit_lockstep::covered_by_entry(instance);
     const bool covers =
         tiles > 1 ? instance.at("kTiled") == 1 : positions >= static_cast<int>(model_length);
-    if (instance.kernel == launch.kernel && covers &&
-        (best == nullptr || positions < hmmjit_lockstep::covered_by_entry(*best)))
+    if (covers && (best == nullptr || positions < hmmjit_lockstep::covered_by_entry(*best)))
       best = &instance;
   }
   hmmjit_lockstep::launch(2, hmmjit_lockstep::threads_by_entry(*best),
@@ -119,7 +136,10 @@ class DeviceScanSearch : public testing::Test {
           device.sm_count = 1;
           return device;
         }()}) {
-    driver_.on_launch = run_kernel;
+    driver_.on_launch = [this](const FakeLaunch& launch) {
+      ++launches_[is_parser(launch) || is_ensemble(launch)];
+      return run_kernel(launch);
+    };
   }
 
   gpu::Settings settings(int refused = 0) {
@@ -146,7 +166,10 @@ class DeviceScanSearch : public testing::Test {
       }
       HMMJIT_TRY(search.add(block));
     }
-    viterbi_cells_.push_back(search.times().viterbi.cells);
+    const Times times = search.times();
+    viterbi_cells_.push_back(times.viterbi.cells);
+    forward_cells_.push_back(times.domain.forward.cells);
+    ensemble_cells_.push_back(times.domain.ensemble.cells);
     std::vector<HitList> lists;
     for (std::size_t m = 0; m < models_.size(); ++m) lists.push_back(search.finish(m));
     return lists;
@@ -171,7 +194,9 @@ class DeviceScanSearch : public testing::Test {
   }
 
   FakeDriver driver_;
-  mutable std::vector<std::uint64_t> viterbi_cells_;  // that threads computed, by search
+  // That threads computed, by search.
+  mutable std::vector<std::uint64_t> viterbi_cells_, forward_cells_, ensemble_cells_;
+  std::array<std::atomic<int>, 2> launches_{};  // of filters, of the domain stage
   std::vector<std::string> warnings_;
   std::vector<Query> models_{query_of(1, 45), query_of(2, 128), query_of(3, 262)};
   Random random_{4};
@@ -191,7 +216,9 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
     // Three blocks, three models; the residues of a block with the paddings between them. The last
     // block has no windows.
     EXPECT_EQ(s.blocks_done, 3u);
-    EXPECT_EQ(s.launches, strands == Strands::kBoth ? 18u + 6u : 9u + 6u);
+    EXPECT_EQ(launches_[0], strands == Strands::kBoth ? 18 + 6 : 9 + 6);
+    EXPECT_EQ(s.launches, static_cast<std::uint64_t>(launches_[0] + launches_[1]));
+    for (auto& count : launches_) count = 0;
     std::uint64_t rows = 5;
     for (const auto& target : targets_) rows += target.size();
     const auto cells = [&](gpu::Timed stage) {
@@ -205,10 +232,37 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
     EXPECT_EQ(cells(gpu::Timed::kViterbi), by_cpu);
     EXPECT_GT(by_both, 0u);
     EXPECT_LT(by_both, by_cpu) << by_both;
+    // Threads parse windows until emissions have settled.
+    EXPECT_GT(s.domain_stages[0].cells, 0u);
+    EXPECT_LT(2 * forward_cells_[1], forward_cells_[0]);
+    forward_cells_.clear();
     EXPECT_EQ(s.models_declined, 0u);
     EXPECT_EQ(s.state, "ready");
   }
   EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
+// Several domains in a region, as in arrays of repeats: sampled traces and clusters.
+TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInRepeats) {
+  models_ = {query_of(11, 45), query_of(12, 70)};
+  for (auto& target : targets_) {
+    for (std::size_t at = 0; at + 2000 < target.size(); at += 3000) {
+      const Hmm& hmm = models_[at / 3000 % 2].model->hmm;
+      auto array = test_support::random_target(random_.next(), 900, TargetKind::kTandem, hmm);
+      // Residues are lost and exchanged.
+      for (int n = 0; n < 250; ++n)
+        array[static_cast<std::size_t>(random_.integer(0, 899))] =
+            static_cast<Residue>(random_.integer(0, 3));
+      for (int n = 0; n < 60; ++n)
+        array.erase(array.begin() + random_.integer(0, static_cast<int>(array.size()) - 1));
+      std::ranges::copy(array, target.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+  DeviceScan device(settings());
+  expect_the_cpus_results(short_pieces(), device);
+  EXPECT_GT(device.statistics().sampled, 10u);
+  EXPECT_GT(ensemble_cells_[0], 0u);
+  EXPECT_LT(2 * ensemble_cells_[1], ensemble_cells_[0]);
 }
 
 // A diagonal with two hits: the scan begins anew after the first, and reaches the second in the
@@ -379,6 +433,108 @@ TEST_F(DeviceScanSearch, WindowsWithoutAHitAreNotScanned) {
     EXPECT_GT(list.counters.bias, 0u);
     EXPECT_EQ(list.counters.viterbi, 0u);
   }
+}
+
+std::shared_ptr<const TargetBlock> windows_of(std::span<const std::vector<Residue>> targets) {
+  auto windows = std::make_shared<TargetBlock>();
+  for (const auto& target : targets) {
+    for (std::size_t at = 0; at + 300 < target.size(); at += 450) {
+      windows->begin_target("", "", "");
+      windows->append(std::span(target).subspan(at, 200 + at % 100));
+      windows->end_target();
+    }
+  }
+  return windows;
+}
+
+TEST_F(DeviceScanSearch, WindowsAreParsedWithTheEmissionsOfTheRequest) {
+  const FlushToZeroScope flush;
+  const auto driver = driver::Driver::open(driver_.api());
+  Kernels source(0);
+  gpu::Counters counters;
+  const gpu::Settings settings = this->settings();
+  WindowParser parser(*driver->device(0), driver, source, counters, settings);
+  const auto windows = windows_of(std::span(targets_).first(2));
+  std::vector<TargetView> views;
+  for (std::size_t n = 0; n < windows->size(); ++n) views.push_back((*windows)[n]);
+  std::vector<std::unique_ptr<DomainModel>> domains;
+  for (std::size_t m = 0; m < models_.size(); ++m) {
+    domains.push_back(std::make_unique<DomainModel>(*models_[m].model, models_[m].window_length));
+    // Other odds than the model's, of one residue.
+    const auto own = domains[m]->emissions.after(0);
+    const domain::ForwardTables::Tables& t = domains[m]->tables.tables();
+    auto state = std::make_shared<EmissionState>();
+    state->rows.zero(domain::kCodeRows, t.Q);
+    const std::size_t row = static_cast<std::size_t>(t.Q) * domain::kLanes;
+    for (std::size_t n = 0; n < domain::kCodeRows * row; ++n)
+      state->rows.odds.data()[n] = own->rows.odds.data()[n] * (n < row ? 1.01f : 1.0f);
+    std::fill_n(state->rows.deletion_bound.data(), domain::kCodeRows, -1.0f);
+    parser.request(m, {models_[m].model, std::move(state), windows, 42, 1});
+  }
+  domain::Workspace workspace;
+  for (std::size_t m = 0; m < models_.size(); ++m) {
+    DomainModel& model = *domains[m];
+    const auto found = parser.parsed(m);
+    ASSERT_NE(found, nullptr);
+    ASSERT_EQ(found->windows.size(), views.size());
+    std::vector<const ParsedTarget*> parsed;
+    for (const auto& window : found->windows) parsed.push_back(window.get());
+    EXPECT_THAT(parsed, testing::Each(testing::NotNull()));
+    using Envelopes = std::vector<domain::FoundEnvelope>;
+    const auto find = [&](const EmissionState& emissions, bool known) {
+      std::pair<std::vector<float>, std::vector<Envelopes>> out;
+      out.first.resize(views.size());
+      out.second.resize(views.size());
+      domain::find_envelopes_batch(
+          model.tables, emissions.rows, emissions.rows, views,
+          [](std::size_t, float) { return true; }, {}, workspace, out.first, out.second,
+          known ? std::span<const ParsedTarget* const>(parsed)
+                : std::span<const ParsedTarget* const>());
+      return out;
+    };
+    const auto want = find(*found->emissions, false), got = find(*found->emissions, true);
+    EXPECT_EQ(want.first, got.first);
+    const auto first_last = [](const std::vector<Envelopes>& of_all) {
+      std::vector<std::array<std::size_t, 3>> out;
+      for (const Envelopes& of : of_all)
+        for (const auto& e : of)
+          out.push_back({static_cast<std::size_t>(e.first), static_cast<std::size_t>(e.last),
+                         e.region});
+      return out;
+    };
+    EXPECT_EQ(first_last(want.second), first_last(got.second));
+    EXPECT_GT(first_last(want.second).size(), 5u);
+    const auto other = find(*model.emissions.after(0), false);
+    EXPECT_NE(other.first, got.first);
+    EXPECT_EQ(parser.parsed(m), nullptr);  // after its last use
+  }
+  EXPECT_TRUE(parser.finish());
+}
+
+TEST_F(DeviceScanSearch, WindowsThatWaitForAKernelAreTakenBack) {
+  class LateKernels final : public gpu::InstantKernelSource {
+   public:
+    void request(const plan::Plan&, int, Made made) override { made_.set_value(std::move(made)); }
+    Made requested() { return made_.get_future().get(); }
+
+   private:
+    Result<compile::KernelPtr> make(const plan::Plan&) override { return nullptr; }
+    std::promise<Made> made_;
+  };
+  const auto driver = driver::Driver::open(driver_.api());
+  LateKernels source;
+  gpu::Counters counters;
+  gpu::Settings settings = this->settings();
+  settings.wait_for_device = false;
+  WindowParser parser(*driver->device(0), driver, source, counters, settings);
+  const Query& query = models_[0];
+  DomainModel model(*query.model, query.window_length);
+  parser.request(0, {query.model, model.emissions.after(0), windows_of(targets_), 42, 2});
+  const auto made = source.requested();
+  EXPECT_EQ(parser.parsed(0), nullptr);
+  EXPECT_EQ(parser.parsed(0), nullptr);
+  EXPECT_TRUE(parser.finish());
+  made(fail(ErrorCode::kCompile, "no compiler"));
 }
 
 // Random models, targets and options on this machine's device.

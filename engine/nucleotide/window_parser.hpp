@@ -1,0 +1,52 @@
+// Forward, Backward, decoding and sampled traces of windows on a device, by the kernels of
+// gpu/domain_stage.hpp.
+//
+// A launch takes as long as its longest window, however few it has: all models that wait share it.
+// Meanwhile threads that come to a model whose windows still wait take them back, so that neither
+// side idles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "gpu/gpu_filters.hpp"
+#include "gpu/kernel_loader.hpp"
+#include "nucleotide/window_domains.hpp"
+
+namespace hmmjit::nucleotide {
+
+/// Windows of a model, none of them empty.
+struct ParseRequest {
+  std::shared_ptr<const SearchModel> model;
+  std::shared_ptr<const EmissionState> emissions;
+  std::shared_ptr<const TargetBlock> windows;
+  std::optional<std::uint32_t> trace_seed;  ///< empty: traces are left to the CPU
+  std::size_t uses = 0;                     ///< calls of parsed() to come
+};
+
+/// Thread-safe. A thread of its own serves the device.
+class WindowParser {
+ public:
+  /// `source` and `counters` must outlive it. Call source.cancel() before the destructor, which
+  /// waits for a kernel that is being made.
+  WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Driver> driver,
+               gpu::KernelSource& source, gpu::Counters& counters, const gpu::Settings& settings);
+  ~WindowParser();
+  WindowParser(const WindowParser&) = delete;
+  WindowParser& operator=(const WindowParser&) = delete;
+
+  /// At most one request of a model until finish().
+  void request(std::size_t model, ParseRequest request);
+  /// What the device has found; null: nothing. Waits only for a launch that has begun.
+  std::shared_ptr<const ParsedWindows> parsed(std::size_t model);
+  /// Drops requests, and returns when the device has ended. Fails after the loss of the device.
+  Status finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hmmjit::nucleotide
