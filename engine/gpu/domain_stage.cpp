@@ -396,7 +396,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   // A target has one or two domains, as a rule, and seldom two regions of several.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
-  if (kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
+  if (request.samples && kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
     d.region_capacity = static_cast<dev::u32>(std::min(count + 8, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }

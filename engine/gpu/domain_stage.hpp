@@ -49,6 +49,7 @@ struct DomainRequest {
   bool left_out = false;  ///< the launch had no room for it; another one may
   /// Match odds and their bounds instead of the model's, as in DomainParams; empty: the model's.
   std::span<const float> emissions = {}, bounds = {};
+  bool samples = true;  ///< false: traces are left to the CPU
 };
 
 /// Kernels for all models of a launch. The host does the work for which one is missing or which it

@@ -208,6 +208,7 @@ struct DeviceScan::State {
   Block block HMMJIT_GUARDED_BY(mutex);
   bool stop HMMJIT_GUARDED_BY(mutex) = false;
   bool ready HMMJIT_GUARDED_BY(mutex) = false;  // the device has been opened
+  bool given_up HMMJIT_GUARDED_BY(mutex) = false;  // and a warning has said so
   bool failed HMMJIT_GUARDED_BY(mutex) = false;
   bool flowing HMMJIT_GUARDED_BY(mutex) = false;  // marks will come without much delay
   Error failure HMMJIT_GUARDED_BY(mutex);
@@ -218,20 +219,22 @@ void DeviceScan::State::fail_with(const Error& error) {
   bool lost = false;
   {
     const MutexLock lock(mutex);
-    lost = ready && !failed && !stop;
-    failed = true;
-    flowing = false;
-    failure = error;
-    block.idle = true;
+    lost = ready && !std::exchange(given_up, true) && !stop;
   }
-  changed.notify_all();
   counters.update([&](gpu::Statistics& s) {
     s.state = "failed";
     s.reason = error.to_string();
   });
+  // Before a search can end.
   if (lost && settings.on_warning)
     settings.on_warning(fmt::format("device {} is given up: {}; its work goes on on the CPU",
                                     d.device->ordinal(), error.to_string()));
+  const MutexLock lock(mutex);
+  failed = true;
+  flowing = false;
+  failure = error;
+  block.idle = true;
+  changed.notify_all();
 }
 
 Status DeviceScan::State::open() {

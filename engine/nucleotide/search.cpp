@@ -170,7 +170,7 @@ struct Search::State {
     std::vector<Window> windows;
     // Of the candidates, then of the windows, among those of the model for which the device answers.
     std::size_t first = 0;
-    ParsedWindows parsed;
+    std::vector<ParsedWindows> parsed;
     Counters counters;  // of the filters
     std::uint64_t turns_before = 0, turns_after = 0;
     std::uint64_t forward = 0;
@@ -231,7 +231,8 @@ struct Search::State {
   std::unique_ptr<RunResult> await(Step before, std::size_t run, std::size_t model);
   void hand_over(Step step, std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
   void request_cells(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
-  void request_parse(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
+  void request_parse(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs,
+                     std::uint64_t turns);
   std::uint64_t turns_before(Progress& p, std::size_t run);
   std::span<const std::span<const Residue>> sequences(std::size_t run, const Model& model,
                                                       Scratch& s) const {
@@ -349,9 +350,11 @@ std::unique_ptr<Search::State::RunResult> Search::State::perform(Step step, std:
       if (!result->windows.empty() && device->parser() != nullptr) return result;
     } else if (WindowParser* const parser = device->parser()) {
       if (const auto parsed = parser->parsed(model); parsed != nullptr) {
-        const auto first = parsed->windows.begin() + static_cast<std::ptrdiff_t>(result->first);
-        result->parsed = {parsed->emissions,
-                          {first, first + static_cast<std::ptrdiff_t>(result->windows.size())}};
+        for (const ParsedWindows& of_model : *parsed) {
+          const auto own =
+              std::span(of_model.windows).subspan(result->first, result->windows.size());
+          result->parsed.push_back({of_model.emissions, {own.begin(), own.end()}});
+        }
       }
     }
   }
@@ -369,7 +372,7 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
   if (--of.to_come > 0) return;
   of.complete = true;
   p.changed.notify_all();
-  (step == kFilter ? request_cells(model, of.runs) : request_parse(model, of.runs));
+  step == kFilter ? request_cells(model, of.runs) : request_parse(model, of.runs, p.turns);
 }
 
 std::unique_ptr<Search::State::RunResult> Search::State::await(Step before, std::size_t run,
@@ -396,9 +399,11 @@ void Search::State::request_cells(std::size_t model,
   if (!windows.empty()) device->request_cells(model, layout::pack_targets(windows));
 }
 
-// Windows that see settled emissions are nearly all.
+// With the emissions that the first windows see, and those that nearly all see where a model has
+// hits.
 void Search::State::request_parse(std::size_t model,
-                                  std::span<const std::unique_ptr<RunResult>> of_runs) {
+                                  std::span<const std::unique_ptr<RunResult>> of_runs,
+                                  std::uint64_t turns) {
   WindowParser* const parser = device->parser();
   if (parser == nullptr) return;
   auto windows = std::make_shared<TargetBlock>();
@@ -417,8 +422,11 @@ void Search::State::request_parse(std::size_t model,
     }
   }
   Emissions& emissions = models[model]->domains.emissions;
-  auto seen = options.domain.null2 ? emissions.settled() : emissions.after(0);
-  if (uses == 0 || seen == nullptr) return;
+  std::vector seen{emissions.after(turns)};
+  if (const auto settled = emissions.settled();
+      options.domain.null2 && settled != nullptr && settled != seen[0])
+    seen.push_back(settled);
+  if (uses == 0) return;
   std::optional<std::uint32_t> trace_seed;
   if (options.domain.reseed) trace_seed = options.domain.seed;
   parser->request(model, {models[model]->query.model, std::move(seen), std::move(windows),

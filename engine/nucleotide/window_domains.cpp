@@ -31,7 +31,7 @@ class Finder {
  public:
   Finder(const WindowModel& filters, DomainModel& model, const Options& options,
          std::span<const std::span<const Residue>> sequences, std::span<const Window> windows,
-         const ParsedWindows& parsed, DomainScratch& scratch, domain::DomainTimes& times)
+         std::span<const ParsedWindows> parsed, DomainScratch& scratch, domain::DomainTimes& times)
       : filters_(filters),
         model_(model),
         options_(options),
@@ -108,9 +108,10 @@ class Finder {
     Found found(count);
     std::vector<float> nats(count);
     std::vector<const ParsedTarget*> parsed;
-    if (&parse == parsed_.emissions.get() && &sample == &parse)
-      for (std::size_t n = first; n < first + count; ++n)
-        parsed.push_back(parsed_.windows[n].get());
+    for (const ParsedWindows& known : parsed_) {
+      if (&parse != known.emissions.get() || &sample != &parse) continue;
+      for (std::size_t n = first; n < first + count; ++n) parsed.push_back(known.windows[n].get());
+    }
     domain::find_envelopes_batch(
         model_.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
         [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
@@ -289,7 +290,7 @@ class Finder {
   DomainModel& model_;
   const Options& options_;
   std::span<const Window> windows_;
-  const ParsedWindows& parsed_;
+  std::span<const ParsedWindows> parsed_;
   DomainScratch& s_;
   domain::DomainTimes& times_;  // of envelopes and alignments; others in the workspace
   domain::DomainOptions to_find_;
@@ -305,7 +306,7 @@ std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& 
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,
                                        std::span<const Window> windows,
-                                       const ParsedWindows& parsed, std::uint64_t& turns,
+                                       std::span<const ParsedWindows> parsed, std::uint64_t& turns,
                                        DomainScratch& scratch, Counters& counters, Times& times) {
   CoreClock clock;
   Finder finder(filters, model, options, sequences, windows, parsed, scratch, times.domain);

@@ -38,7 +38,7 @@ struct WindowDomain {
   domain::Domain domain;
 };
 
-/// What is known of windows, found with these emissions. No emissions: nothing.
+/// What is known of windows, found with these emissions.
 struct ParsedWindows {
   std::shared_ptr<const EmissionState> emissions;
   std::vector<std::shared_ptr<const ParsedTarget>> windows;  ///< null: not known
@@ -52,7 +52,7 @@ std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& 
                                        const Options& options,
                                        std::span<const std::span<const Residue>> sequences,
                                        std::span<const Window> windows,
-                                       const ParsedWindows& parsed, std::uint64_t& turns,
+                                       std::span<const ParsedWindows> parsed, std::uint64_t& turns,
                                        DomainScratch& scratch, Counters& counters, Times& times);
 
 }  // namespace hmmjit::nucleotide

@@ -25,7 +25,7 @@ constexpr std::size_t kWindowsOfRequest = 4096;
 
 struct Work {
   ParseRequest request;
-  std::shared_ptr<ParsedWindows> found = {};
+  std::shared_ptr<std::vector<ParsedWindows>> found = {};
   bool begun = false, done = false;
 };
 using WorkPtr = std::shared_ptr<Work>;
@@ -106,7 +106,7 @@ std::vector<WorkPtr> WindowParser::State::take_batch(const Lengths& lengths) {
   const MutexLock lock(mutex);
   for (auto next = queue.begin(); next != queue.end();) {
     const ParseRequest& request = (*next)->request;
-    const std::size_t count = request.windows->size();
+    const std::size_t count = request.windows->size() * request.emissions.size();
     const bool fits = batch.empty() ||
                       (batch.size() < gpu::DomainStage::kMostRequests &&
                        windows + count <= gpu::DomainStage::kMostLaunchTargets &&
@@ -201,16 +201,18 @@ Status WindowParser::State::parse(std::span<const WorkPtr> batch,
         gpu::pack_segment(std::array{gpu::BlockRef{0, of.windows}}));
     HMMJIT_ASSIGN(const std::shared_ptr<gpu::DeviceTargets> targets,
                   gpu::DeviceTargets::create(device, std::move(packed), *uploader));
-    const std::size_t count = of.windows->size();
-    for (std::size_t at = 0; at < count;) {
-      gpu::DomainRequest& request = requests.emplace_back(
-          gpu::DomainRequest{.model = of.model, .targets = targets, .passed = {}, .parsed = {}});
-      request.emissions = {of.emissions->rows.odds.data(),
-                           domain::kCodeRows * std::size_t{domain::kLanes} *
-                               static_cast<std::size_t>(float_stripes(of.model->hmm.M))};
-      request.bounds = {of.emissions->rows.deletion_bound.data(), domain::kCodeRows};
-      for (const std::size_t end = std::min(count, at + kWindowsOfRequest); at < end; ++at)
-        request.passed.push_back(static_cast<std::uint32_t>(at));
+    for (const auto& emissions : of.emissions) {
+      const auto row = static_cast<std::size_t>(float_stripes(of.model->hmm.M) * domain::kLanes);
+      for (std::size_t at = 0; at < of.windows->size();) {
+        gpu::DomainRequest& request = requests.emplace_back(
+            gpu::DomainRequest{.model = of.model, .targets = targets, .passed = {}, .parsed = {}});
+        request.emissions = {emissions->rows.odds.data(), domain::kCodeRows * row};
+        request.bounds = {emissions->rows.deletion_bound.data(), domain::kCodeRows};
+        request.samples = emissions == of.emissions.back();
+        for (const std::size_t end = std::min(of.windows->size(), at + kWindowsOfRequest); at < end;
+             ++at)
+          request.passed.push_back(static_cast<std::uint32_t>(at));
+      }
     }
   }
   std::vector<gpu::DomainRequest*> left;
@@ -225,15 +227,17 @@ Status WindowParser::State::parse(std::span<const WorkPtr> batch,
 
   auto request = requests.begin();
   for (const WorkPtr& work : batch) {
-    auto found = std::make_shared<ParsedWindows>();
-    found->emissions = work->request.emissions;
-    found->windows.resize(work->request.windows->size());
-    for (const auto targets = request->targets;
-         request != requests.end() && request->targets == targets; ++request) {
-      const gpu::PackedSegment& packed = targets->packed();
-      for (std::size_t n = 0; n < request->parsed.size(); ++n) {
-        const std::uint32_t original = packed.targets.original[request->passed[n]];
-        found->windows[packed.origins[original].index] = std::move(request->parsed[n]);
+    const ParseRequest& of = work->request;
+    auto found = std::make_shared<std::vector<ParsedWindows>>();
+    for (const auto& emissions : of.emissions) {
+      auto& parsed = found->emplace_back(ParsedWindows{emissions, {}}).windows;
+      parsed.resize(of.windows->size());
+      for (std::size_t taken = 0; taken < parsed.size(); taken += request++->passed.size()) {
+        const gpu::PackedSegment& packed = request->targets->packed();
+        for (std::size_t n = 0; n < request->parsed.size(); ++n) {
+          const std::uint32_t original = packed.targets.original[request->passed[n]];
+          parsed[packed.origins[original].index] = std::move(request->parsed[n]);
+        }
       }
     }
     const MutexLock lock(mutex);
@@ -295,7 +299,7 @@ void WindowParser::request(std::size_t model, ParseRequest request) {
   state_->changed.notify_all();
 }
 
-std::shared_ptr<const ParsedWindows> WindowParser::parsed(std::size_t model) {
+std::shared_ptr<const std::vector<ParsedWindows>> WindowParser::parsed(std::size_t model) {
   State& s = *state_;
   MutexLock lock(s.mutex);
   const auto at = s.works.find(model);

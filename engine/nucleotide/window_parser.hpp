@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gpu/gpu_filters.hpp"
 #include "gpu/kernel_loader.hpp"
@@ -20,7 +21,8 @@ namespace hmmjit::nucleotide {
 /// Windows of a model, none of them empty.
 struct ParseRequest {
   std::shared_ptr<const SearchModel> model;
-  std::shared_ptr<const EmissionState> emissions;
+  /// With each of them; traces are sampled with the last.
+  std::vector<std::shared_ptr<const EmissionState>> emissions;
   std::shared_ptr<const TargetBlock> windows;
   std::optional<std::uint32_t> trace_seed;  ///< empty: traces are left to the CPU
   std::size_t uses = 0;                     ///< calls of parsed() to come
@@ -39,8 +41,9 @@ class WindowParser {
 
   /// At most one request of a model until finish().
   void request(std::size_t model, ParseRequest request);
-  /// What the device has found; null: nothing. Waits only for a launch that has begun.
-  std::shared_ptr<const ParsedWindows> parsed(std::size_t model);
+  /// What the device has found with each of the emissions; null: nothing. Waits only for a launch
+  /// that has begun.
+  std::shared_ptr<const std::vector<ParsedWindows>> parsed(std::size_t model);
   /// Drops requests, and returns when the device has ended. Fails after the loss of the device.
   Status finish();
 
