@@ -14,8 +14,8 @@ struct StoredHit {
   const Query* query;
 };
 
-/// Makes the list of a query, or of a target in scan(). `hits`: in the order in which they were
-/// found, with their final log_p. `by_name`: subjects are compared by name instead of index.
+/// Makes the list of a query, or of a target in Search::scan(). `hits`: in the order in which they
+/// were found, with their final log_p. `by_name`: subjects are compared by name instead of index.
 HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const Counters& counters,
                     bool column_scores);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -54,7 +55,9 @@ class BlockStrands {
 class Partitioner {
  public:
   Partitioner(Partition partition, int block_length)
-      : gathered_(partition == Partition::kGathered), block_length_(block_length) {}
+      : gathered_(partition == Partition::kGathered),
+        block_length_(partition == Partition::kTargets ? std::numeric_limits<int>::max()
+                                                       : block_length) {}
   /// Appends the pieces of the next target.
   void cut(std::size_t target, std::int64_t length, std::vector<Piece>& pieces);
 

@@ -191,6 +191,8 @@ struct Search::State {
     std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
     std::condition_variable changed;
     Counters counters HMMJIT_GUARDED_BY(mutex);
+    std::vector<Counters> of_targets
+        HMMJIT_GUARDED_BY(mutex);  // of runs, which are targets: scan()
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
 
@@ -200,6 +202,7 @@ struct Search::State {
         models(make_models(queries, options, scratch)),
         progress(models.size()),
         partitioner(options.partition, options.block_length) {}
+  bool scans() const { return options.partition == Partition::kTargets; }
 
   void cut(const TargetBlock& block);
   bool stopped() const {
@@ -270,9 +273,10 @@ void Search::State::cut(const TargetBlock& block) {
     partitioner.cut(targets + n, block.length(n), pieces);
   std::int64_t in_run = kResiduesOfRun;
   for (const Piece& piece : pieces) {
-    for (const bool bottom : {false, true}) {
+    bool first = true;
+    for (const bool bottom : {scans(), !scans()}) {
       if (!reads(bottom)) continue;
-      if (in_run >= kResiduesOfRun) {
+      if (scans() ? std::exchange(first, false) : in_run >= kResiduesOfRun) {
         runs.push_back({units.size(), 0});
         in_run = 0;
       }
@@ -447,6 +451,7 @@ void Search::State::find_domains_of(Model& model, Scratch& s, RunResult& result)
   result.turns_after = result.turns_before;
   result.domains = find_domains(model.filters, model.domains, options, s.sequences, result.windows,
                                 result.parsed, result.turns_after, s.domains, counters, s.times);
+  if (scans()) result.turns_after = result.turns_before;
   result.forward = counters.forward;
 }
 
@@ -477,8 +482,9 @@ void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock
 
 void Search::State::keep(const Run& run, Model& model, Progress& p, const TargetBlock& block,
                          RunResult& result) {
-  p.counters += result.counters;
-  p.counters.forward += result.forward;
+  Counters& counters = scans() ? p.of_targets.emplace_back() : p.counters;
+  counters += result.counters;
+  counters.forward += result.forward;
   for (WindowDomain& found : result.domains) {
     const Unit& unit = units[run.first_unit + found.sequence];
     const std::size_t n = unit.piece.target - targets;
@@ -572,78 +578,40 @@ HitList Search::finish(std::size_t query) {
   return finish_hits(std::move(hits), false, p.counters, s.options.column_scores);
 }
 
-namespace {
-
-struct ModelHits {
-  std::vector<Hit> hits;
-  Counters counters;
-};
-
-// What a model, number `index` of `models`, finds in a whole target. The bottom strand comes first.
-ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
-                      const TargetBlock& targets, const BlockStrands& strands, std::size_t target,
-                      const Options& options, Scratch& s) {
-  const int W = model.query.window_length, L = targets.length(target);
-  std::vector<Unit> units;
-  if (options.strands != Strands::kTop) units.push_back({{target, 1, L}, true});
-  if (options.strands != Strands::kBottom) units.push_back({{target, 1, L}, false});
-  ModelHits out;
-  const auto sequences = sequences_of(units, strands, 0, W, s);
-  const auto candidates =
-      find_candidates(model.filters, options, sequences, nullptr, s.filters, out.counters, s.times);
-  const auto windows = find_windows(model.filters, options, sequences, candidates, {}, s.filters,
-                                    out.counters, s.times);
-  std::uint64_t turns = 0;
-  auto domains = find_domains(model.filters, model.domains, options, sequences, windows, {}, turns,
-                              s.domains, out.counters, s.times);
-  if (domains.empty()) return out;
-  const Hmm& hmm = model.query.model->hmm;
-  const auto subject = std::make_shared<const Subject>(
-      Subject{index, hmm.name, hmm.accession.value_or(""), hmm.description.value_or(""), hmm.M});
-  const double raise = log_search_space(L * static_cast<double>(units.size()), W);
-  for (WindowDomain& d : domains) {
-    Hit hit = make_hit(subject, std::move(d.domain), units[d.sequence], W, options.keep_alignments);
-    hit.domain.log_p += raise;
-    hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(models)));
-    out.hits.push_back(std::move(hit));
-  }
-  return out;
-}
-
-}  // namespace
-
-Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBlock& targets,
-                                  const Options& options, Times& times) {
-  PerThread<Scratch> scratch;
-  const auto models = make_models(queries, options, scratch);
-  BlockStrands strands;
-  strands.assign(targets, options.strands != Strands::kTop, options.threads);
-  std::vector<ModelHits> found(models.size() * targets.size());
-  HMMJIT_TRY(without_large_matrices([&] {
-    for_each_index(options.threads, found.size(), [&](std::size_t at) {
-      const FlushToZeroScope flush;
-      const std::size_t target = at / models.size(), model = at % models.size();
-      if (targets.length(target) == 0) return;
-      found[at] = scan_target(*models[model], model, models.size(), targets, strands, target,
-                              options, scratch.local());
-    });
-  }));
-  add_times(times, scratch);
+Result<std::vector<HitList>> Search::scan(const TargetBlock& block) {
+  HMMJIT_TRY(add(block));
   const FlushToZeroScope flush;
+  State& s = *state_;
+  const std::size_t first = s.targets - block.size();
   // The top strand counts even where only the bottom one is searched, as in the reference.
-  const std::uint64_t strands_counted = options.strands == Strands::kTop ? 1 : 2;
-  std::vector<HitList> lists;
-  for (std::size_t n = 0; n < targets.size(); ++n) {
-    Counters counters{.targets = 1,
-                      .residues = static_cast<std::uint64_t>(targets.length(n)) * strands_counted};
-    std::vector<StoredHit> hits;
-    for (std::size_t m = 0; m < models.size(); ++m) {
-      ModelHits& from = found[n * models.size() + m];
-      counters += from.counters;
-      for (Hit& hit : from.hits) hits.push_back({std::move(hit), &models[m]->query});
+  const std::uint64_t strands_counted = s.options.strands == Strands::kTop ? 1 : 2;
+  const double strands_read = s.options.strands == Strands::kBoth ? 2 : 1;
+  std::vector<Counters> counters;
+  for (std::size_t n = 0; n < block.size(); ++n)
+    counters.push_back(
+        {.targets = 1, .residues = static_cast<std::uint64_t>(block.length(n)) * strands_counted});
+  std::vector<std::vector<StoredHit>> hits(block.size());
+  for (std::size_t m = 0; m < s.models.size(); ++m) {
+    State::Progress& p = s.progress[m];
+    const MutexLock lock(p.mutex);
+    for (std::size_t r = 0; r < s.runs.size(); ++r)
+      counters[s.units[s.runs[r].first_unit].piece.target - first] += p.of_targets[r];
+    p.of_targets.clear();
+    const Query& q = s.models[m]->query;
+    const Hmm& hmm = q.model->hmm;
+    const auto subject = std::make_shared<const Subject>(
+        Subject{m, hmm.name, hmm.accession.value_or(""), hmm.description.value_or(""), hmm.M});
+    for (Hit& hit : std::exchange(p.hits, {})) {
+      const std::size_t n = hit.subject->index - first;
+      hit.subject = subject;
+      hit.domain.log_p += log_search_space(block.length(n) * strands_read, q.window_length);
+      hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(s.models.size())));
+      hits[n].push_back({std::move(hit), &q});
     }
-    lists.push_back(finish_hits(std::move(hits), true, counters, options.column_scores));
   }
+  std::vector<HitList> lists;
+  for (std::size_t n = 0; n < block.size(); ++n)
+    lists.push_back(finish_hits(std::move(hits[n]), true, counters[n], s.options.column_scores));
   return lists;
 }
 

@@ -29,6 +29,8 @@ enum class Strands { kBoth, kTop, kBottom };
 enum class Partition {
   kGathered,  ///< short targets share a block: nhmmer with worker threads
   kSerial,    ///< each target is cut separately: nhmmer --cpu 0
+  /// Each target is one piece, searched as if it were the only one, bottom strand first: nhmmscan.
+  kTargets,
 };
 
 struct Options {
@@ -39,7 +41,7 @@ struct Options {
   domain::DomainOptions domain;
   Strands strands = Strands::kBoth;
   Partition partition = Partition::kGathered;
-  int block_length = 262144;   ///< new residues of a piece at most
+  int block_length = 262144;   ///< new residues of a piece at most; kTargets: without effect
   std::optional<double> Z;     ///< search space of one strand in megabases
   bool column_scores = false;  ///< fills Hit::column_scores
   /// False drops the alignment text of every domain; column scores need it.
@@ -65,7 +67,7 @@ struct Query {
 /// Fails with kInput if the model or window is too long for positions in windows.
 Status check(const Query& query);
 
-/// The target of a hit, or its model in scan().
+/// The target of a hit, or its model in Search::scan().
 struct Subject {
   std::uint64_t index = 0;                                  ///< in the input, from 0
   std::string name = {}, accession = {}, description = {};  ///< empty: none
@@ -97,7 +99,7 @@ struct Extents {
   std::int64_t position = 0;                       ///< of alignment ends
 };
 
-/// The result of a model, or of a target in scan().
+/// The result of a model, or of a target in Search::scan().
 struct HitList {
   std::vector<Hit> hits;  ///< reported ones, in the order of the report
   std::uint64_t reported = 0, included = 0;
@@ -116,7 +118,8 @@ struct Times {
 /// The complement of each code of DNA and RNA, which have the same codes.
 const std::array<Residue, 256>& complements();
 
-/// nhmmer: targets in their order, each read once for all models.
+/// Targets in their order, each read once for all models. nhmmer: add(), finish(); nhmmscan:
+/// scan().
 class Search {
  public:
   /// `device`: marks rows for SSV, in one search at a time; null: the CPU alone.
@@ -131,18 +134,15 @@ class Search {
   Status add(const TargetBlock& block);
   /// The result of a model after the last block. Call it once for each.
   HitList finish(std::size_t query);
-  /// Of all threads, between calls of add().
+  /// The hits of all models on each target of the next block, in the order of the targets, with
+  /// Partition::kTargets; `Z` has no meaning. Fails as add() does.
+  Result<std::vector<HitList>> scan(const TargetBlock& block);
+  /// Of all threads, between calls of the others.
   Times times() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// nhmmscan: the hits of all models on each target, in the order of the targets. Every target is
-/// one piece; the bottom strand comes first. `options.partition`, `block_length` and `Z` have no
-/// meaning here. Adds to `times`.
-Result<std::vector<HitList>> scan(std::span<const Query> models, const TargetBlock& targets,
-                                  const Options& options, Times& times);
 
 }  // namespace hmmjit::nucleotide

@@ -157,6 +157,7 @@ class DeviceScanSearch : public testing::Test {
   // Blocks of three targets.
   Result<std::vector<HitList>> search(const Options& options, DeviceScan* device) const {
     Search search(models_, options, device);
+    std::vector<HitList> lists;
     for (std::size_t n = 0; n < targets_.size();) {
       TargetBlock block;
       for (int i = 0; i < 3 && n < targets_.size(); ++i, ++n) {
@@ -164,14 +165,19 @@ class DeviceScanSearch : public testing::Test {
         block.append(targets_[n]);
         block.end_target();
       }
-      HMMJIT_TRY(search.add(block));
+      if (options.partition == Partition::kTargets) {
+        HMMJIT_ASSIGN(std::vector<HitList> of_targets, search.scan(block));
+        std::ranges::move(of_targets, std::back_inserter(lists));
+      } else {
+        HMMJIT_TRY(search.add(block));
+      }
     }
     const Times times = search.times();
     viterbi_cells_.push_back(times.viterbi.cells);
     forward_cells_.push_back(times.domain.forward.cells);
     ensemble_cells_.push_back(times.domain.ensemble.cells);
-    std::vector<HitList> lists;
-    for (std::size_t m = 0; m < models_.size(); ++m) lists.push_back(search.finish(m));
+    for (std::size_t m = 0; m < models_.size() && options.partition != Partition::kTargets; ++m)
+      lists.push_back(search.finish(m));
     return lists;
   }
 
@@ -179,13 +185,15 @@ class DeviceScanSearch : public testing::Test {
                                std::size_t least_hits = 4) const {
     const auto want = search(options, nullptr), got = search(options, &device);
     ASSERT_TRUE(want && got) << got.error().to_string();
-    for (std::size_t m = 0; m < models_.size(); ++m) {
+    ASSERT_EQ(want->size(), got->size());
+    for (std::size_t m = 0; m < want->size(); ++m) {
       const HitList &a = (*want)[m], &b = (*got)[m];
       EXPECT_GE(a.hits.size(), least_hits);
       ASSERT_EQ(a.hits.size(), b.hits.size());
       for (std::size_t n = 0; n < a.hits.size(); ++n) {
         EXPECT_EQ(a.hits[n].domain, b.hits[n].domain) << m << " " << n;
         EXPECT_EQ(a.hits[n].subject->index, b.hits[n].subject->index);
+        EXPECT_EQ(a.hits[n].bottom, b.hits[n].bottom);
       }
       for (const auto member : {&Counters::residues, &Counters::msv, &Counters::bias,
                                 &Counters::viterbi, &Counters::forward})
@@ -263,6 +271,21 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInRepeats) {
   EXPECT_GT(device.statistics().sampled, 10u);
   EXPECT_GT(ensemble_cells_[0], 0u);
   EXPECT_LT(2 * ensemble_cells_[1], ensemble_cells_[0]);
+}
+
+// nhmmscan: the emissions of each target are the models' own at its beginning.
+TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInTargets) {
+  for (const Strands strands : {Strands::kBoth, Strands::kBottom}) {
+    Options options;
+    options.partition = Partition::kTargets;
+    options.strands = strands;
+    options.threads = 2;
+    DeviceScan device(settings());
+    expect_the_cpus_results(options, device, 0);
+    EXPECT_GT(device.statistics().parsed, 0u);
+    EXPECT_LT(6 * forward_cells_[1], forward_cells_[0]) << forward_cells_[1];
+    forward_cells_.clear();
+  }
 }
 
 // A diagonal with two hits: the scan begins anew after the first, and reaches the second in the
@@ -552,7 +575,9 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
         std::array{0.001, 0.02, 0.02, 0.1}[static_cast<std::size_t>(random_.integer(0, 3))];
     options.strands = std::array{Strands::kBoth, Strands::kBoth, Strands::kTop,
                                  Strands::kBottom}[static_cast<std::size_t>(random_.integer(0, 3))];
-    if (random_.integer(0, 1) == 0) options.partition = Partition::kSerial;
+    options.partition =
+        std::array{Partition::kGathered, Partition::kSerial,
+                   Partition::kTargets}[static_cast<std::size_t>(random_.integer(0, 2))];
     options.threads = random_.integer(1, 16);
     DeviceScan device(real);
     expect_the_cpus_results(options, device, 0);

@@ -17,8 +17,9 @@
 namespace hmmjit::tools {
 namespace {
 
-// Sequences that are searched at a time: enough for all threads.
-constexpr std::size_t kResiduesAtATime = std::size_t{1} << 20;
+// Sequences that are searched at a time: enough for all threads, or for a device.
+constexpr std::size_t kResiduesAtATime = std::size_t{1} << 20,
+                      kResiduesOfDevice = std::size_t{1} << 25;
 
 Result<std::vector<nucleotide::Query>> read_models(const ProgramRun& run, std::uint64_t* nodes) {
   const std::string& path = run.options.arguments()[0];
@@ -48,18 +49,18 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   const nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
   SearchStatistics statistics;
   NucleotideResult result;
-  HMMJIT_ASSIGN(const std::vector<nucleotide::Query> models, read_models(run, &result.nodes));
+  HMMJIT_ASSIGN(std::vector<nucleotide::Query> models, read_models(run, &result.nodes));
   result.models = statistics.models = models.size();
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
   std::size_t sequence = 0;
-  nucleotide::Times times;
+  nucleotide::DeviceScan* const device = run.devices.scan;
+  nucleotide::Search search(std::move(models), options, device);
   for (;;) {
     TargetBlock block;
-    HMMJIT_TRY(run.targets->next(block, kResiduesAtATime));
+    HMMJIT_TRY(run.targets->next(block, device != nullptr ? kResiduesOfDevice : kResiduesAtATime));
     if (block.size() == 0) break;
-    HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists,
-                  nucleotide::scan(models, block, options, times));
+    HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists, search.scan(block));
     for (std::size_t i = 0; i < block.size(); ++i) {
       const QueryNames names = names_of(block[i]);
       result.query = {.name = names.name,
@@ -79,7 +80,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     statistics.residues += block.residue_count();
     run.progress.targets += block.size();
   }
-  add_times(statistics, times);
+  add_times(statistics, search.times());
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;
 }
@@ -92,6 +93,7 @@ CommandSpec nhmmscan_command() {
         "nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
     p.options = nhmmscan_option_table;
     p.search = scan;
+    p.long_targets = true;
     return p;
   }();
   return command_of(program, "search DNA or RNA sequence(s) against profiles, as nhmmscan does");

@@ -304,10 +304,6 @@ Status share_session(SearchRequest& request, const InputSizes& sizes, Run& run) 
 // opened and read.
 Status start_devices(const SearchProgram& program, const ParsedOptions& options,
                      SearchRequest& request, Run& run) {
-  if (program.reference == "nhmmscan") {
-    run.session = std::make_shared<Session>("nhmmscan runs on the CPU");
-    return {};
-  }
   const InputSizes sizes = sizes_of_inputs(program, options, request);
   if (program.long_targets) return start_scan(request, sizes, run);
   if (run.context.request) return share_session(request, sizes, run);

@@ -48,6 +48,11 @@ constexpr OptionSpec kShared[] = {
     {"", "--domZ", "x x>0", "accepted, without effect"},
     {kExpert, "--qformat", "s", "assert query file is in format <s>: no autodetection",
      offering(kSequenceFormatNames)},
+    {kExpert,
+     "--device",
+     "s=auto",
+     "where the filters run: auto, cpu, gpu, or gpu:1, ... for another one",
+     {.offers = "auto,cpu,gpu", .own = true}},
 };
 
 constexpr OptionSpec kNhmmer[] = {
@@ -78,11 +83,6 @@ constexpr OptionSpec kNhmmer[] = {
      "the whole",
      {.excludes = "--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans", .own = true}},
     {kExpert,
-     "--device",
-     "s=auto",
-     "where SSV runs: auto, cpu, gpu, or gpu:1, ... for another one",
-     {.offers = "auto,cpu,gpu", .own = true}},
-    {kExpert,
      "--cpu",
      "n n>=0",
      "busy threads at most (1: one; 0: one, and pieces as nhmmer --cpu 0 cuts them); default: all "
@@ -106,7 +106,7 @@ constexpr std::string_view kNhmmscanNames =
     "-h,-o,--tblout,--dfamtblout,--acc,--noali,--notextw,--textw,-E,-T,--incE,--incT,--cut_ga,"
     "--cut_nc,--cut_tc,--max,--F1,--F2,--F3,--nobias,--qformat,--nonull2,-Z,--seed,--w_beta,"
     "--w_length,--watson,--crick,--cpu,--B1,--B2,--B3,--bgfile,--domE,--domT,--incdomE,--incdomT,"
-    "--domZ,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
+    "--domZ,--device,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
 
 // The options of `names`, from `own` or hmmsearch's. Other options of hmmsearch are absent.
 std::vector<OptionSpec> make_table(std::string_view names,
@@ -166,7 +166,10 @@ nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
   if (options.is_set("--watson")) out.strands = nucleotide::Strands::kTop;
   if (options.is_set("--crick")) out.strands = nucleotide::Strands::kBottom;
   out.threads = search.threads;
-  if (scan) return out;
+  if (scan) {
+    out.partition = nucleotide::Partition::kTargets;
+    return out;
+  }
   if (options.is_set("--cpu") && options.integer("--cpu") == 0)
     out.partition = nucleotide::Partition::kSerial;
   out.block_length = number("--block_length");
