@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <set>
+#include <span>
 
 #include "core/threads.hpp"
 #include "nucleotide/emissions.hpp"
@@ -96,15 +97,18 @@ TEST(NucleotideSearch, ThreadsAndBlocksDoNotMatter) {
 }
 
 // Half of the nodes are masked: they count in a query's first window, and no more after its first
-// envelope. A thread that begins a later target at the same time as others begin the first one
-// finds its first window differently, until it learns of the first target.
-TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
+// envelope.
+Query half_masked() {
   Hmm hmm = test_support::random_hmm(3, 60, ModelKind::kTypical, dna_alphabet());
   for (int k = 0; k < hmm.M; ++k) hmm.mm += k % 2 == 0 ? 'm' : '.';
   Query query;
   query.model = make_search_model(std::move(hmm));
   query.window_length = max_length(query.model->hmm, 1e-7);
   query.report.e_value = 1e6;
+  return query;
+}
+
+std::vector<std::vector<Residue>> targets_of(const Query& query) {
   std::vector<std::vector<Residue>> all;
   for (const int length : {600000, 140000, 140000, 140000}) {
     const std::uint64_t seed = all.size();
@@ -113,6 +117,14 @@ TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
     const auto copy = test_support::random_target(seed, 150, TargetKind::kTandem, query.model->hmm);
     for (int at = 1000; at < 50000; at += 7000) std::ranges::copy(copy, all.back().begin() + at);
   }
+  return all;
+}
+
+// A thread that begins a later target at the same time as others begin the first one finds its
+// first window differently, until it learns of the first target.
+TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
+  const Query query = half_masked();
+  const auto all = targets_of(query);
   Options options;
   options.block_length = 1 << 20;
   options.Z = 1;
@@ -126,6 +138,36 @@ TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
   EXPECT_NE(together, alone);
   options.threads = 8;
   expect_equal(search({query}, options, 100, all), expected);
+}
+
+std::vector<HitList> scan(const Query& query, std::span<const std::vector<Residue>> all,
+                          int threads) {
+  Options options;
+  options.partition = Partition::kTargets;
+  options.threads = threads;
+  TargetBlock block;
+  for (const auto& target : all) {
+    block.begin_target("target", "", "");
+    block.append(target);
+    block.end_target();
+  }
+  Search search({query}, options);
+  auto lists = search.scan(block);
+  EXPECT_TRUE(lists);
+  // A later block finds nothing of an earlier one.
+  expect_equal(*search.scan(block), *lists);
+  return *std::move(lists);
+}
+
+TEST(NucleotideSearch, TargetsAreScannedAsIfAlone) {
+  const Query query = half_masked();
+  auto all = targets_of(query);
+  all.insert(all.begin() + 1, std::vector<Residue>());
+  std::vector<HitList> alone;
+  for (const auto& target : all) alone.push_back(std::move(scan(query, {&target, 1}, 1)[0]));
+  for (const std::size_t n : {0u, 2u, 3u, 4u}) EXPECT_GT(alone[n].hits.size(), 5u);
+  EXPECT_EQ(alone[1].counters.targets, 1u);
+  for (const int threads : {1, 4}) expect_equal(scan(query, all, threads), alone);
 }
 
 TEST(NucleotideSearch, RestoredEmissionsSettle) {
