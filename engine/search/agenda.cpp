@@ -191,6 +191,7 @@ void Agenda::make_batches(Model& model) {
   Batches batches = divide(std::exchange(model.waiting, {}),
                            {.threads = static_cast<std::size_t>(threads_),
                             .nodes = model.job->nodes,
+                            .rows = limits_.batch_rows,
                             .device = limits_.window.device,
                             .idle = limits_.window.device && gpu::host_is_idle(host_load())});
   model.scoring += batches.large.size() + batches.others.size();

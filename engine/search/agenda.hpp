@@ -35,6 +35,7 @@ struct AgendaLimits {
   WindowLimits window;
   std::uint64_t result_bytes;  ///< of results that wait
   std::uint64_t task_cells;    ///< see SearchOptions
+  std::uint64_t batch_rows;    ///< see BatchSizes
 };
 
 /// Thread-safe.

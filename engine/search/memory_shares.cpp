@@ -21,7 +21,8 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
                       .models = rest / 4,
                       .results = rest / 10,
                       .matrix_shared = 0,
-                      .matrix_alone = available / 10 * 3};
+                      .matrix_alone = available / 10 * 3,
+                      .batch_rows = 0};
   // Alignments need two matrices. One that exceeds a thread's share must not stop the search: it is
   // allocated while no other thread has such a matrix, and freed afterwards.
   shares.matrix_shared = std::min<std::uint64_t>(kThreadMatrixBytes + rest / 10 * 3 / (2 * count),
@@ -31,6 +32,8 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
     shares.matrix_shared = shares.matrix_alone / (2 * count);
   }
   shares.matrix_shared = std::max<std::size_t>(1, shares.matrix_shared);
+  // Special states of Forward and Backward take some 100 bytes a residue.
+  shares.batch_rows = std::clamp<std::uint64_t>(shares.matrix_shared / 256, 1, 1 << 16);
   return shares;
 }
 

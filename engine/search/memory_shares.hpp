@@ -15,6 +15,8 @@ struct MemoryShares {
   std::uint64_t bound, targets, models, results;
   /// The largest matrix of each thread, and of a thread that scores a target alone.
   std::size_t matrix_shared, matrix_alone;
+  /// Residues of the targets that a thread scores together.
+  std::uint64_t batch_rows;
 };
 
 /// Divides `options.memory` for a search with `threads` threads; `available`: bytes of the machine.

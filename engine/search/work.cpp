@@ -40,11 +40,8 @@ Batches divide(std::vector<WaitingTarget> targets, const BatchSizes& sizes) {
     return a.cells_left != b.cells_left ? a.cells_left > b.cells_left : a.index < b.index;
   });
   // A few batches per thread balance the load, so the size of a large target and of a batch grows
-  // with the amount of work, until the special states of its rows would take too much memory.
-  constexpr std::uint64_t kMostRows = std::uint64_t{1} << 16;
-  const std::uint64_t fair =
-      sizes.device ? 0
-                   : std::min(cells_left(targets) / (4 * sizes.threads), kMostRows * sizes.nodes);
+  // with the amount of work.
+  const std::uint64_t fair = sizes.device ? 0 : cells_left(targets) / (4 * sizes.threads);
   const auto take = [&](std::size_t from, std::size_t to) {
     const auto at = [&](std::size_t n) { return targets.begin() + static_cast<std::ptrdiff_t>(n); };
     return std::vector<WaitingTarget>(std::make_move_iterator(at(from)),
@@ -57,14 +54,16 @@ Batches divide(std::vector<WaitingTarget> targets, const BatchSizes& sizes) {
   const std::size_t share = (targets.size() - at) / sizes.threads + 1;
   const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
   // The last targets of a device reach all threads at once: no thread should have many of them.
-  const std::uint64_t most = !sizes.device ? std::max(2 * kLargeTargetCells, fair)
-                             : sizes.idle  ? kLargeTargetCells / 4
-                                           : kLargeTargetCells / 2;
+  const std::uint64_t balanced = !sizes.device ? std::max(2 * kLargeTargetCells, fair)
+                                 : sizes.idle  ? kLargeTargetCells / 4
+                                               : kLargeTargetCells / 2;
+  const std::uint64_t most = std::min(balanced, sizes.rows * sizes.nodes);
   while (at < targets.size()) {
     std::size_t end = at;
     std::uint64_t cells = 0;
-    while (end < targets.size() && end - at < batch && cells < most)
+    do {
       cells += targets[end++].cells_left;
+    } while (end < targets.size() && end - at < batch && cells < most);
     out.others.push_back(take(at, end));
     at = end;
   }

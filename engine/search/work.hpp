@@ -100,11 +100,12 @@ std::vector<std::pair<std::size_t, std::size_t>> filter_ranges(const TargetBlock
 struct BatchSizes {
   std::size_t threads = 1;
   std::uint64_t nodes = 0;  ///< of the model
+  std::uint64_t rows = 0;   ///< most residues of a batch, see MemoryShares
   bool device = false;      ///< one takes part, whose last targets reach all threads at once
   bool idle = false;        ///< threads have nothing to do
 };
 /// The smallest batch whose targets share work, and the largest worth waiting for.
-inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 64;
+inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 256;
 
 struct Batches {
   std::vector<std::vector<WaitingTarget>> large;  ///< of one target each

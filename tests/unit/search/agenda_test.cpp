@@ -71,7 +71,8 @@ class Search {
                             .threads = scenario.workers,
                             .device = scenario.lanes > 0},
                  .result_bytes = scenario.result_bytes,
-                 .task_cells = kBlockCells / scenario.ranges},
+                 .task_cells = kBlockCells / scenario.ranges,
+                 .batch_rows = 1 << 16},
                 progress_) {
     workers_.resize(static_cast<std::size_t>(scenario.workers));
     lanes_.resize(std::max<std::size_t>(scenario.lanes, 1));
@@ -439,6 +440,27 @@ void explore(const Scenario& scenario) {
   EXPECT_GT(ends, 0u);
 }
 
+// Targets of 100 to 399 residues and a model of 100 nodes.
+TEST(BatchesTest, NoneHasMoreRowsThanItsThreadHasMemoryFor) {
+  constexpr std::uint64_t kModelNodes = 100, kRows = 5000, kLongest = 399;
+  std::vector<WaitingTarget> targets(3000);
+  for (std::uint32_t n = 0; n < targets.size(); ++n)
+    targets[n] = {.targets = nullptr,
+                  .index = n,
+                  .filter_nats = 0,
+                  .cells = 0,
+                  .cells_left = (100 + n % 300) * kModelNodes,
+                  .parsed = nullptr};
+  std::size_t divided = 0;
+  for (const auto& batch : divide(targets, {.nodes = kModelNodes, .rows = kRows}).others) {
+    EXPECT_LT(cells_left(batch), (kRows + kLongest) * kModelNodes);
+    divided += batch.size();
+  }
+  EXPECT_EQ(divided, targets.size());
+  // Every batch has a target, however little memory there is.
+  EXPECT_EQ(divide(targets, {.nodes = kModelNodes, .rows = 0}).others.size(), targets.size());
+}
+
 TEST(ModelsInFlightTest, ModelsAreBegunWhileThereIsRoomAndNeed) {
   const auto begun = [](const SearchDemand& demand, Batch batch, std::uint64_t model_bytes) {
     ModelsInFlight models(
@@ -531,7 +553,8 @@ TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
                             .threads = 4,
                             .device = false},
                  .result_bytes = 1 << 20,
-                 .task_cells = 1},
+                 .task_cells = 1,
+                 .batch_rows = 1 << 16},
                 progress);
   EXPECT_TRUE(agenda.wants_worker());
   EXPECT_TRUE(agenda.wants_worker());

@@ -39,7 +39,8 @@ class KeptHitsTest : public testing::Test {
     const std::uint64_t budget = stored ? 0 : 1 << 20;
     Agenda agenda({.window = {.model_bytes = 0, .target_bytes = 0, .threads = 1, .device = false},
                    .result_bytes = budget,
-                   .task_cells = 1},
+                   .task_cells = 1,
+                   .batch_rows = 1 << 16},
                   progress_);
     KeptHits kept(options_, true, budget, 1);
     // Large enough for a file.
