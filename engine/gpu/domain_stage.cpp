@@ -20,7 +20,7 @@ namespace {
 namespace dev = hmmjit_device;
 
 // Of all models of a launch together.
-constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152;
+constexpr std::size_t kSlots = 32768, kRegions = 65536, kEnvelopes = 49152;
 constexpr std::size_t kMostWords = std::size_t{32} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
 static_assert(DomainStage::kMostLaunchTargets <= kSlots &&
@@ -33,6 +33,8 @@ std::uint32_t with_room(std::uint32_t most_cells, std::size_t workspace, std::si
 }
 // No kernel begins an item after this part of the seconds that a launch may take.
 constexpr double kPartOfLaunch = 0.5;
+// Regions of several domains are seldom nearer to each other than this.
+constexpr std::size_t kResiduesOfRegion = 128;
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
 // The least that is reserved for what comes down.
@@ -56,7 +58,8 @@ constexpr std::size_t kAtModels =
     kAtCounters + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainCounters));
 constexpr std::size_t kAtTables =
     kAtModels + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainParams));
-static_assert(kAtTables + kEnvelopes * sizeof(std::uint32_t) <= kUpBytes, "orders travel there");
+static_assert(kAtTables + std::max(kEnvelopes, kRegions) * sizeof(std::uint32_t) <= kUpBytes,
+              "orders travel there");
 
 // Items of one model, longest first, by what each reserves of the workspace.
 using ReservedUnits = std::vector<std::uint64_t>;
@@ -351,7 +354,12 @@ bool DomainStage::Run::add(DomainRequest& request) {
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::sort(order, {}, [&](std::uint32_t i) { return request.passed[i]; });
   order.resize(count);
-  for (const std::uint32_t i : order) targets.push_back(request.passed[i]);
+  const std::vector<std::uint32_t>& length = request.targets->packed().targets.length;
+  std::size_t residues = 0;
+  for (const std::uint32_t i : order) {
+    targets.push_back(request.passed[i]);
+    residues += length[targets.back()];
+  }
   d.targets = place(targets);
   std::vector<float> of_model;
   std::span<const float> emissions = request.emissions;
@@ -393,11 +401,13 @@ bool DomainStage::Run::add(DomainRequest& request) {
   const ModelExtent own = extent_of(model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
                       model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
-  // A target has one or two domains, as a rule, and seldom two regions of several.
+  // A target has one or two domains, as a rule, and seldom two regions of several, but for long
+  // windows of repeats.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
   if (request.samples && kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
-    d.region_capacity = static_cast<dev::u32>(std::min(count + 8, kRegions - regions));
+    d.region_capacity = static_cast<dev::u32>(
+        std::min(count + 8 + residues / kResiduesOfRegion, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
   const double seconds = std::clamp(limits.launch_seconds, 0.0, 1000.0);
@@ -419,9 +429,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
       {&request, count, slots, regions, envelopes, std::move(order), std::move(run_emissions), d});
   // Scales and regions of a target, the path of an envelope or two, sums of a region of several
   // domains.
-  const std::vector<std::uint32_t>& length = request.targets->packed().targets.length;
-  for (const std::uint32_t target : targets)
-    word_room += 2 * std::size_t{length[target]} + d.model_length / 2 + 64;
+  word_room += 2 * residues + count * (d.model_length / 2 + 64);
   slots += count;
   regions += d.region_capacity;
   envelopes += d.envelope_capacity;

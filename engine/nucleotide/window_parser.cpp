@@ -23,6 +23,9 @@ constexpr double kLaunchSeconds = 0.2;
 // A request of the domain stage has no more windows, so that several models find room in a launch.
 constexpr std::size_t kWindowsOfRequest = 4096;
 
+// Lanes: the threads that pack windows and read answers meanwhile have as much to do as the device.
+constexpr std::size_t kParserLanes = 3;
+
 struct Work {
   ParseRequest request;
   std::shared_ptr<std::vector<ParsedWindows>> found = {};
@@ -42,22 +45,32 @@ struct WindowParser::State {
         loader(std::move(of)),
         source(made_by),
         counters(counts),
-        settings(given),
-        thread(thread_until_out_of_memory(
-            [this] { run(); },
-            [this] { end({ErrorCode::kInternal, "out of memory", {}, {}}); })) {}
+        settings(given) {
+    for (std::size_t n = 0; n < kParserLanes; ++n)
+      threads.push_back(
+          thread_until_out_of_memory([this] { run(); },
+                                     [this] {
+                                       end({ErrorCode::kInternal, "out of memory", {}, {}});
+                                     }));
+  }
+  // Of one thread.
+  struct Lane {
+    std::optional<gpu::Uploader> uploader;
+    driver::Event origin;
+    std::unique_ptr<gpu::DomainStage> stage;
+  };
 
   void run();
   void end(const Error& error) {
     const MutexLock lock(mutex);
     status = std::unexpected(error);
     stop = true;
-    running = false;
+    running = 0;
     changed.notify_all();
   }
-  // The model that has waited longest; null: the end.
+  // The model that came last; null: the end.
   std::shared_ptr<const SearchModel> next_model();
-  // Those that still wait and have the same kernels, for one launch.
+  // The last of those that wait and have the same kernels, for one launch.
   std::vector<WorkPtr> take_batch(const Lengths& lengths);
   Lengths lengths_of(const SearchModel& model) const {
     const auto length = [&](gpu::Link link) {
@@ -65,98 +78,95 @@ struct WindowParser::State {
     };
     return {length(gpu::Link::kParser), length(gpu::Link::kEnsemble)};
   }
-  Status parse_next(const SearchModel& model);
-  Status parse(std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
-  Status open();
+  Status parse_next(Lane& lane, const SearchModel& model);
+  Status parse(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
+  Status open(Lane& lane) const;
   // Waits until it has been made. Empty: there is none.
   Result<gpu::ReadyKernel> kernel_of(gpu::Link link, int length, int alphabet_codes);
   Result<gpu::DomainKernels> kernels_of(const Lengths& lengths, int alphabet_codes);
-  Status launch(std::span<gpu::DomainRequest*> requests, const gpu::DomainKernels& kernels,
-                const gpu::DomainLimits& limits);
+  Status launch(gpu::DomainStage& stage, std::span<gpu::DomainRequest*> requests,
+                const gpu::DomainKernels& kernels, const gpu::DomainLimits& limits);
 
   const driver::DevicePtr device;
   gpu::KernelLoader loader;
   gpu::KernelSource& source;
   gpu::Counters& counters;
   const gpu::Settings& settings;
-  // Of the thread.
-  std::optional<gpu::Uploader> uploader;
-  driver::Event origin;
-  std::unique_ptr<gpu::DomainStage> stage;
-  std::map<Lengths, gpu::DomainKernels> kernels;
+  Mutex kernel_mutex;  // held while kernels are being made
+  std::map<Lengths, gpu::DomainKernels> kernels HMMJIT_GUARDED_BY(kernel_mutex);
 
   Mutex mutex;
   std::condition_variable changed;
   std::map<std::size_t, WorkPtr> works HMMJIT_GUARDED_BY(mutex);  // by model
   std::deque<WorkPtr> queue HMMJIT_GUARDED_BY(mutex);
-  bool running HMMJIT_GUARDED_BY(mutex) = false, stop HMMJIT_GUARDED_BY(mutex) = false;
+  std::size_t running HMMJIT_GUARDED_BY(mutex) = 0;  // lanes
+  bool stop HMMJIT_GUARDED_BY(mutex) = false;
   Status status HMMJIT_GUARDED_BY(mutex);
-  std::thread thread;
+  std::vector<std::thread> threads;
 };
 
 std::shared_ptr<const SearchModel> WindowParser::State::next_model() {
   MutexLock lock(mutex);
   while (!stop && queue.empty()) lock.wait(changed);
-  return stop ? nullptr : queue.front()->request.model;
+  return stop ? nullptr : queue.back()->request.model;
 }
 
 std::vector<WorkPtr> WindowParser::State::take_batch(const Lengths& lengths) {
   std::vector<WorkPtr> batch;
   std::size_t windows = 0;
   const MutexLock lock(mutex);
-  for (auto next = queue.begin(); next != queue.end();) {
-    const ParseRequest& request = (*next)->request;
+  for (std::size_t n = queue.size(); n-- > 0;) {
+    const ParseRequest& request = queue[n]->request;
     const std::size_t count = request.windows->size() * request.emissions.size();
     const bool fits = batch.empty() ||
                       (batch.size() < gpu::DomainStage::kMostRequests &&
                        windows + count <= gpu::DomainStage::kMostLaunchTargets &&
                        request.trace_seed == batch[0]->request.trace_seed);
-    if (!fits || lengths_of(*request.model) != lengths) {
-      ++next;
-      continue;
-    }
+    if (!fits || lengths_of(*request.model) != lengths) continue;
     windows += count;
-    (*next)->begun = true;
-    batch.push_back(std::move(*next));
-    next = queue.erase(next);
+    queue[n]->begun = true;
+    batch.push_back(std::move(queue[n]));
+    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(n));
   }
-  running = !batch.empty();
+  running += !batch.empty();
   return batch;
 }
 
 void WindowParser::State::run() {
+  Lane lane;
   while (const auto model = next_model()) {
-    const Status parsed = parse_next(*model);
+    const Status parsed = parse_next(lane, *model);
     if (!parsed && parsed.error().code != ErrorCode::kResources) end(parsed.error());
   }
 }
 
 // A kernel that is being made does not keep threads waiting, since no launch has begun.
-Status WindowParser::State::parse_next(const SearchModel& model) {
+Status WindowParser::State::parse_next(Lane& lane, const SearchModel& model) {
   const Lengths lengths = lengths_of(model);
   HMMJIT_ASSIGN(const gpu::DomainKernels chosen, kernels_of(lengths, model.bytes.Kp));
   const std::vector<WorkPtr> batch = take_batch(lengths);
-  const Status parsed = batch.empty() || !chosen.parser ? Status{} : parse(batch, chosen);
+  if (batch.empty()) return {};
+  const Status parsed = chosen.parser ? parse(lane, batch, chosen) : Status{};
   const MutexLock lock(mutex);
   for (const WorkPtr& work : batch) work->done = true;
-  running = false;
+  running -= std::min<std::size_t>(running, 1);
   changed.notify_all();
   return parsed;
 }
 
-Status WindowParser::State::open() {
-  HMMJIT_ASSIGN(uploader, gpu::Uploader::create(device));
-  HMMJIT_ASSIGN(origin, driver::Event::create(device, true));
+Status WindowParser::State::open(Lane& lane) const {
+  HMMJIT_ASSIGN(lane.uploader, gpu::Uploader::create(device));
+  HMMJIT_ASSIGN(lane.origin, driver::Event::create(device, true));
   HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(device));
-  HMMJIT_TRY(origin.record(stream));
+  HMMJIT_TRY(lane.origin.record(stream));
   HMMJIT_TRY(stream.synchronize());
   HMMJIT_ASSIGN(const driver::Device::Memory memory, device->memory());
   const std::size_t workspace =
-      std::clamp<std::size_t>(memory.free / 4, gpu::DomainStage::kLeastWorkspace,
+      std::clamp<std::size_t>(memory.free / (4 * kParserLanes), gpu::DomainStage::kLeastWorkspace,
                               gpu::DomainStage::kMostWorkspace);
-  HMMJIT_ASSIGN(stage, gpu::DomainStage::create(
-                           device, origin,
-                           [](std::size_t, std::size_t) -> Status { return {}; }, workspace));
+  HMMJIT_ASSIGN(lane.stage, gpu::DomainStage::create(
+                                device, lane.origin,
+                                [](std::size_t, std::size_t) -> Status { return {}; }, workspace));
   return {};
 }
 
@@ -182,6 +192,7 @@ Result<gpu::ReadyKernel> WindowParser::State::kernel_of(gpu::Link link, int leng
 
 Result<gpu::DomainKernels> WindowParser::State::kernels_of(const Lengths& lengths,
                                                            int alphabet_codes) {
+  const MutexLock lock(kernel_mutex);
   if (const auto known = kernels.find(lengths); known != kernels.end()) return known->second;
   gpu::DomainKernels made;
   HMMJIT_ASSIGN(made.parser, kernel_of(gpu::Link::kParser, lengths.first, alphabet_codes));
@@ -191,16 +202,16 @@ Result<gpu::DomainKernels> WindowParser::State::kernels_of(const Lengths& length
   return kernels[lengths] = made;
 }
 
-Status WindowParser::State::parse(std::span<const WorkPtr> batch,
+Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
                                   const gpu::DomainKernels& chosen) {
-  if (stage == nullptr) HMMJIT_TRY(open());
+  if (lane.stage == nullptr) HMMJIT_TRY(open(lane));
   std::deque<gpu::DomainRequest> requests;
   for (const WorkPtr& work : batch) {
     const ParseRequest& of = work->request;
     auto packed = std::make_shared<gpu::PackedSegment>(
         gpu::pack_segment(std::array{gpu::BlockRef{0, of.windows}}));
     HMMJIT_ASSIGN(const std::shared_ptr<gpu::DeviceTargets> targets,
-                  gpu::DeviceTargets::create(device, std::move(packed), *uploader));
+                  gpu::DeviceTargets::create(device, std::move(packed), *lane.uploader));
     for (const auto& emissions : of.emissions) {
       const auto row = static_cast<std::size_t>(float_stripes(of.model->hmm.M) * domain::kLanes);
       for (std::size_t at = 0; at < of.windows->size();) {
@@ -218,10 +229,10 @@ Status WindowParser::State::parse(std::span<const WorkPtr> batch,
   std::vector<gpu::DomainRequest*> left;
   for (gpu::DomainRequest& request : requests) left.push_back(&request);
   while (!left.empty()) {
-    HMMJIT_TRY(launch(left, chosen,
-                      {.trace_seed = batch[0]->request.trace_seed,
-                       .launch_seconds = settings.wait_for_device ? settings.launch_timeout
-                                                                  : kLaunchSeconds}));
+    HMMJIT_TRY(launch(
+        *lane.stage, left, chosen,
+        {.trace_seed = batch[0]->request.trace_seed,
+         .launch_seconds = settings.wait_for_device ? settings.launch_timeout : kLaunchSeconds}));
     std::erase_if(left, [](const gpu::DomainRequest* request) { return !request->left_out; });
   }
 
@@ -246,12 +257,11 @@ Status WindowParser::State::parse(std::span<const WorkPtr> batch,
   return {};
 }
 
-Status WindowParser::State::launch(std::span<gpu::DomainRequest*> requests,
+Status WindowParser::State::launch(gpu::DomainStage& stage, std::span<gpu::DomainRequest*> requests,
                                    const gpu::DomainKernels& chosen,
                                    const gpu::DomainLimits& limits) {
-  HMMJIT_ASSIGN(
-      const gpu::DomainResult result,
-      stage->run(requests, chosen, limits, {.timeout = settings.launch_timeout}));
+  HMMJIT_ASSIGN(const gpu::DomainResult result,
+                stage.run(requests, chosen, limits, {.timeout = settings.launch_timeout}));
   counters.update([&](gpu::Statistics& s) {
     double before = static_cast<double>(result.begin);
     for (std::size_t i = 0; i < result.work.size(); ++i) {
@@ -285,7 +295,7 @@ WindowParser::~WindowParser() {
     state_->stop = true;
   }
   state_->changed.notify_all();
-  state_->thread.join();
+  for (std::thread& thread : state_->threads) thread.join();
 }
 
 void WindowParser::request(std::size_t model, ParseRequest request) {
@@ -317,7 +327,7 @@ Status WindowParser::finish() {
   MutexLock lock(s.mutex);
   s.queue.clear();
   s.works.clear();
-  while (s.running) lock.wait(s.changed);
+  while (s.running > 0) lock.wait(s.changed);
   return s.status;
 }
 

@@ -1,9 +1,9 @@
 // Forward, Backward, decoding and sampled traces of windows on a device, by the kernels of
 // gpu/domain_stage.hpp.
 //
-// A launch takes as long as its longest window, however few it has: all models that wait share it.
-// Meanwhile threads that come to a model whose windows still wait take them back, so that neither
-// side idles.
+// A launch takes as long as its longest window, however few it has: models that wait share it, and
+// several lanes make launches. The last models that came go first; threads that come to a model
+// whose windows still wait take them back. So neither side idles, whichever is faster.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct ParseRequest {
   std::size_t uses = 0;                     ///< calls of parsed() to come
 };
 
-/// Thread-safe. A thread of its own serves the device.
+/// Thread-safe. Threads of its own serve the device.
 class WindowParser {
  public:
   /// `source` and `counters` must outlive it. Call source.cancel() before the destructor, which
