@@ -33,7 +33,7 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
   }
   shares.matrix_shared = std::max<std::size_t>(1, shares.matrix_shared);
   // Special states of Forward and Backward take some 100 bytes a residue.
-  shares.batch_rows = std::clamp<std::uint64_t>(shares.matrix_shared / 256, 1, 1 << 16);
+  shares.batch_rows = std::clamp<std::uint64_t>(shares.matrix_shared / 256, 1, 1 << 18);
   return shares;
 }
 

@@ -40,8 +40,9 @@ Batches divide(std::vector<WaitingTarget> targets, const BatchSizes& sizes) {
     return a.cells_left != b.cells_left ? a.cells_left > b.cells_left : a.index < b.index;
   });
   // A few batches per thread balance the load, so the size of a large target and of a batch grows
-  // with the amount of work.
-  const std::uint64_t fair = sizes.device ? 0 : cells_left(targets) / (4 * sizes.threads);
+  // with the amount of work. A single thread has nothing to balance.
+  const std::size_t shares = sizes.threads == 1 ? 1 : 4 * sizes.threads;
+  const std::uint64_t fair = sizes.device ? 0 : cells_left(targets) / shares;
   const auto take = [&](std::size_t from, std::size_t to) {
     const auto at = [&](std::size_t n) { return targets.begin() + static_cast<std::ptrdiff_t>(n); };
     return std::vector<WaitingTarget>(std::make_move_iterator(at(from)),

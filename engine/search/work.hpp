@@ -105,7 +105,7 @@ struct BatchSizes {
   bool idle = false;        ///< threads have nothing to do
 };
 /// The smallest batch whose targets share work, and the largest worth waiting for.
-inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 256;
+inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 512;
 
 struct Batches {
   std::vector<std::vector<WaitingTarget>> large;  ///< of one target each
