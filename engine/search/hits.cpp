@@ -154,10 +154,11 @@ std::unexpected<Error> lacks_cutoffs(const Thresholds& rules, const std::string&
               {}, "search without --cut_* or use models that carry these cutoffs");
 }
 
-Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm) {
+Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm,
+                                       std::optional<Cutoff> cutoff) {
   ModelThresholds thresholds{rules, false, hmm.M};
   if (rules.cutoffs == ModelCutoffs::kNone) return thresholds;
-  const std::optional<Cutoff> cutoff = cutoff_of(hmm, rules);
+  if (!cutoff) cutoff = cutoff_of(hmm, rules);
   if (!cutoff) {
     if (rules.missing == MissingCutoffs::kDefault) {
       thresholds.rules.cutoffs = ModelCutoffs::kNone;

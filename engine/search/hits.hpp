@@ -85,8 +85,9 @@ std::optional<Cutoff> cutoff_of(const Hmm& hmm, const Thresholds& rules);
 /// The error of a model without them.
 std::unexpected<Error> lacks_cutoffs(const Thresholds& rules, const std::string& model);
 /// Fails with kInput when the rules name cutoffs and the model has none, unless rules.missing says
-/// that the other thresholds then hold.
-Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);
+/// that the other thresholds then hold. `cutoff`: replaces the model's own.
+Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm,
+                                       std::optional<Cutoff> cutoff = {});
 
 /// True when a target must be kept: it might be reported in the end. `index` is the target's own
 /// position in the input, so that the answer does not depend on threads.

@@ -29,28 +29,22 @@ float cached_null_score(int L) {
 
 }  // namespace
 
-HostFilters::HostFilters(const SearchModel& model, const FilterOptions& options)
+HostFilters::HostFilters(const PreparedModel& model, const FilterOptions& options)
     : model_(model),
       options_(options),
       msv_gate_(calibration().msv_mu, calibration().msv_lambda, options.F1),
       skip_viterbi_gate_(calibration().msv_mu, calibration().msv_lambda, options.F2),
       viterbi_gate_(calibration().viterbi_mu, calibration().viterbi_lambda, options.F2) {}
 
-const cpu::FilterTables& HostFilters::tables() const {
-  const MutexLock lock(mutex_);
-  if (!tables_) tables_.emplace(model_);
-  return *tables_;
-}
-
 Status HostFilters::run(const TargetBlock& block, std::size_t begin, std::size_t end,
                         cpu::FilterScratch& scratch, FilterOutput& output) const {
-  const auto M = static_cast<std::uint64_t>(model_.hmm.M);
+  const auto M = static_cast<std::uint64_t>(model_.hmm().M);
   // With both limits at 1 no score can be turned away, so none is computed (--max).
   const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
   std::vector<Candidate> candidates;
   FilterCounters& counters = output.counters;
   ResidueCopies copies;
-  const cpu::FilterTables* const kernels = need_msv ? &tables() : nullptr;
+  const cpu::FilterTables* const kernels = need_msv ? &model_.tables() : nullptr;
   const bool copy_all = need_msv && !kernels->ssv_takes_any_byte();
 
   CoreClock clock;
@@ -131,8 +125,8 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
                         survivor.nats, 0, residues};
     const bool open = std::isnan(survivor.nats);
     if (open) {
-      candidate.msv_nats = tables().msv_filter(residues, scratch);
-      output.times.msv_cells += residues.size() * static_cast<std::uint64_t>(model_.hmm.M);
+      candidate.msv_nats = model_.tables().msv_filter(residues, scratch);
+      output.times.msv_cells += residues.size() * static_cast<std::uint64_t>(model_.hmm().M);
     }
     candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
     if (open && msv_gate_.rejects(candidate.bits)) continue;
@@ -165,7 +159,7 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
 
 SampleComparison HostFilters::compare(const TargetBlock& block, const gpu::SampledTarget& t,
                                       cpu::FilterScratch& scratch) const {
-  const cpu::FilterTables& kernels = tables();
+  const cpu::FilterTables& kernels = model_.tables();
   using gpu::Fate;
   using plan::Stage;
   SampleComparison out;
@@ -223,12 +217,6 @@ SampleComparison HostFilters::compare(const TargetBlock& block, const gpu::Sampl
   return out;
 }
 
-std::size_t HostFilters::bytes() const {
-  // Byte, word and their striped copies; padding to the widest vectors included.
-  const auto nodes = static_cast<std::size_t>(model_.hmm.M) + 64;
-  return nodes * (kMaxCodes * 4 + 32);
-}
-
 std::vector<float> HostFilters::bias_scores(const std::vector<Candidate>& candidates,
                                             FilterOutput& output) const {
   std::vector<std::span<const Residue>> targets;
@@ -238,14 +226,14 @@ std::vector<float> HostFilters::bias_scores(const std::vector<Candidate>& candid
     output.times.bias_residues += targets.back().size();
   }
   std::vector<float> scores(targets.size());
-  if (!targets.empty()) tables().bias_filter_batch(targets, scores);
+  if (!targets.empty()) model_.tables().bias_filter_batch(targets, scores);
   return scores;
 }
 
 void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& candidates,
                             CoreClock& clock, cpu::FilterScratch& scratch,
                             FilterOutput& output) const {
-  const auto M = static_cast<std::uint64_t>(model_.hmm.M);
+  const auto M = static_cast<std::uint64_t>(model_.hmm().M);
   const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
   FilterCounters& counters = output.counters;
   if (options_.bias) {
@@ -272,7 +260,7 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
   for (const Candidate& candidate : candidates) {
     // A target whose MSV score already satisfies F2 goes straight to Forward.
     if (need_msv && skip_viterbi_gate_.rejects(candidate.bits)) {
-      const float nats = tables().viterbi_filter(candidate.residues, scratch);
+      const float nats = model_.tables().viterbi_filter(candidate.residues, scratch);
       output.times.viterbi_cells += candidate.residues.size() * M;
       if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
     }

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "core/mutex.hpp"
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "gpu/gpu_filters.hpp"
@@ -21,6 +20,7 @@
 #include "model/targets.hpp"
 #include "search/hits.hpp"
 #include "search/options.hpp"
+#include "search/prepared_model.hpp"
 
 namespace hmmjit {
 
@@ -61,7 +61,7 @@ struct SampleComparison {
 /// Called inside a FlushToZeroScope, by several threads at once, each with a scratch of its own.
 class HostFilters {
  public:
-  HostFilters(const SearchModel& model, const FilterOptions& options);
+  HostFilters(const PreparedModel& model, const FilterOptions& options);
   /// Filters targets [begin, end) of `block` with hmmsearch's decisions (Eddy 2011).
   Status run(const TargetBlock& block, std::size_t begin, std::size_t end,
              cpu::FilterScratch& scratch, FilterOutput& output) const;
@@ -72,8 +72,6 @@ class HostFilters {
   /// Compares a device's result for one target with the CPU's, as far as its `depth` up to Viterbi.
   SampleComparison compare(const TargetBlock& block, const gpu::SampledTarget& target,
                            cpu::FilterScratch& scratch) const;
-  /// Resident bytes of the tables.
-  std::size_t bytes() const;
 
  private:
   struct Candidate {
@@ -81,21 +79,17 @@ class HostFilters {
     float filter_nats, msv_nats, bits;
     std::span<const Residue> residues;  // that do not change
   };
-  const cpu::FilterTables& tables() const HMMJIT_EXCLUDES(mutex_);
   std::vector<float> bias_scores(const std::vector<Candidate>& candidates,
                                  FilterOutput& output) const;
   // Bias and Viterbi for targets that passed MSV.
   void after_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
                  cpu::FilterScratch& scratch, FilterOutput& output) const;
-  const Calibration& calibration() const { return model_.hmm.calibration; }
-  const Alphabet& alphabet() const { return *model_.hmm.alphabet; }
+  const Calibration& calibration() const { return model_.hmm().calibration; }
+  const Alphabet& alphabet() const { return *model_.hmm().alphabet; }
 
-  const SearchModel& model_;
+  const PreparedModel& model_;
   const FilterOptions options_;
   const PValueGate msv_gate_, skip_viterbi_gate_, viterbi_gate_;
-  mutable Mutex mutex_;
-  // Made when first needed: with a device, many models never are.
-  mutable std::optional<cpu::FilterTables> tables_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 /// "cpu/AVX2": the instruction set of the filters, as shown by --stats.

@@ -5,16 +5,6 @@
 #include "build/calibration.hpp"
 
 namespace hmmjit::search_run {
-namespace {
-
-std::size_t model_bytes(const ModelJob& job) {
-  // Profile and odds, twice (natural and striped), bytes, words and the core model.
-  const auto nodes = static_cast<std::size_t>(job.nodes) + 16;
-  return nodes * (3 * kMaxCodes * sizeof(float) + kMaxCodes * 3 + 60 * sizeof(float)) +
-         job.filters->bytes() + 4096;
-}
-
-}  // namespace
 
 Result<std::optional<Query>> ModelInput::next(std::size_t& index) {
   const MutexLock lock(mutex_);
@@ -50,21 +40,25 @@ bool ModelInput::has_more() {
 }
 
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun) {
-  // Imported models and those just built have no score statistics; a simulation gives HMMER's.
-  Hmm& hmm = query.hmm;
-  if (hmm.needs_calibration) {
-    HMMJIT_ASSIGN(hmm.calibration, build::calibrate(hmm, options.calibration));
-    hmm.needs_calibration = false;
+  if (query.prepared == nullptr) {
+    // Imported models and those just built have no score statistics; a simulation gives HMMER's.
+    Hmm& hmm = query.hmm;
+    if (hmm.needs_calibration) {
+      HMMJIT_ASSIGN(hmm.calibration, build::calibrate(hmm, options.calibration));
+      hmm.needs_calibration = false;
+    }
+    query.prepared = std::make_shared<PreparedModel>(make_search_model(std::move(hmm)));
   }
   auto job = std::make_shared<ModelJob>();
   job->index = index;
   job->begun = begun;
-  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options.thresholds, hmm));
+  job->prepared = std::move(query.prepared);
+  job->model = job->prepared->model();
+  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options.thresholds, job->model->hmm, query.cutoff));
   job->sequence = std::move(query.sequence);
-  job->model = make_search_model(std::move(hmm));
   job->nodes = static_cast<std::uint64_t>(job->model->hmm.M);
-  job->filters.emplace(*job->model, options.filters);
-  job->bytes = model_bytes(*job);
+  job->filters.emplace(*job->prepared, options.filters);
+  job->bytes = job->prepared->bytes();
   return job;
 }
 

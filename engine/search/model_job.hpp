@@ -72,7 +72,8 @@ struct ModelJob {
   std::size_t index = 0;
   Recipient recipient;
   double begun = 0;
-  std::shared_ptr<const SearchModel> model;
+  std::shared_ptr<const PreparedModel> prepared;
+  std::shared_ptr<const SearchModel> model;  // its own
   std::optional<QueryNames> sequence;  // the model was built from
   std::optional<HostFilters> filters;
   Mutex forward_mutex;

@@ -48,6 +48,7 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
   job.forward_tables.reset();
   job.filters.reset();
   job.model.reset();
+  job.prepared.reset();
   if (result.stored == nullptr) result.prepared = finished->sink->prepare(result);
   finished->parts_left = result.prepared == nullptr ? 0 : result.prepared->parts();
   if (finished->parts_left == 0) count_bytes(*finished);

@@ -38,7 +38,11 @@ QueryNames names_of(const TargetView& sequence);
 struct Query {
   Query(Hmm model) : hmm(std::move(model)) {}  // NOLINT: a model is a query
   Query(Hmm model, QueryNames names) : hmm(std::move(model)), sequence(std::move(names)) {}
+  Query(std::shared_ptr<const PreparedModel> kept) : prepared(std::move(kept)) {}  // NOLINT
+  const Hmm& model() const { return prepared != nullptr ? prepared->hmm() : hmm; }
   Hmm hmm;
+  std::shared_ptr<const PreparedModel> prepared = {};  ///< in place of `hmm`; may be null
+  std::optional<Cutoff> cutoff = {};                   ///< in place of the model's own
   /// Names of the sequence that the model was built from, which reports then name instead.
   std::optional<QueryNames> sequence;
   std::optional<Recipient> recipient = {};  ///< if not the sink of the whole search

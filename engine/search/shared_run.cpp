@@ -82,7 +82,8 @@ std::optional<Query> SharedSearch::next_model() {
     query = models_();
     // A run ends with a model that cannot be judged.
     if (query && *query) {
-      if (auto judged = thresholds_for(options_.thresholds, (*query)->hmm); !judged)
+      if (auto judged = thresholds_for(options_.thresholds, (*query)->model(), (*query)->cutoff);
+          !judged)
         query = std::unexpected(judged.error());
     }
     progress_.models_started += query && *query;

@@ -85,7 +85,11 @@ class ScanSink final : public ResultSink {
 Result<SearchStatistics> scan(ProgramRun& run) {
   const std::string model_path = find_profile_database(run.options.arguments()[0]);
   const Thresholds rules = run.search.thresholds;
-  HMMJIT_ASSIGN(const double count, count_models(model_path, rules, false));
+  const std::shared_ptr<const ResidentModels> kept = run.kept_models;
+  double count = kept != nullptr ? static_cast<double>(kept->size()) : 0;
+  if (kept == nullptr) {
+    HMMJIT_ASSIGN(count, count_models(model_path, rules, false));
+  }
   run.search.thresholds.Z = rules.Z.value_or(count);
   const bool cutoffs = rules.cutoffs != ModelCutoffs::kNone;
   if (cutoffs) run.search.thresholds.cutoffs = ModelCutoffs::kGathering;
@@ -106,19 +110,27 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     ScanSink sink(
         HitsByTarget(hit_memory, {HitOrder{run.search.keep_alignments}}),
         rules);
-    HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(model_path));
+    std::optional<HmmReader> reader;
+    if (kept == nullptr) {
+      HMMJIT_ASSIGN(reader, HmmReader::open(model_path));
+    }
     std::size_t index = 0;
     const ModelSource models = [&]() -> Result<std::optional<Query>> {
-      HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
-      if (!hmm) return std::nullopt;
-      if (cutoffs) hmm->ga = cutoff_of(*hmm, rules);
-      if (cutoffs && !hmm->ga) {
+      std::optional<Query> query;
+      if (kept == nullptr) {
+        HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader->next());
+        if (hmm) query.emplace(*std::move(hmm));
+      } else if (index < kept->size()) {
+        query.emplace((*kept)[index]);
+      }
+      if (query && cutoffs) {
         constexpr float kNever = std::numeric_limits<float>::infinity();
-        hmm->ga = Cutoff{kNever, kNever};
-        sink.lacks_cutoffs(index);
+        query->cutoff = cutoff_of(query->model(), rules);
+        if (!query->cutoff) sink.lacks_cutoffs(index);
+        query->cutoff = query->cutoff.value_or(Cutoff{kNever, kNever});
       }
       ++index;
-      return *std::move(hmm);
+      return query;
     };
     HMMJIT_ASSIGN(const SearchStatistics pass,
                   run.devices.session.search(run.search, models, *chunk, sink, run.progress));

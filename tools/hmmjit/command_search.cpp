@@ -528,9 +528,19 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   SequenceQueries* const queries = inputs.queries();
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
-  ProgramRun own{options, request.search,    request.report, paths,
-                 queries, inputs.profiles(), inputs.targets, {*run.session, run.scan.get()},
-                 *writer, progress,          further_files,  {}};
+  ProgramRun own{options,
+                 request.search,
+                 request.report,
+                 paths,
+                 queries,
+                 inputs.profiles(),
+                 context.request ? context.request->models : nullptr,
+                 inputs.targets,
+                 {*run.session, run.scan.get()},
+                 *writer,
+                 progress,
+                 further_files,
+                 {}};
   if (features != nullptr)
     own.add_features = [&](const ModelResult& result) { return features->add(result); };
   ReportAndFeatures sink(*writer, features.get());

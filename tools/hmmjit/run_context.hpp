@@ -34,6 +34,8 @@ struct RunContext {
     std::uint64_t memory = 0;  ///< as SearchOptions::memory, at most
     /// The targets of a file that the server keeps; null: it keeps none of this name.
     std::function<std::unique_ptr<TargetSource>(const std::string& path, const Alphabet&)> targets;
+    /// The models of the profile file, if the server keeps them; may be null.
+    std::shared_ptr<const ResidentModels> models;
     std::shared_ptr<Session> session;  ///< of all runs; never null
   };
   std::optional<Request> request = {};

@@ -50,6 +50,7 @@ struct ProgramRun {
   const ReportPaths& paths;
   SequenceQueries* queries;  ///< null where queries are profiles
   ModelSource profiles;      ///< where queries are profiles
+  std::shared_ptr<const ResidentModels> kept_models;  ///< those of the profile file; may be null
   std::unique_ptr<TargetSource>& targets;
   Devices devices;
   ReportWriter& writer;

@@ -18,6 +18,7 @@
 
 #include "command.hpp"
 #include "core/folder.hpp"
+#include "core/memory.hpp"
 #include "core/spool_file.hpp"
 #include "io/byte_source.hpp"
 #include "io/hmm_file.hpp"
@@ -104,7 +105,12 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
       regular ? fmt::format("/proc/self/fd/{}", descriptor) : file;  // of BLAST: a prefix
   if (regular) {
     HMMJIT_ASSIGN(const bool profiles, holds_profiles(database->place));
-    if (profiles) return database;
+    if (profiles) {
+      // What is wrong with a model is for the scan to say.
+      if (auto models = load_models(database->place, memory > 0 ? memory : available_memory() / 4))
+        database->models = *std::move(models);
+      return database;
+    }
   }
   HMMJIT_ASSIGN(database->targets, keep_target_file(file, {.alphabet = amino_alphabet()}, memory));
   return database;
@@ -249,7 +255,7 @@ void Query::run(const QueryBounds& bounds) {
         const bool kept = path == database_->place && alphabet.type == AlphabetType::kAmino;
         return kept && database_->targets ? database_->targets->open() : nullptr;
       },
-      bounds.session});
+      database_->models, bounds.session});
   Status status;
   try {
     status = check_sizes(folder(), bounds.input);

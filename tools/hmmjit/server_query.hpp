@@ -24,8 +24,9 @@ struct Database {
   Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  /// Opens a file of sequences or of profiles. Sequences are kept in memory, up to `memory` bytes
-  /// (0: no bound), or mapped where the file is a target database. Fails as a search of it does.
+  /// Opens a file of sequences or of profiles. They are kept in memory, up to `memory` bytes (0: no
+  /// bound for sequences, a quarter of what is free for profiles). A target database is mapped.
+  /// Profiles beyond that are read by each scan. Fails as a search does.
   static Result<std::shared_ptr<const Database>> open(const std::string& path,
                                                       std::uint64_t memory);
   /// Whether the file at `path` is another one now, or has been written.
@@ -34,6 +35,7 @@ struct Database {
   std::string path;     ///< as given to the server
   std::string place;    ///< opens the same file, also after it has been replaced
   std::shared_ptr<const ResidentTargets> targets;  ///< null for profiles
+  std::shared_ptr<const ResidentModels> models;    ///< null for sequences; or each scan reads them
   Descriptor descriptor;
   std::string version;  ///< device, inode, time and size
 };

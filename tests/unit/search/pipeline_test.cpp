@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "build/hmm_writer.hpp"
+#include "search/prepared_model.hpp"
 #include "search/search.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/random_profiles.hpp"
 
 namespace hmmjit {
@@ -132,6 +135,35 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
       EXPECT_EQ(got.statistics->passes > 1, memory > 0);
     }
   }
+}
+
+// A server keeps the models of its profile files: any number of searches share them.
+TEST(Pipeline, KeptModelsGiveTheRowsOfThoseOfTheFile) {
+  std::string file;
+  for (int n = 0; n < kModels; ++n) build::append_hmm_binary(file, {model_number(n), 0, {}, {}, {}});
+  const test_support::TemporaryFolder folder;
+  const std::string path = folder.write("models.h3m", file);
+  const auto kept = load_models(path, std::uint64_t{1} << 30);
+  ASSERT_TRUE(kept) << kept.error().to_string();
+  ASSERT_NE(*kept, nullptr);
+  ASSERT_EQ((*kept)->size(), static_cast<std::size_t>(kModels));
+  const Outcome wanted = run({});
+  for (const int threads : {1, 3}) {
+    SearchOptions options;
+    options.threads = threads;
+    Rows rows;
+    Tandems targets;
+    const ModelSource models = [&,
+                                next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
+      if (next == (*kept)->size()) return std::nullopt;
+      return Query((**kept)[next++]);
+    };
+    ASSERT_TRUE(search(options, models, targets, nullptr, rows, nullptr));
+    EXPECT_EQ(rows.lines, wanted.lines) << threads << " threads";
+  }
+  // Later models are longer.
+  EXPECT_EQ(*load_models(path, kModels * (*kept)->front()->bytes()), nullptr);
+  EXPECT_FALSE(load_models(folder.write("b.hmm", "not a model"), 1 << 20));
 }
 
 // Large inputs have hundreds of blocks, small ones blocks of a million residues.
