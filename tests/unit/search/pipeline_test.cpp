@@ -140,7 +140,8 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
 // A server keeps the models of its profile files: any number of searches share them.
 TEST(Pipeline, KeptModelsGiveTheRowsOfThoseOfTheFile) {
   std::string file;
-  for (int n = 0; n < kModels; ++n) build::append_hmm_binary(file, {model_number(n), 0, {}, {}, {}});
+  for (int n = 0; n < kModels; ++n)
+    build::append_hmm_binary(file, {model_number(n), 0, {}, {}, {}});
   const test_support::TemporaryFolder folder;
   const std::string path = folder.write("models.h3m", file);
   const auto kept = load_models(path, std::uint64_t{1} << 30);
