@@ -186,8 +186,8 @@ struct KernelProvider::Obtained {
 
 // Without a compiler, any kernel of the same source, target and kind will do, whatever compiler
 // version and options made it.
-Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(
-    const CompileJob& job, cache::KernelCache::Counted counted) {
+std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const CompileJob& job,
+                                                                       Counted counted) {
   const auto same_kernel = [&](const cache::CacheKey& stored) {
     return std::ranges::all_of(cache::explain(stored, job.key), [](const auto& difference) {
       return difference.component == "compiler" || difference.component == "options";
@@ -204,13 +204,13 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(
                                    maker != nullptr ? *maker : "another one");
     return Obtained{std::move(lookup), std::move(key), std::move(note)};
   }
-  if (!cache_.may_compile()) return std::unexpected(cache_.strict_miss(job.key));
-  return std::unexpected(compiler_.error());
+  return std::nullopt;
 }
 
 // Kernels installed with the program work with any compiler: compiling all of them again would take
 // minutes and gain nothing.
-std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job) {
+std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job,
+                                                                       Counted counted) {
   cache::CacheKey key;
   {
     const MutexLock lock(pool_->installed_mutex);
@@ -225,7 +225,7 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const Com
     if (found == pool_->installed->end()) return std::nullopt;
     key = found->second;
   }
-  cache::Lookup lookup = cache_.find(key, cache::KernelCache::Counted::kHits);
+  cache::Lookup lookup = cache_.find(key, counted == Counted::kNone ? counted : Counted::kHits);
   if (!lookup) return std::nullopt;
   const std::string* maker = key.find("compiler");
   std::string note =
@@ -233,23 +233,26 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const Com
   return Obtained{std::move(lookup), std::move(key), std::move(note)};
 }
 
-Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
-  if (!may_compile || !compiler_) {
-    // The request that follows counts the miss.
-    using Counted = cache::KernelCache::Counted;
-    if (cache::Lookup lookup = cache_.find(job.key, may_compile ? Counted::kAll : Counted::kHits)) {
-      return Obtained{std::move(lookup), job.key, {}};
-    }
-    if (auto installed = find_installed(job)) return *std::move(installed);
+KernelProvider::Obtained KernelProvider::find_stored(const CompileJob& job, Counted counted) {
+  cache::Lookup own = cache_.find(job.key, counted);
+  if (!own) {
+    if (auto installed = find_installed(job, counted)) return *std::move(installed);
     if (!compiler_) {
-      auto others = obtain_from_others(job, may_compile ? Counted::kAll : Counted::kHits);
-      if (others || may_compile) return others;
+      if (auto others = find_of_others(job, counted)) return *std::move(others);
     }
-    return fail(ErrorCode::kCompile, kNotCached, kNotCached);
   }
-  if (cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kHits))
-    return Obtained{std::move(lookup), job.key, {}};
-  if (auto installed = find_installed(job)) return *std::move(installed);
+  return {std::move(own), job.key, {}};
+}
+
+Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
+  // A miss is counted by the compile, or by the request that follows.
+  Obtained stored = find_stored(job, may_compile && !compiler_ ? Counted::kAll : Counted::kHits);
+  if (stored.lookup) return stored;
+  if (!may_compile) return fail(ErrorCode::kCompile, kNotCached, kNotCached);
+  if (!compiler_) {
+    if (!cache_.may_compile()) return std::unexpected(cache_.strict_miss(job.key));
+    return std::unexpected(compiler_.error());
+  }
   auto lookup = cache_.obtain(job.key, [&]() -> Result<cache::Entry> {
     const auto start = Clock::now();
     const double cpu_start = thread_seconds();
@@ -535,15 +538,7 @@ Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan&
                          compiler_ ? compiler_->get() : nullptr, settings_.developer));
   CacheState out;
   out.name = job.name;
-  cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);
-  if (!lookup) {
-    if (auto installed = find_installed(job)) {
-      lookup = std::move(installed->lookup);
-    } else if (!compiler_) {
-      if (auto others = obtain_from_others(job, cache::KernelCache::Counted::kNone))
-        lookup = std::move(others->lookup);
-    }
-  }
+  const cache::Lookup lookup = find_stored(job, Counted::kNone).lookup;
   out.layer = lookup.layer;
   out.reason = lookup.reason;
   if (lookup) out.resources = from_attributes(lookup.entry->attributes);

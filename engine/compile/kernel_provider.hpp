@@ -120,10 +120,12 @@ class KernelProvider {
                                    const plan::DeviceTraits& device,
                                    std::vector<plan::Rejection>& rejected, bool may_compile);
   struct Obtained;
+  using Counted = cache::KernelCache::Counted;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
-  // Kernels that another compiler made, where there is none.
-  Result<Obtained> obtain_from_others(const CompileJob& job, cache::KernelCache::Counted counted);
-  std::optional<Obtained> find_installed(const CompileJob& job);
+  // The job's own kernel, or an installed one, or, where there is no compiler, that of another one.
+  Obtained find_stored(const CompileJob& job, Counted counted);
+  std::optional<Obtained> find_installed(const CompileJob& job, Counted counted);
+  std::optional<Obtained> find_of_others(const CompileJob& job, Counted counted);
   void report(ProviderEvent event);
 
   render::TemplateLibrary templates_;
