@@ -201,7 +201,7 @@ struct DeviceScan::State {
   bool top = true, bottom = true;
 
   Device d;
-  std::optional<WindowParser> parser;  // once `ready`
+  std::optional<WindowParser> parser;                 // once `ready`
   bool warned_kernel = false, warned_memory = false;  // of its thread
   mutable Mutex mutex;
   std::condition_variable changed;

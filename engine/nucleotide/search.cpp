@@ -168,7 +168,8 @@ struct Search::State {
   struct RunResult {
     std::vector<Candidate> candidates;
     std::vector<Window> windows;
-    // Of the candidates, then of the windows, among those of the model for which the device answers.
+    // Of the candidates, then of the windows, among those of the model for which the device
+    // answers.
     std::size_t first = 0;
     std::vector<ParsedWindows> parsed;
     Counters counters;  // of the filters
@@ -339,7 +340,8 @@ std::unique_ptr<Search::State::RunResult> Search::State::perform(Step step, std:
   if (step == kFilter) {
     if (stopped()) return nullptr;
     result = filter(run, model, s);
-    if (!result->candidates.empty() && (device->takes_windows(model) || device->parser() != nullptr))
+    if (!result->candidates.empty() &&
+        (device->takes_windows(model) || device->parser() != nullptr))
       return result;
     scan(model, s, *result, {});
   } else {
@@ -433,8 +435,8 @@ void Search::State::request_parse(std::size_t model,
   if (uses == 0) return;
   std::optional<std::uint32_t> trace_seed;
   if (options.domain.reseed) trace_seed = options.domain.seed;
-  parser->request(model, {models[model]->query.model, std::move(seen), std::move(windows),
-                          trace_seed, uses});
+  parser->request(
+      model, {models[model]->query.model, std::move(seen), std::move(windows), trace_seed, uses});
 }
 
 // As far as it is known.
@@ -534,13 +536,13 @@ Status Search::add(const TargetBlock& block) {
       });
       return;
     }
-    for_each_index(
-        s.options.threads, kSteps * runs * (models + kModelsAhead.back()), [&](std::size_t n) {
-          const std::size_t run = n % runs, at = n / runs / kSteps;
-          const auto step = static_cast<Step>(n / runs % kSteps);
-          if (at >= kModelsAhead[step] && at - kModelsAhead[step] < models)
-            s.take_step(step, run, at - kModelsAhead[step], block);
-        });
+    for_each_index(s.options.threads, kSteps * runs * (models + kModelsAhead.back()),
+                   [&](std::size_t n) {
+                     const std::size_t run = n % runs, at = n / runs / kSteps;
+                     const auto step = static_cast<Step>(n / runs % kSteps);
+                     if (at >= kModelsAhead[step] && at - kModelsAhead[step] < models)
+                       s.take_step(step, run, at - kModelsAhead[step], block);
+                   });
   });
   if (device) HMMJIT_TRY(s.device->end_block());
   HMMJIT_TRY(searched);

@@ -118,10 +118,9 @@ std::vector<WorkPtr> WindowParser::State::take_batch(const Lengths& lengths) {
   for (std::size_t n = queue.size(); n-- > 0;) {
     const ParseRequest& request = queue[n]->request;
     const std::size_t count = request.windows->size() * request.emissions.size();
-    const bool fits = batch.empty() ||
-                      (batch.size() < gpu::DomainStage::kMostRequests &&
-                       windows + count <= gpu::DomainStage::kMostLaunchTargets &&
-                       request.trace_seed == batch[0]->request.trace_seed);
+    const bool fits = batch.empty() || (batch.size() < gpu::DomainStage::kMostRequests &&
+                                        windows + count <= gpu::DomainStage::kMostLaunchTargets &&
+                                        request.trace_seed == batch[0]->request.trace_seed);
     if (!fits || lengths_of(*request.model) != lengths) continue;
     windows += count;
     queue[n]->begun = true;
@@ -173,8 +172,8 @@ Status WindowParser::State::open(Lane& lane) const {
 Result<gpu::ReadyKernel> WindowParser::State::kernel_of(gpu::Link link, int length,
                                                         int alphabet_codes) {
   const auto make = [&]() -> Result<gpu::ReadyKernel> {
-    HMMJIT_ASSIGN(plan::Plan plan, gpu::link_plan(link, length, alphabet_codes, device->traits(),
-                                                  source.tuning()));
+    HMMJIT_ASSIGN(plan::Plan plan,
+                  gpu::link_plan(link, length, alphabet_codes, device->traits(), source.tuning()));
     HMMJIT_ASSIGN(compile::KernelPtr kernel, source.get(plan));
     HMMJIT_ASSIGN(const gpu::AcceptedKernel accepted,
                   loader.load_accepted(plan, std::move(kernel), *device, source));
