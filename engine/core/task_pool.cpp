@@ -1,6 +1,7 @@
 #include "core/task_pool.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <utility>
 
@@ -175,12 +176,24 @@ void TaskPool::work() {
 }
 
 void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work) {
-  const auto most =
-      static_cast<int>(std::min(count, static_cast<std::size_t>(std::max(threads, 1))));
-  TaskPool pool(most);
+  const std::size_t most = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
+  std::atomic<std::size_t> next = 0;
+  // The other indices are done after an exception, too: some may wait for them.
+  const auto take = [&] {
+    std::exception_ptr failure;
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        if (failure == nullptr) failure = std::current_exception();
+      }
+    }
+    if (failure != nullptr) std::rethrow_exception(failure);
+  };
+  TaskPool pool(static_cast<int>(most));
   pool.run([&] {
-    for (std::size_t i = 0; i < count; ++i)
-      pool.submit(TaskClass::kFilter, static_cast<double>(i), [&work, i] { work(i); });
+    for (std::size_t i = 0; i < most; ++i)
+      pool.submit(TaskClass::kFilter, static_cast<double>(i), take);
   });
 }
 

@@ -18,6 +18,14 @@ TargetBlock::TargetBlock(TargetStorage storage, std::uint64_t first_index)
   residue_count_ = view_.residue_count;
 }
 
+void TargetBlock::clear() {
+  view_ = {};
+  residues_.assign(1, kPaddingCode);
+  text_.clear();
+  targets_.clear();
+  residue_count_ = first_index_ = 0;
+}
+
 TargetView TargetBlock::operator[](std::size_t i) const {
   const Entry& e = entry(i);
   const char* text = (view_.owner ? view_.text : text_.data()) + e.text;

@@ -65,6 +65,8 @@ class TargetBlock {
   /// next (kernel_templates/common/launch_params.h). Empty for a block with its own storage.
   std::span<const Residue> packed_residues() const { return view_.occupied; }
 
+  /// Leaves it empty, with its memory for the targets to come.
+  void clear();
   /// Reserves memory for `residues` residues in total, so that adding them copies nothing.
   void reserve(std::size_t residues) { residues_.reserve(residues); }
 

@@ -314,7 +314,9 @@ void Search::State::scan(std::size_t model, Scratch& s, RunResult& result,
 
 void Search::State::finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
                            std::unique_ptr<RunResult> result) {
-  result->turns_before = turns_before(progress[model], run);
+  // Only windows see the emissions, and nhmmscan's targets begin with the model's own.
+  if (!result->windows.empty() && !scans())
+    result->turns_before = turns_before(progress[model], run);
   find_domains_of(*models[model], s, *result);
   commit(run, model, block, s, std::move(result));
 }

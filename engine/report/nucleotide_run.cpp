@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <utility>
 #include <vector>
@@ -48,21 +49,23 @@ Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewi
   return pass;
 }
 
-// A block is read while the one before it is searched.
+// A block is read while the one before it is searched. The two keep their memory: fresh pages take
+// the reader longer than the residues in them.
 Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& pass,
                     TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
                     SearchProgress& progress) {
-  const auto read = [&]() -> Result<TargetBlock> {
+  TargetBlock block, following;
+  const auto read = [&](TargetBlock& into) -> Status {
     CoreClock clock;
-    TargetBlock block;
-    HMMJIT_TRY(targets.next(block, limits.residues));
+    into.clear();
+    HMMJIT_TRY(targets.next(into, limits.residues));
     statistics.read_seconds += clock.lap();
-    return block;
+    return {};
   };
   progress.target_bytes_total = targets.bytes_total();
-  HMMJIT_ASSIGN(TargetBlock block, read());
+  HMMJIT_TRY(read(block));
   while (block.size() > 0) {
-    auto next = std::async(std::launch::async, read);
+    auto next = std::async(std::launch::async, read, std::ref(following));
     for (std::size_t n = 0; n < block.size(); ++n) {
       if (block.length(n) == 0 && run.options.partition == nucleotide::Partition::kSerial)
         return fail(ErrorCode::kInput, fmt::format("sequence {} has no residues", block[n].name),
@@ -77,7 +80,8 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     }
     progress.cells += pass.positions * block.residue_count();
     ++statistics.blocks;
-    HMMJIT_ASSIGN(block, next.get());
+    HMMJIT_TRY(next.get());
+    std::swap(block, following);
     progress.target_bytes_read = targets.bytes_read();
   }
   statistics.bytes_read += targets.bytes_read();

@@ -18,7 +18,7 @@ namespace hmmjit::tools {
 namespace {
 
 // Sequences that are searched at a time: enough for all threads, or for a device.
-constexpr std::size_t kResiduesAtATime = std::size_t{1} << 20,
+constexpr std::size_t kResiduesAtATime = std::size_t{1} << 22,
                       kResiduesOfDevice = std::size_t{1} << 25;
 
 Result<std::vector<nucleotide::Query>> read_models(const ProgramRun& run, std::uint64_t* nodes) {

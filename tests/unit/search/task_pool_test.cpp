@@ -181,11 +181,14 @@ TEST(ForEachIndex, CallsWithEachOnceAndThrowsTheFirstFailure) {
     for_each_index(threads, times.size(), [&](std::size_t i) { ++times[i]; });
     for (const auto& count : times) EXPECT_EQ(count, 1);
     for_each_index(threads, 0, [](std::size_t) { FAIL(); });
+    std::atomic<int> calls = 0;
     EXPECT_THROW(for_each_index(threads, 9,
-                                [](std::size_t i) {
-                                  if (i == 4) throw std::out_of_range("4");
+                                [&](std::size_t i) {
+                                  ++calls;
+                                  if (i % 2 == 0) throw std::out_of_range("even");
                                 }),
                  std::out_of_range);
+    EXPECT_EQ(calls, 9);
   }
 }
 
