@@ -62,7 +62,7 @@ CacheSettings CacheSettings::from_environment() {
 
 Cache::Cache() : Cache(CacheSettings::from_environment()) {}
 Cache::Cache(CacheSettings settings)
-    : impl_(guarded([&] {
+    : SharedHandle(guarded([&] {
         return std::make_shared<Impl>(
             Impl{cache::KernelCache::open(to_settings(std::move(settings)))});
       })) {}

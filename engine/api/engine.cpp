@@ -198,7 +198,7 @@ KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel) {
 
 // ---- engine ---------------------------------------------------------------------------------
 
-compile::KernelProvider& Engine::Impl::kernels() {
+compile::KernelProvider& EngineImpl::kernels() {
   const std::lock_guard lock(opening);
   if (!provider_ready) {
     if (cancelled) throw Error(ErrorCode::kInterrupted, "the engine was cancelled");
@@ -223,7 +223,7 @@ std::string_view Catalogue::intern(const std::string& text) const {
   return *texts.insert(text).first;
 }
 
-struct PendingKernel::Impl {
+struct PendingKernelImpl {
   std::shared_ptr<Engine::Impl> engine;  // must outlive the compile
   Plan plan;
   compile::KernelProvider::Future future;
@@ -231,7 +231,7 @@ struct PendingKernel::Impl {
 
 Engine::Engine() : Engine(EngineSettings{}) {}
 Engine::Engine(EngineSettings settings)
-    : impl_(guarded([&] {
+    : SharedHandle(guarded([&] {
         auto impl = std::make_shared<Impl>();
         impl->catalogue = make_catalogue(std::move(settings.variants));
         impl->templates = make_templates(std::move(settings.templates));

@@ -14,7 +14,7 @@ Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal) {
 }
 
 Gpu::Gpu(int ordinal)
-    : impl_(guarded([&] { return open_gpu(driver::Driver::open(), ordinal).impl(); })) {}
+    : SharedHandle(guarded([&] { return open_gpu(driver::Driver::open(), ordinal).impl(); })) {}
 const Device& Gpu::device() const { return impl_->traits; }
 Gpu::Memory Gpu::memory() const {
   return guarded([&] {
@@ -43,9 +43,8 @@ std::shared_ptr<Impl> make_on(const Gpu& gpu, Arguments... arguments) {
 }
 }  // namespace
 
-struct Stream::Impl : OnGpu<driver::Stream> {};
-Stream::Stream(const Gpu& gpu) : impl_(make_on<Impl>(gpu)) {}
-Stream::Stream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+struct StreamImpl : OnGpu<driver::Stream> {};
+Stream::Stream(const Gpu& gpu) : SharedHandle(make_on<Impl>(gpu)) {}
 Stream Stream::from_native(const Gpu& gpu, void* stream) {
   return guarded([&] {
     const auto handle = static_cast<driver::StreamHandle>(stream);
@@ -61,10 +60,10 @@ bool Stream::finished() const {
   return guarded([&] { return value(impl_->value.finished()); });
 }
 
-struct Event::Impl : OnGpu<driver::Event> {};
-Event::Event(const Gpu& gpu, bool timing) : impl_(make_on<Impl>(gpu, timing)) {}
+struct EventImpl : OnGpu<driver::Event> {};
+Event::Event(const Gpu& gpu, bool timing) : SharedHandle(make_on<Impl>(gpu, timing)) {}
 void Event::record(const Stream& stream) {
-  guarded([&] { check(impl_->value.record(stream.impl().value)); });
+  guarded([&] { check(impl_->value.record(stream.impl()->value)); });
 }
 void Event::synchronize() const {
   guarded([&] { check(impl_->value.synchronize()); });
@@ -73,7 +72,7 @@ bool Event::finished() const {
   return guarded([&] { return value(impl_->value.finished()); });
 }
 void Event::wait_in(const Stream& stream) const {
-  guarded([&] { check(impl_->value.wait_in(stream.impl().value)); });
+  guarded([&] { check(impl_->value.wait_in(stream.impl()->value)); });
 }
 float Event::milliseconds(const Event& start, const Event& end) {
   return guarded(
@@ -81,7 +80,7 @@ float Event::milliseconds(const Event& start, const Event& end) {
 }
 void* Event::native() const { return impl_->value.handle(); }
 
-struct Buffer::Impl : OnGpu<driver::DeviceBuffer> {};
+struct BufferImpl : OnGpu<driver::DeviceBuffer> {};
 namespace {
 void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
   if (offset > size || bytes > size - offset) {
@@ -91,36 +90,37 @@ void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
   }
 }
 }  // namespace
-Buffer::Buffer(const Gpu& gpu, std::size_t bytes) : impl_(make_on<Impl>(gpu, bytes)) {}
+Buffer::Buffer(const Gpu& gpu, std::size_t bytes) : SharedHandle(make_on<Impl>(gpu, bytes)) {}
 std::uint64_t Buffer::address() const { return impl_->value.address(); }
 std::size_t Buffer::size() const { return impl_->value.size(); }
 void Buffer::upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset) {
   guarded([&] {
     check_range(size(), bytes, offset);
-    if (bytes > 0) check(impl_->value.upload(stream.impl().value, from, bytes, offset));
+    if (bytes > 0) check(impl_->value.upload(stream.impl()->value, from, bytes, offset));
   });
 }
 void Buffer::download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset) const {
   guarded([&] {
     check_range(size(), bytes, offset);
-    if (bytes > 0) check(impl_->value.download(stream.impl().value, to, bytes, offset));
+    if (bytes > 0) check(impl_->value.download(stream.impl()->value, to, bytes, offset));
   });
 }
 void Buffer::fill(const Stream& stream, unsigned char byte, std::size_t bytes, std::size_t offset) {
   guarded([&] {
     check_range(size(), bytes, offset);
-    if (bytes > 0) check(impl_->value.fill(stream.impl().value, byte, bytes, offset));
+    if (bytes > 0) check(impl_->value.fill(stream.impl()->value, byte, bytes, offset));
   });
 }
 
-struct PinnedBuffer::Impl : OnGpu<driver::PinnedBuffer> {};
-PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes) : impl_(make_on<Impl>(gpu, bytes)) {}
+struct PinnedBufferImpl : OnGpu<driver::PinnedBuffer> {};
+PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes)
+    : SharedHandle(make_on<Impl>(gpu, bytes)) {}
 void* PinnedBuffer::data() const { return impl_->value.bytes().data(); }
 std::size_t PinnedBuffer::size() const { return impl_->value.bytes().size(); }
 
 // ---- loaded kernels -------------------------------------------------------------------------
 
-struct Kernel::Impl {
+struct KernelImpl {
   KernelImage image;
   Gpu gpu;
   std::shared_ptr<driver::LoadedKernel> loaded;
@@ -159,11 +159,11 @@ void Kernel::launch_bytes(const Stream& stream, const Grid& grid, const void* pa
                       std::to_string(bytes),
                   name, "host and kernel must declare the same struct");
     }
-    if (stream.impl().gpu.impl()->device != impl_->gpu.impl()->device)
+    if (stream.impl()->gpu.impl()->device != impl_->gpu.impl()->device)
       throw Error(ErrorCode::kUsage, "kernel and stream belong to different GPUs", name);
     const LaunchShape& s = impl_->image.candidate().launch;
     check(impl_->loaded->launch(
-        stream.impl().value,
+        stream.impl()->value,
         {.blocks = grid.x,
          .block_threads = static_cast<unsigned>(s.threads_x),
          .dynamic_shared_bytes = static_cast<unsigned>(s.dynamic_shared_bytes),

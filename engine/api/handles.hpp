@@ -20,7 +20,7 @@
 
 namespace hmmjit::v0 {
 
-struct Cache::Impl {
+struct CacheImpl {
   std::shared_ptr<cache::KernelCache> cache;
 };
 
@@ -39,7 +39,7 @@ struct Catalogue {
   mutable std::set<std::string> texts;
 };
 
-struct Plan::Impl {
+struct PlanImpl {
   std::shared_ptr<const Catalogue> catalogue;
   plan::Plan plan;
   /// Shapes of a host's plan that the internals do not know (blocks of several dimensions), by
@@ -48,7 +48,7 @@ struct Plan::Impl {
   PlanInfo info;
 };
 
-struct KernelImage::Impl {
+struct KernelImageImpl {
   std::shared_ptr<const Catalogue> catalogue;  // the kernel's candidate refers to it
   compile::KernelPtr kernel;
   Candidate candidate;
@@ -56,13 +56,13 @@ struct KernelImage::Impl {
   hmmjit_image_info info{};
 };
 
-struct Gpu::Impl {
+struct GpuImpl {
   std::shared_ptr<driver::Driver> driver;
   driver::DevicePtr device;
   Device traits;
 };
 
-struct Engine::Impl {
+struct EngineImpl {
   Cache cache;
   std::shared_ptr<const Catalogue> catalogue;
   render::TemplateLibrary templates;

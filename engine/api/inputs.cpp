@@ -63,7 +63,7 @@ void check_texts(const std::string& what, const Sequence& texts, const std::stri
 
 class MemoryTargets final : public TargetSource {
  public:
-  explicit MemoryTargets(std::shared_ptr<Targets::Impl> targets) : targets_(std::move(targets)) {}
+  explicit MemoryTargets(std::shared_ptr<TargetsImpl> targets) : targets_(std::move(targets)) {}
 
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     block.set_first_index(index_);
@@ -93,7 +93,7 @@ class MemoryTargets final : public TargetSource {
   bool rewindable() const override { return true; }
 
  private:
-  std::shared_ptr<Targets::Impl> targets_;
+  std::shared_ptr<TargetsImpl> targets_;
   std::size_t at_ = 0, in_block_ = 0;
   std::uint64_t index_ = 0;
 };
@@ -220,7 +220,7 @@ std::string Model::binary() const {
     return out;
   });
 }
-Models::Models() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
+Models::Models() : SharedHandle(guarded([] { return std::make_shared<Impl>(); })) {}
 
 Models Models::from_file(std::string path) {
   return guarded([&] {
@@ -309,7 +309,8 @@ Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models) {
 
 // ---- targets --------------------------------------------------------------------------------
 
-Targets::Targets(Alphabet alphabet) : impl_(guarded([] { return std::make_shared<Impl>(); })) {
+Targets::Targets(Alphabet alphabet)
+    : SharedHandle(guarded([] { return std::make_shared<Impl>(); })) {
   impl_->alphabet = &alphabet_of(alphabet);
 }
 
@@ -518,7 +519,7 @@ std::optional<Alphabet> Targets::alphabet() const {
   return to_alphabet(*impl_->alphabet);
 }
 
-Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<TargetsImpl>& targets,
                                                    const hmmjit::Alphabet& alphabet) {
   if (!targets->path.empty() && !targets->source)
     return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format},
@@ -533,7 +534,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
   return std::make_unique<MemoryTargets>(targets);
 }
 
-Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<TargetsImpl>& targets,
                                                    const hmmjit::Alphabet& alphabet,
                                                    const hmmjit_search_options& options) {
   auto source = open_targets(targets, alphabet);

@@ -19,7 +19,7 @@
 
 namespace hmmjit::v0 {
 
-struct Model::Impl {
+struct ModelImpl {
   build::BuiltModel built;
   QueryNames query;  // of the sequence that reports name; name empty: none
   ModelInfo info{};  // a view of them
@@ -28,7 +28,7 @@ struct Model::Impl {
 };
 Model make_model(build::BuiltModel built, QueryNames query = {});
 
-struct Models::Impl {
+struct ModelsImpl {
   std::string path;  // empty: in memory
   std::vector<Model> models;
 };
@@ -36,7 +36,7 @@ struct Models::Impl {
 /// A new pass over the models, which the source keeps alive.
 Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models);
 
-struct Targets::Impl {
+struct TargetsImpl {
   std::string path;  // empty: in memory
   std::optional<SequenceFormat> format;
   const hmmjit::Alphabet* alphabet = nullptr;  // null: that of the models
@@ -49,10 +49,10 @@ struct Targets::Impl {
 };
 
 /// A new pass over the targets for models of this alphabet.
-Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<TargetsImpl>& targets,
                                                    const hmmjit::Alphabet& alphabet);
 /// The same without those that `options` exclude.
-Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<TargetsImpl>& targets,
                                                    const hmmjit::Alphabet& alphabet,
                                                    const hmmjit_search_options& options);
 

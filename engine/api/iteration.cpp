@@ -83,7 +83,7 @@ IterationOptions::IterationOptions() noexcept
     : hmmjit_iteration_options(hmmjit_defaults::kIterationOptions) {}
 
 IterativeSearch::IterativeSearch(const Targets& targets, const hmmjit_iteration_options& options)
-    : impl_(guarded([&] { return std::make_shared<Impl>(); })) {
+    : SharedHandle(guarded([&] { return std::make_shared<Impl>(); })) {
   guarded([&] {
     const hmmjit_search_options search = read(options.search, SearchOptions(Program::kJackhmmer));
     const hmmjit_build_options build = read(options.build, BuildOptions());

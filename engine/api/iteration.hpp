@@ -13,7 +13,7 @@
 
 namespace hmmjit::v0 {
 
-struct IterativeSearch::Impl {
+struct IterativeSearchImpl {
   struct Query {
     std::unique_ptr<QueryRounds> rounds;
     std::optional<ModelResult> result;  // of the last round

@@ -119,7 +119,7 @@ void Report::add(const ModelResult& result) {
 void Report::add(const IterativeSearch& search, std::size_t query) {
   guarded([&] {
     impl_->require_open();
-    const IterativeSearch::Impl& rounds = search.impl();
+    const IterativeSearch::Impl& rounds = *search.impl();
     if (query >= rounds.queries.size() || !rounds.queries[query].rounds->done())
       throw Error(ErrorCode::kUsage, "the rounds of the query are not done",
                   "query " + std::to_string(query));

@@ -16,7 +16,7 @@ struct NucleotideFields {
   double F1 = 0, F2 = 0, F3 = 0;
 };
 
-struct ModelResult::Impl {
+struct ModelResultImpl {
   hmmjit::ModelResult result;
   std::optional<NucleotideFields> nucleotides;  // of nhmmer
   // Views of `result`.

@@ -25,10 +25,10 @@
 
 namespace hmmjit::v0 {
 
-struct Cancellation::Impl {
+struct CancellationImpl {
   std::atomic<bool> cancelled{false};
 };
-Cancellation::Cancellation() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
+Cancellation::Cancellation() : SharedHandle(guarded([] { return std::make_shared<Impl>(); })) {}
 void Cancellation::cancel() noexcept { impl_->cancelled = true; }
 bool Cancellation::cancelled() const noexcept { return impl_->cancelled; }
 

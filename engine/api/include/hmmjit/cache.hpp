@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "hmmjit/error.hpp"
@@ -50,8 +49,9 @@ struct CacheSettings {
 using CacheStatistics = hmmjit_cache_statistics;
 
 /// A handle: copies share one cache. Thread-safe; several processes may use one folder.
-class HMMJIT_EXPORT Cache {
+class HMMJIT_EXPORT Cache : public SharedHandle<struct CacheImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Opens with the environment's settings. Throws Error kUsage for unusable ones.
   Cache();
   /// Never fails on an unusable folder: that is a warning, and the cache is memory only.
@@ -77,12 +77,6 @@ class HMMJIT_EXPORT Cache {
 
   /// As options of a search refer to it; valid while this object lives.
   const hmmjit_cache* c_handle() const noexcept;
-
-  struct Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE

@@ -40,11 +40,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "hmmjit/cache.hpp"
@@ -156,16 +154,10 @@ struct PlanInfo {
 
 /// A plan. Immutable; copies share; shareable between threads. Holds on to the catalogue it was
 /// made from.
-class HMMJIT_EXPORT Plan {
+class HMMJIT_EXPORT Plan : public SharedHandle<const struct PlanImpl> {
  public:
+  using SharedHandle::SharedHandle;
   const PlanInfo& info() const noexcept;  ///< lives as long as any copy
-
-  struct Impl;
-  explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  std::shared_ptr<const Impl> impl_;
 };
 
 /// Described in hmmjit.h.
@@ -196,33 +188,23 @@ struct RenderedSource {
 
 /// A compiled kernel, not loaded. Immutable; copies share; shareable between threads. References,
 /// and what `info` points to, live as long as any copy. No member throws.
-class HMMJIT_EXPORT KernelImage {
+class HMMJIT_EXPORT KernelImage : public SharedHandle<const struct KernelImageImpl> {
  public:
+  using SharedHandle::SharedHandle;
   const hmmjit_image_info& info() const;  ///< described in hmmjit.h
   /// The candidate it was made from: the plan's choice, or the fallback that took its place.
   const Candidate& candidate() const;
   /// Candidates passed over because their images broke the entry's promises.
   const std::vector<Rejection>& rejected() const;
-
-  struct Impl;
-  explicit KernelImage(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-
- private:
-  std::shared_ptr<const Impl> impl_;
 };
 
 /// A kernel being made. Copies share; thread-safe.
-class HMMJIT_EXPORT PendingKernel {
+class HMMJIT_EXPORT PendingKernel : public SharedHandle<struct PendingKernelImpl> {
  public:
+  using SharedHandle::SharedHandle;
   bool ready() const;  ///< get() will not wait
   /// Waits. Throws what making the kernel failed with.
   KernelImage get() const;
-
-  struct Impl;
-  explicit PendingKernel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 class Gpu;
@@ -255,8 +237,9 @@ struct EngineSettings {
 /// Plans, renders, compiles, loads. Handle: copies share. Immutable after construction and
 /// thread-safe: any number of threads may plan, compile and load at once, and one kernel is
 /// compiled once, however many ask for it, in this and in other processes.
-class HMMJIT_EXPORT Engine {
+class HMMJIT_EXPORT Engine : public SharedHandle<struct EngineImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Without a compiler on this machine the engine still plans and renders, and serves kernels
   /// that are in the cache. Throws Error kUsage for an entry without name, template, entry kernel
   /// or configurations, for names given twice, and for a template path that hmmjit itself has.
@@ -290,18 +273,13 @@ class HMMJIT_EXPORT Engine {
   /// Returns at once. Plans and images made before stay valid.
   void cancel();
   EngineStatistics statistics() const;  ///< all 0 before the first kernel is requested
-
-  struct Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 /// A GPU of this machine with its primary context, which the library shares with the CUDA runtime
 /// and never resets. Handle: copies share; thread-safe.
-class HMMJIT_EXPORT Gpu {
+class HMMJIT_EXPORT Gpu : public SharedHandle<const struct GpuImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Throws Error kNoDevice, saying why. The first call takes 0.2 to 0.5 s.
   explicit Gpu(int ordinal = 0);
   const Device& device() const;  ///< as the driver describes it
@@ -311,19 +289,13 @@ class HMMJIT_EXPORT Gpu {
   Memory memory() const;  ///< now, of all processes; throws the driver's error
   /// Waits for everything queued on the device; throws the first error of earlier launches.
   void synchronize() const;
-
-  struct Impl;
-  explicit Gpu(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  std::shared_ptr<const Impl> impl_;
 };
 
 /// An ordered queue of copies, fills and launches. Movable. One thread at a time; destruction
 /// does not wait.
-class HMMJIT_EXPORT Stream {
+class HMMJIT_EXPORT Stream : public SharedHandle<struct StreamImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Throws Error kResources when the driver has none left.
   explicit Stream(const Gpu& gpu);
   /// A CUstream (cudaStream_t) of the primary context, so that launches are ordered with the host's
@@ -337,21 +309,12 @@ class HMMJIT_EXPORT Stream {
   void synchronize() const;
   /// True when everything queued is done. Throws as synchronize does.
   bool finished() const;
-
-  struct Impl;
-
- private:
-  friend class Event;
-  friend class Buffer;
-  friend class Kernel;
-  const Impl& impl() const { return *impl_; }
-  explicit Stream(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;
 };
 
 /// A point in a stream. Movable. One thread at a time.
-class HMMJIT_EXPORT Event {
+class HMMJIT_EXPORT Event : public SharedHandle<struct EventImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// `timing`: milliseconds() can use it. Throws Error kResources when the driver has none left.
   explicit Event(const Gpu& gpu, bool timing = false);
   Event(Event&&) noexcept = default;
@@ -366,17 +329,13 @@ class HMMJIT_EXPORT Event {
   /// Milliseconds between two recorded, finished timing events; throws Error for others.
   static float milliseconds(const Event& start, const Event& end);
   void* native() const;  ///< the CUevent (cudaEvent_t), as long as this object lives
-
-  struct Impl;
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 /// Device memory; contents are undefined until written. Movable. One thread at a time. Freed on
 /// destruction, which waits for work that uses it.
-class HMMJIT_EXPORT Buffer {
+class HMMJIT_EXPORT Buffer : public SharedHandle<struct BufferImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Throws Error kResources when the device has not that much. 0 bytes is an empty buffer.
   Buffer(const Gpu& gpu, std::size_t bytes);
   Buffer(Buffer&&) noexcept = default;
@@ -394,28 +353,19 @@ class HMMJIT_EXPORT Buffer {
   void upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset = 0);
   void download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
   void fill(const Stream& stream, unsigned char value, std::size_t bytes, std::size_t offset = 0);
-
-  struct Impl;
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 /// Page-locked host memory: copies from and to it are asynchronous. Movable. Freed on destruction;
 /// no stream may use it then.
-class HMMJIT_EXPORT PinnedBuffer {
+class HMMJIT_EXPORT PinnedBuffer : public SharedHandle<struct PinnedBufferImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Throws Error kResources when the system grants no such memory.
   PinnedBuffer(const Gpu& gpu, std::size_t bytes);
   PinnedBuffer(PinnedBuffer&&) noexcept = default;
   PinnedBuffer& operator=(PinnedBuffer&&) noexcept = default;
   void* data() const;
   std::size_t size() const;  ///< bytes
-
-  struct Impl;
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 /// Blocks of a launch, each number at least 1.
@@ -430,8 +380,9 @@ struct KernelResources {
 
 /// A loaded kernel, ready for launches with its candidate's shape. Handle: copies share; launches
 /// from several threads are allowed on different streams.
-class HMMJIT_EXPORT Kernel {
+class HMMJIT_EXPORT Kernel : public SharedHandle<const struct KernelImpl> {
  public:
+  using SharedHandle::SharedHandle;
   const KernelImage& image() const;
   int blocks_per_sm() const;  ///< as the driver counts, for the shape
   /// SMs times resident blocks: a grid that fills the device once.
@@ -452,12 +403,6 @@ class HMMJIT_EXPORT Kernel {
   }
   void launch_bytes(const Stream& stream, const Grid& grid, const void* parameters,
                     std::size_t bytes) const;
-
-  struct Impl;
-  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-
- private:
-  std::shared_ptr<const Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE

@@ -1,4 +1,4 @@
-// Symbol visibility and the namespace of the public interface.
+// Symbol visibility, the namespace of the public interface, and the base of its handles.
 //
 // Everything public lives in hmmjit::v0, an inline namespace: hosts write hmmjit::Engine, the
 // linker sees hmmjit::v0::Engine, and a later, incompatible interface can coexist with this one.
@@ -7,6 +7,10 @@
 #if __cplusplus < 202002L
 #error "hmmjit's C++ headers need C++20 (-std=c++20); hmmjit/hmmjit.h is the C interface"
 #endif
+
+#include <memory>
+#include <type_traits>
+#include <utility>
 
 #define HMMJIT_EXPORT __attribute__((visibility("default")))
 
@@ -23,3 +27,21 @@
 #define HMMJIT_END_NAMESPACE \
   }                          \
   }
+
+HMMJIT_BEGIN_NAMESPACE
+
+/// The base of handles: an object of the library, which copies share.
+template <typename Object>
+class SharedHandle {
+ public:
+  using Impl = std::remove_const_t<Object>;
+  explicit SharedHandle(std::shared_ptr<Object> impl) noexcept : impl_(std::move(impl)) {}
+  const std::shared_ptr<Object>& impl() const noexcept {
+    return impl_;
+  }  ///< for the library itself
+
+ protected:
+  std::shared_ptr<Object> impl_;
+};
+
+HMMJIT_END_NAMESPACE

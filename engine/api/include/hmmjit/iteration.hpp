@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,8 +37,9 @@ struct Round : hmmjit_round_info {
 
 /// Queries and the state of their rounds. Targets of a file are read once and kept in memory, up to
 /// a third of the memory bound. Movable. One thread at a time.
-class HMMJIT_EXPORT IterativeSearch {
+class HMMJIT_EXPORT IterativeSearch : public SharedHandle<struct IterativeSearchImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// `queries`: protein sequences; those without residues are left out. Throws Error kUsage for
   /// options that make no sense, kInput for unreadable queries.
   IterativeSearch(const Targets& queries, const Targets& targets,
@@ -59,12 +59,8 @@ class HMMJIT_EXPORT IterativeSearch {
   /// the next call returns the rounds that were finished by then, and searches the others.
   std::vector<Round> next(const SearchCallbacks& callbacks = {});
 
-  struct Impl;
-  const Impl& impl() const { return *impl_; }  ///< for the library itself
-
  private:
   IterativeSearch(const Targets& targets, const hmmjit_iteration_options& options);
-  std::shared_ptr<Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE

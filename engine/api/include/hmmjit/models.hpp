@@ -9,10 +9,8 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "hmmjit/error.hpp"
 #include "hmmjit/hmmjit.h"
@@ -25,8 +23,9 @@ enum class Alphabet { kAmino, kDna, kRna };
 using ModelInfo = hmmjit_model_info;
 
 /// One profile HMM. Immutable; copies share; shareable between threads.
-class HMMJIT_EXPORT Model {
+class HMMJIT_EXPORT Model : public SharedHandle<const struct ModelImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Names, cutoffs, probabilities and calibration. Texts are never null; they and the arrays live
   /// as long as any copy of the model.
   const ModelInfo& info() const;
@@ -40,13 +39,6 @@ class HMMJIT_EXPORT Model {
   std::string text() const;
   /// The same in HMMER's binary format (.h3m): every parameter bit for bit.
   std::string binary() const;
-
-  struct Impl;
-  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  std::shared_ptr<const Impl> impl_;
 };
 
 /// The queries of a search: models in memory, or a file that each search reads as it
@@ -57,8 +49,9 @@ class HMMJIT_EXPORT Model {
 /// Source: HMMER user's guide, "Profile HMM file format".
 ///
 /// Handle: copies share. Immutable apart from `add`; several threads may search one at once.
-class HMMJIT_EXPORT Models {
+class HMMJIT_EXPORT Models : public SharedHandle<struct ModelsImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Empty, to be filled by `add`.
   Models();
   /// Read during each search. Nothing is opened here: a missing file is an Error of the search.
@@ -79,13 +72,6 @@ class HMMJIT_EXPORT Models {
   /// Calls `visit` for each model, reading the file where there is one, until it returns false.
   /// Exceptions of `visit` pass unchanged. Throws Error kInput for a missing or damaged file.
   void for_each(const std::function<bool(const Model&)>& visit) const;
-
-  struct Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  explicit Models(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE

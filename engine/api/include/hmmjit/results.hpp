@@ -4,11 +4,9 @@
 //     if (hit.reported) std::cout << hit.name << ' ' << hit.score << ' ' << hit.e_value << '\n';
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "hmmjit/error.hpp"
 #include "hmmjit/hmmjit.h"
@@ -25,8 +23,9 @@ using ResultInfo = hmmjit_result_info;
 
 /// The finished search of one model. Immutable; copies share; shareable between threads. Spans,
 /// texts and references stay valid while any copy lives. Only bytes and from_bytes throw.
-class HMMJIT_EXPORT ModelResult {
+class HMMJIT_EXPORT ModelResult : public SharedHandle<const struct ModelResultImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// The model, the search space, and the targets that passed each filter.
   const ResultInfo& info() const;
   /// What hmmsearch could print: reported targets first, best first, with the ties and the order of
@@ -43,13 +42,6 @@ class HMMJIT_EXPORT ModelResult {
   std::string bytes() const;
   /// The inverse. Throws Error kInput for other bytes.
   static ModelResult from_bytes(std::string_view bytes);
-
-  struct Impl;
-  explicit ModelResult(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  std::shared_ptr<const Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE

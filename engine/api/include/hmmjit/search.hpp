@@ -46,16 +46,12 @@ struct SearchOptions : hmmjit_search_options {
 using Progress = hmmjit_progress;
 
 /// Ends a search from another thread, or from a callback. Copies share; thread-safe.
-class HMMJIT_EXPORT Cancellation {
+class HMMJIT_EXPORT Cancellation : public SharedHandle<struct CancellationImpl> {
  public:
+  using SharedHandle::SharedHandle;
   Cancellation();
   void cancel() noexcept;
   bool cancelled() const noexcept;
-
-  struct Impl;
-
- private:
-  std::shared_ptr<Impl> impl_;
 };
 
 /// Called by a search, from its own threads or the caller's, with the floating-point mode that

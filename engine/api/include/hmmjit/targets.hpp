@@ -8,11 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "hmmjit/error.hpp"
 #include "hmmjit/models.hpp"
@@ -35,8 +33,9 @@ struct Sequence {
 /// which no format is named; their alphabet must be the one asked for.
 ///
 /// Handle: copies share. Immutable apart from `add`; several threads may search one at once.
-class HMMJIT_EXPORT Targets {
+class HMMJIT_EXPORT Targets : public SharedHandle<struct TargetsImpl> {
  public:
+  using SharedHandle::SharedHandle;
   /// Empty, to be filled by `add`.
   explicit Targets(Alphabet alphabet = Alphabet::kAmino);
   /// Read during each search. Nothing is opened here: a missing file is an Error of the search.
@@ -82,13 +81,6 @@ class HMMJIT_EXPORT Targets {
   /// Error kInput for a missing or damaged file.
   void for_each(const std::function<bool(std::uint64_t index, const Sequence& target)>& visit,
                 std::uint64_t first = 0, Alphabet alphabet = Alphabet::kAmino) const;
-
-  struct Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
-
- private:
-  explicit Targets(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE
