@@ -87,6 +87,8 @@ Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
 using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const hmmjit_search_options& options, const SearchCallbacks& callbacks);
+SearchResults nhmmer_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
+                        const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks);
 
 /// The internals' options, of options that have been checked.
 hmmjit::SearchOptions to_options(const hmmjit_search_options& options);

@@ -18,6 +18,7 @@
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/nhmmer.hpp"
+#include "nucleotide/device_scan.hpp"
 #include "report/nucleotide_run.hpp"
 #include "report/run_statistics.hpp"
 #include "search/device_choice.hpp"
@@ -219,6 +220,11 @@ std::optional<double> positions_of(const Models::Impl& models) {
   return sum;
 }
 
+std::optional<double> residues_of(const Targets::Impl& targets) {
+  return targets.path.empty() || targets.source ? static_cast<double>(targets.residues)
+                                                : residues_of_file(targets.path);
+}
+
 // Passes warnings to the host, one at a time.
 class Warnings {
  public:
@@ -246,21 +252,20 @@ DeviceChoice to_choice(const hmmjit_search_options& options) {
           .vram = options.vram};
 }
 
-// `session`: outlives the devices.
-gpu::Settings gpu_settings(hmmjit::Session& session, const OpenDriver& open_driver,
-                           const hmmjit_search_options& options, const DeviceChoice& choice) {
+// `warn`: of the cache; its environment must outlive the devices.
+gpu::Settings gpu_settings(const std::function<void(const hmmjit::Error&)>& warn,
+                           const OpenDriver& open_driver, const hmmjit_search_options& options,
+                           const DeviceChoice& choice) {
   gpu::Settings settings = device_settings(choice);
   settings.open_driver = open_driver;
   std::shared_ptr<cache::KernelCache> given;
   if (options.cache != nullptr) given = options.cache->value.impl()->cache;
-  settings.open_kernels = [given, &session]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+  settings.open_kernels = [given, warn]() -> Result<std::unique_ptr<gpu::KernelSource>> {
     // The default is the environment's cache; its warnings go to the search's callback.
     std::shared_ptr<cache::KernelCache> kernels = given;
     if (kernels == nullptr) {
       HMMJIT_ASSIGN(cache::Settings from_environment, cache::settings_from_environment());
-      from_environment.on_warning = [&session](const hmmjit::Error& warning) {
-        session.warn(warning);
-      };
+      from_environment.on_warning = warn;
       kernels = cache::KernelCache::open(std::move(from_environment));
     }
     // The driver is open by now; its version bounds the compiler's.
@@ -373,14 +378,12 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
     warnings.give(to_public(warning));
   };
   const auto positions = [&] { return positions_of(*models.impl()); };
-  const auto residues = [&]() -> std::optional<double> {
-    const Targets::Impl& t = *targets.impl();
-    return t.path.empty() || t.source ? static_cast<double>(t.residues) : residues_of_file(t.path);
-  };
-  check(session.start(to_choice(options), internal, positions, residues,
-                      [&](const DeviceChoice& choice) {
-                        return gpu_settings(session, open_driver, options, choice);
-                      }));
+  const auto residues = [&] { return residues_of(*targets.impl()); };
+  check(session.start(
+      to_choice(options), internal, positions, residues, [&](const DeviceChoice& choice) {
+        return gpu_settings([&session](const hmmjit::Error& warning) { session.warn(warning); },
+                            open_driver, options, choice);
+      }));
   for (;;) {
     SearchedModels searched = open_searched(models, options, internal.thresholds);
     SearchProgress progress;
@@ -401,8 +404,7 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
 
 namespace {
 
-nucleotide::Options to_nucleotide_options(const hmmjit_nhmmer_options& o,
-                                          const hmmjit_search_options& given,
+nucleotide::Options to_nucleotide_options(const hmmjit_nhmmer_options& o, bool max_sensitivity,
                                           const hmmjit::SearchOptions& search) {
   check_choice(o.strands, HMMJIT_STRANDS_BOTTOM, "strands");
   require(o.window_length == 0 || o.window_length >= 4, "window_length",
@@ -410,9 +412,6 @@ nucleotide::Options to_nucleotide_options(const hmmjit_nhmmer_options& o,
   require(o.window_beta >= 0 && o.window_beta <= 1, "window_beta", "0 to 1");
   require(o.B1 > 0 && o.B2 > 0 && o.B3 > 0, "B1, B2, B3", "1 and more residues");
   require(o.block_length >= 50000, "block_length", "50,000 and more residues");
-  if (given.device == HMMJIT_DEVICE_GPU)
-    throw Error(ErrorCode::kNoDevice, "nucleotides are searched on the CPU", "device",
-                "search with device = cpu");
   nucleotide::Options out{.F1 = search.filters.F1,
                           .F2 = search.filters.F2,
                           .F3 = search.filters.F3,
@@ -426,17 +425,17 @@ nucleotide::Options to_nucleotide_options(const hmmjit_nhmmer_options& o,
                           .Z = search.thresholds.Z,
                           .keep_alignments = search.keep_alignments,
                           .threads = search.threads};
-  if (given.max_sensitivity != 0) out.F1 = 0.02;  // SSV finds the windows
+  if (max_sensitivity) out.F1 = 0.02;  // SSV finds the windows
   return out;
 }
 
-SearchResults run_nhmmer(const Models& models, const Targets& targets,
-                         const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks,
-                         HostCalls& host) {
+SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
+                         const Targets& targets, const hmmjit_nhmmer_options& options,
+                         const SearchCallbacks& callbacks, HostCalls& host) {
   const hmmjit_search_options given = read(options.search, SearchOptions(Program::kNhmmer));
   check_options(given);
   const hmmjit::SearchOptions search = to_options(given);
-  NucleotideRun run{.options = to_nucleotide_options(options, given, search),
+  NucleotideRun run{.options = to_nucleotide_options(options, given.max_sensitivity != 0, search),
                     .next_query = {},
                     .receive = {},
                     .target_file = targets.impl()->path,
@@ -466,6 +465,30 @@ SearchResults run_nhmmer(const Models& models, const Targets& targets,
     return deliver(make_result(single, fields), callbacks, host, out.models);
   };
   const auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
+  Warnings warnings(callbacks, host, stop);
+  DeviceChoice choice = to_choice(given);
+  if (choice.use == DeviceChoice::Use::kGpu)
+    require(choice.ordinals.size() == 1, "gpus", "one device for nucleotides");
+  choice.ordinals.resize(1);
+  std::string device_note;
+  std::optional<nucleotide::DeviceScan> scan;
+  if (value(starts_devices(
+          choice, search, [&] { return positions_of(*models.impl()); },
+          [&] {
+            std::optional<double> residues = residues_of(*targets.impl());
+            if (residues) *residues *= 2;  // both strands
+            return residues;
+          },
+          device_note))) {
+    const auto warn = [&warnings](const hmmjit::Error& warning) {
+      warnings.give(to_public(warning));
+    };
+    gpu::Settings settings = gpu_settings(warn, open_driver, given, choice);
+    settings.on_warning = [&warnings](const std::string& text) {
+      warnings.give(Error(ErrorCode::kInternal, text));
+    };
+    run.device = &scan.emplace(std::move(settings));
+  }
   SearchProgress progress;
   Ticker ticker(callbacks, progress, host, stop);
   const auto statistics = run_nucleotides(run, *source, progress);
@@ -473,17 +496,24 @@ SearchResults run_nhmmer(const Models& models, const Targets& targets,
   if (!host.failed() && statistics) ticker.report();
   if (host.failed()) throw HostFailed{};
   if (!statistics) raise(statistics.error());
-  out.statistics = to_statistics(*statistics, std::nullopt, "none for nucleotides");
+  out.statistics = to_statistics(
+      *statistics, scan ? std::optional(scan->statistics()) : std::nullopt, device_note);
   out.options = kept_options(given);
   return out;
 }
 
 }  // namespace
 
+SearchResults nhmmer_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
+                        const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks) {
+  HostCalls host;
+  return guarded(
+      host, [&] { return run_nhmmer(open_driver, models, targets, options, callbacks, host); });
+}
+
 SearchResults nhmmer(const Models& models, const Targets& targets,
                      const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks) {
-  HostCalls host;
-  return guarded(host, [&] { return run_nhmmer(models, targets, options, callbacks, host); });
+  return nhmmer_on({}, models, targets, options, callbacks);
 }
 
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,

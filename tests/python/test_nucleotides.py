@@ -159,7 +159,9 @@ def test_what_is_refused(chromosome):
     with pytest.raises(hmmjit.InputError, match="proteins"):
         hmmjit.nhmmer(protein, [("t", "ACGT")])
     with pytest.raises(hmmjit.NoDeviceError):
-        hmmjit.nhmmer(model, targets, device="gpu")
+        hmmjit.nhmmer(model, targets, device="gpu:99")
+    with pytest.raises(hmmjit.UsageError, match="one device"):
+        hmmjit.nhmmer(model, targets, device="gpu:0,1")
     with pytest.raises(hmmjit.UsageError, match="strand"):
         hmmjit.nhmmer(model, targets, strand="top")
     found = hmmjit.nhmmer(model, targets)

@@ -13,6 +13,8 @@
 #include "api/handles.hpp"
 #include "cache/bundle.hpp"
 #include "fake_driver/fake_driver.hpp"
+#include "hmmjit/build.hpp"
+#include "hmmjit/nhmmer.hpp"
 #include "hmmjit/report.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
@@ -426,6 +428,51 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
 
   callbacks.warning = [](const Error&) { throw std::runtime_error("of the host"); };
   EXPECT_THROW(search_on(open_driver, models, targets, options, callbacks), std::runtime_error);
+}
+
+TEST(Search, OfNucleotidesStartsADevice) {
+  Targets query(Alphabet::kDna), targets(Alphabet::kDna);
+  const std::string family = "GATTACAGGCCTTAACGGTCATTGCAGTCCGATAGGCTTACGATCGGATTACCAGG";
+  query.add({.name = "family", .residues = family});
+  targets.add({.name = "chromosome", .residues = std::string(300, 'A') + family + "ACGT"});
+  const Models models = build_models(query);
+  hmmjit::tests::FakeDriver fake({to_traits(find_device("H200"))});
+  std::atomic<int> opened{0};
+  const auto open_driver = [&] {
+    ++opened;
+    return hmmjit::driver::Driver::open(fake.api());
+  };
+  // No kernel may be compiled, and the CPU does the rest.
+  CacheSettings strict;
+  strict.mode = CacheMode::kStrict;
+  const Cache cache(strict);
+  SearchOptions search(Program::kNhmmer);
+  search.threads = 2;
+  search.cache = cache.c_handle();
+  NhmmerOptions options;
+  options.search = &search;
+  const auto table = [&] {
+    const SearchResults found = nhmmer_on(open_driver, models, targets, options, {});
+    EXPECT_EQ(found.models.at(0).hits().size(), 1u);
+    return std::pair(report_text(ReportKind::kTargetTable, found),
+                     std::string(found.statistics.device));
+  };
+  search.device = HMMJIT_DEVICE_CPU;
+  const auto on_cpu = table();
+  EXPECT_EQ(opened, 0);
+  search.device = HMMJIT_DEVICE_AUTO;
+  EXPECT_THAT(table().second, HasSubstr("a GPU takes"));
+  EXPECT_EQ(opened, 0) << "the search is too small for a device";
+  search.device = HMMJIT_DEVICE_GPU;
+  const auto on_device = table();
+  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(on_device.first, on_cpu.first);
+  EXPECT_THAT(on_device.second, HasSubstr("ready"));
+  const std::int32_t two[] = {0, 1};
+  search.gpus = two;
+  search.gpu_count = 2;
+  EXPECT_EQ(code_of([&] { nhmmer_on(open_driver, models, targets, options, {}); }),
+            ErrorCode::kUsage);
 }
 
 // Like `hmmjit cache import` and `hmmjit cache clear`: the limit applies at once, and abandoned

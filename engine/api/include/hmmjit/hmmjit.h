@@ -599,7 +599,7 @@ HMMJIT_C_API int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options *options,
  * is a hit of its own; positions on the bottom strand run down (alignment_from > alignment_to).
  * E-values are those of both strands; `ln_p` is the logarithm of the E-value. Counts of filters are
  * residues. Of the search's options Z is in millions of residues, domain thresholds have no effect,
- * `memory` bounds models and targets but not hits, and the CPU does all work. `options` and
+ * `memory` bounds models and targets but not hits, and one GPU is used at most. `options` and
  * `callbacks` may be NULL. */
 HMMJIT_C_API int32_t hmmjit_nhmmer(const hmmjit_models *models, const hmmjit_targets *targets,
                                    const hmmjit_nhmmer_options *options,

@@ -21,8 +21,8 @@ struct NhmmerOptions : hmmjit_nhmmer_options {
 /// domain is a hit of its own. Positions on the bottom strand run down: alignment_from >
 /// alignment_to. ln_p is the logarithm of the E-value, and counts of filters are residues.
 ///
-/// Throws Error as search does, kInput for models of proteins, and kNoDevice where a GPU is
-/// demanded. A cancelled search ends within a second or so.
+/// It uses one GPU, which each call starts. Throws Error as search does, and kInput for models of
+/// proteins. A cancelled search ends within a second or so.
 HMMJIT_EXPORT SearchResults nhmmer(const Models& models, const Targets& targets,
                                    const hmmjit_nhmmer_options& options = NhmmerOptions(),
                                    const SearchCallbacks& callbacks = {});
