@@ -92,6 +92,20 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
   });
 }
 
+int32_t hmmjit_scan(const hmmjit_models* models, const hmmjit_targets* sequences,
+                    const hmmjit_search_options* options, const hmmjit_callbacks* callbacks,
+                    hmmjit_results** out, hmmjit_error** error) {
+  return run(error, [&] {
+    required(out, "the handle to fill");
+    const hmmjit_callbacks c = read(callbacks);
+    const hmmjit::Models own_models = required(models, "models").value;
+    const hmmjit::Targets own_sequences = required(sequences, "sequences").value;
+    *out = to_results(hmmjit::scan(own_models, own_sequences,
+                                   read(options, hmmjit::SearchOptions()), to_callbacks(c)))
+               .release();
+  });
+}
+
 int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options* options, hmmjit_error** error) {
   return run(error, [&] { write(options, hmmjit::NhmmerOptions()); });
 }

@@ -46,7 +46,7 @@ RECORDS = (("HitFields", "hmmjit_hit", ("best_domain", "first_domain", "domains"
            ("ModelFields", "hmmjit_model_info", None))
 ALIGNMENT = ("model", "match", "sequence", "posterior", "reference", "structure")
 MODEL = ("length", "consensus")
-FLAG_MEMBERS = ("reported", "included", "has_alignments", "long_targets")
+FLAG_MEMBERS = ("reported", "included", "has_alignments", "long_targets", "scan")
 
 
 def members_of(body):

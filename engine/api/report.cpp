@@ -28,6 +28,7 @@ struct Report::Impl {
   std::optional<OutputFile> file = {};
   std::string text = {};  // not yet written or taken
   bool begun = false, completed = false;
+  bool by_sequence = false;  // results of a scan
   RunTotals totals = {};
   std::optional<ScanTables> scan = {};
   std::optional<Page> page = {};
@@ -155,6 +156,11 @@ void Report::complete(const hmmjit_run_info& run) {
 void Report::Impl::add(const ModelResult& given) {
   require_open();
   const hmmjit::ModelResult& result = given.impl()->result;
+  by_sequence |= given.impl()->scan;
+  if (given.impl()->scan && (is_scan(kind) || kind == ReportKind::kAlignment ||
+                             kind == ReportKind::kA3m || kind == ReportKind::kHtmlPage))
+    throw Error(ErrorCode::kUsage, "a scan has no such report", "sequence " + result.model.name,
+                "make another kind of report, or search");
   const bool alignments = options.alignments != 0 && result.alignments;
   if ((kind == ReportKind::kAlignment || kind == ReportKind::kA3m) && !result.alignments) {
     throw Error(ErrorCode::kUsage, "the search kept no alignments to be reported",
@@ -177,11 +183,12 @@ void Report::Impl::add(const ModelResult& given) {
   if (of_nhmmer && add_nucleotides(given)) {
     // written
   } else if (const auto output = output_kind(kind)) {
-    const OutputSettings settings{{options.prefer_accession != 0, alignments, options.text_width},
-                                  search.filters,
-                                  std::string("libhmmjit ") + HMMJIT_VERSION,
-                                  !of_nhmmer};
-    if (!begun) append_output_header(text, *output, result);
+    OutputSettings settings{{options.prefer_accession != 0, alignments, options.text_width},
+                            search.filters,
+                            std::string("libhmmjit ") + HMMJIT_VERSION,
+                            !of_nhmmer};
+    settings.report.records.by_sequence = given.impl()->scan;
+    if (!begun) append_output_header(text, *output, result, settings.report.records);
     Outputs outputs;
     outputs.push_back(make_output(*output, result, settings));
     check(write_model(result, outputs, [this](OutputKind, std::string_view more) -> Status {
@@ -225,7 +232,7 @@ bool Report::Impl::add_nucleotides(const ModelResult& given) {
 void Report::Impl::complete(const hmmjit_run_info& info) {
   require_open();
   completed = true;
-  const RunDescription run = describe(info, scan.has_value());
+  const RunDescription run = describe(info, scan.has_value() || by_sequence);
   const auto append = [this](std::string_view more) -> Status {
     text += more;
     return {};

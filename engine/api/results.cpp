@@ -70,10 +70,11 @@ FilterCounts to_counts(const FilterCounters& c) {
 }
 
 ModelResult make_result(hmmjit::ModelResult result,
-                        const std::optional<NucleotideFields>& nucleotides) {
+                        const std::optional<NucleotideFields>& nucleotides, bool scan) {
   auto out = std::make_shared<ModelResult::Impl>();
   out->result = std::move(result);
   out->nucleotides = nucleotides;
+  out->scan = scan;
   const hmmjit::ModelResult& r = out->result;
   std::size_t domains = 0;
   for (const hmmjit::Hit& hit : r.hits.hits) domains += hit.score.domains.size();
@@ -101,6 +102,7 @@ ModelResult make_result(hmmjit::ModelResult result,
   info.seconds = r.seconds;
   info.counts = to_counts(r.hits.counters);
   info.long_targets = nucleotides.has_value();
+  info.scan = scan;
   return ModelResult(std::move(out));
 }
 
@@ -137,9 +139,9 @@ ModelResult merge_results(const std::vector<ModelResult>& results,
     FilterCounters counters;
     std::vector<hmmjit::Hit> hits;
     for (const ModelResult& given : results) {
-      if (given.impl()->nucleotides)
-        throw Error(ErrorCode::kUsage, "results of nhmmer cannot be merged", merged.model.name,
-                    "search all targets at once");
+      if (given.impl()->nucleotides || given.impl()->scan)
+        throw Error(ErrorCode::kUsage, "results of nhmmer and of scans cannot be merged",
+                    merged.model.name, "search all at once");
       const hmmjit::ModelResult& result = given.impl()->result;
       if (result.model.name != merged.model.name || result.model.M != merged.model.M ||
           result.model.consensus != merged.model.consensus)
@@ -178,8 +180,8 @@ void code_names(Coder& coder, Names& names) {
   coder.optional_text(names.description);
 }
 
-template <typename Coder, typename Result, typename Nucleotides>
-void code_result(Coder& coder, Result& r, Nucleotides& nucleotides) {
+template <typename Coder, typename Result, typename Nucleotides, typename Flag>
+void code_result(Coder& coder, Result& r, Nucleotides& nucleotides, Flag& scan) {
   coder.count(r.index);
   code_names(coder, r.model);
   coder.count(r.model.M);
@@ -211,6 +213,7 @@ void code_result(Coder& coder, Result& r, Nucleotides& nucleotides) {
     if (of_nhmmer) nucleotides.emplace();
   }
   if (of_nhmmer) coder.bytes(*nucleotides);
+  coder.count(scan);
   coder.bytes(r.seconds);
   coder.bytes(r.cpu_seconds);
 }
@@ -222,7 +225,7 @@ std::string ModelResult::bytes() const {
     const hmmjit::ModelResult& result = impl_->result;
     std::string out(kBegin);
     FieldWriter writer(out);
-    code_result(writer, result, impl_->nucleotides);
+    code_result(writer, result, impl_->nucleotides, impl_->scan);
     writer.count(result.hits.hits.size());
     for (const hmmjit::Hit& hit : result.hits.hits) encode_judged_hit(hit, result.alignments, out);
     return out;
@@ -239,7 +242,8 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     hmmjit::ModelResult result;
     std::optional<NucleotideFields> nucleotides;
     std::uint64_t hits = 0;
-    code_result(reader, result, nucleotides);
+    bool scan = false;
+    code_result(reader, result, nucleotides, scan);
     reader.count(hits);
     constexpr std::uint64_t kLeastHit = 80;
     if (reader.fits(hits, kLeastHit)) result.hits.hits.resize(hits);
@@ -248,7 +252,7 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     }
     if (!decoder.ok() || decoder.left() != 0 || result.hits.reported > result.hits.hits.size())
       throw Error(ErrorCode::kInput, "the bytes of a result are damaged");
-    return make_result(std::move(result), nucleotides);
+    return make_result(std::move(result), nucleotides, scan);
   });
 }
 

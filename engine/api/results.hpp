@@ -19,6 +19,7 @@ struct NucleotideFields {
 struct ModelResultImpl {
   hmmjit::ModelResult result;
   std::optional<NucleotideFields> nucleotides;  // of nhmmer
+  bool scan = false;                            // of a sequence; hits are models
   // Views of `result`.
   ResultInfo info{};
   std::vector<Hit> hits;
@@ -26,7 +27,7 @@ struct ModelResultImpl {
 };
 
 ModelResult make_result(hmmjit::ModelResult result,
-                        const std::optional<NucleotideFields>& nucleotides = {});
+                        const std::optional<NucleotideFields>& nucleotides = {}, bool scan = false);
 /// Passes a result to the host's callback, or collects it where there is none.
 Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,
                std::vector<ModelResult>& results);

@@ -18,9 +18,11 @@
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/nhmmer.hpp"
+#include "io/hmm_file.hpp"
 #include "nucleotide/device_scan.hpp"
 #include "report/nucleotide_run.hpp"
 #include "report/run_statistics.hpp"
+#include "report/scan_run.hpp"
 #include "search/device_choice.hpp"
 #include "search/search.hpp"
 
@@ -218,6 +220,13 @@ std::optional<double> positions_of(const Models::Impl& models) {
   double sum = 0;
   for (const Model& model : models.models) sum += model.info().length;
   return sum;
+}
+
+double count_models(const Models::Impl& models) {
+  if (models.path.empty()) return static_cast<double>(models.models.size());
+  HmmReader reader = value(HmmReader::open(models.path));
+  for (double count = 0;; ++count)
+    if (!value(reader.next())) return count;
 }
 
 std::optional<double> residues_of(const Targets::Impl& targets) {
@@ -532,6 +541,37 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
       return session.search(internal, source, *opened, sink, progress);
     };
     SearchResults out = run_search(session, open_driver, models, targets, options, callbacks, host,
+                                   !callbacks.result, body);
+    out.models = std::move(results);
+    return out;
+  });
+}
+
+SearchResults scan(const Models& models, const Targets& sequences,
+                   const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
+  HostCalls host;
+  return guarded(host, [&] {
+    require(options.missing_cutoffs == HMMJIT_MISSING_ERROR, "missing_cutoffs",
+            "\"error\" in a scan");
+    hmmjit::Session own;
+    hmmjit::Session& session = session_of(sequences, options, own);
+    const auto open_again = [&] { return open_models(models.impl()); };
+    const double count = count_models(*models.impl());
+    std::vector<ModelResult> results;
+    const SearchBody body = [&](const hmmjit::SearchOptions& internal,
+                                const hmmjit::Alphabet& alphabet, const ModelSource&,
+                                SearchProgress& progress) {
+      const auto opened = value(open_targets(sequences.impl(), alphabet, options));
+      results.clear();
+      const ScanRun run{.search = internal,
+                        .models = count,
+                        .open_models = open_again,
+                        .receive = [&](const hmmjit::ModelResult& result) {
+                          return deliver(make_result(result, {}, true), callbacks, host, results);
+                        }};
+      return run_scan(session, run, *opened, progress);
+    };
+    SearchResults out = run_search(session, {}, models, sequences, options, callbacks, host,
                                    !callbacks.result, body);
     out.models = std::move(results);
     return out;

@@ -169,6 +169,9 @@ struct SearchStatistics {
   double verify_seconds = 0;
 };
 
+/// Adds the times and counts of another search, but not its targets.
+void add(SearchStatistics& sum, const SearchStatistics& other);
+
 /// Next model of the input, nullopt after the last.
 using ModelSource = std::function<Result<std::optional<Query>>()>;
 

@@ -136,6 +136,12 @@ static void test_search(const char* model_path, const char* target_path) {
   options.device = HMMJIT_DEVICE_CPU;
   OK(hmmjit_search(models, targets, &options, NULL, &results, &error));
   OK(hmmjit_search(file_models, file_targets, &options, NULL, &file_results, &error));
+  hmmjit_results* scanned = NULL;
+  hmmjit_result_info sequence = {.size = sizeof sequence};
+  OK(hmmjit_scan(models, targets, &options, NULL, &scanned, &error));
+  OK(hmmjit_result_get_info(hmmjit_results_get(scanned, 0), &sequence, &error));
+  CHECK(sequence.scan == 1 && sequence.counts.targets == hmmjit_models_count(models));
+  hmmjit_results_free(scanned);
   CHECK(hmmjit_results_count(results) == hmmjit_models_count(models));
   CHECK(hmmjit_results_get(results, 9999) == NULL);
   one = report_of(HMMJIT_REPORT_DOMAIN_TABLE, results);

@@ -4,6 +4,7 @@ import gc
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -48,6 +49,44 @@ def key(results):
 @pytest.fixture(scope="module")
 def results():
     return hmmjit.search(MODELS, TARGETS, device="cpu")
+
+
+def test_scan_gives_what_the_program_does(tmp_path):
+    sequences = hmmjit.Targets.load(TARGETS)
+    kinds = {"tblout": "--tblout", "domtblout": "--domtblout", "pfamtblout": "--pfamtblout", "tsv": "--tsv", "json": "--json",
+             "main": "-o"}
+    paths = [word for kind, option in kinds.items() for word in (option, str(tmp_path / kind))]
+    for options, arguments in (({}, []), ({"T": 20, "domE": 1e-3, "Z": 77}, ["-T", "20", "--domE", "1e-3", "-Z", "77"]),
+                               ({"cutoffs": "gathering", "max": True}, ["--cut_ga", "--max"])):
+        subprocess.run([PROGRAM, "scan", "--quiet", "--device", "cpu", *arguments, *paths, MODELS, TARGETS], check=True)
+        found = hmmjit.scan(sequences, hmmjit.Models.load(MODELS), device="cpu", **options)
+        assert len(found) == 300 and all(r.scan and r.length == len(s.residues) for r, s in zip(found, sequences))
+        for kind in kinds:
+            want, got = contents(tmp_path / kind), found.report(kind)
+            if kind == "main":  # without the header, and the times of each sequence
+                want, got = ([line for line in text[text.index(b"Query:"):].splitlines()
+                              if not line.startswith((b"# CPU", b"# Mc"))] for text in (want, got))
+                assert got == want[:len(got)] and want[len(got):] in ([], [b"[ok]"])
+            elif kind == "json":  # the last line describes the run
+                assert got.splitlines()[:-1] == want.splitlines()[:-1]
+            else:
+                assert rows(got) == rows(want), kind
+        again = pickle.loads(pickle.dumps(found))
+        assert again.report("domtblout", date="d") == found.report("domtblout", date="d")
+    assert key(hmmjit.Session(sequences, device="cpu").scan(MODELS, max=True, cutoffs="gathering")) == key(found)
+    hit = next(h for r in hmmjit.scan(TARGETS, MODELS, device="cpu") for h in r)
+    assert str(hit.domains[0].alignment).split()[0] == hit.name  # the model's row is the first
+    assert all(0 < c <= 1 for c in found.table("domains")["model_coverage"])
+    for kind in ("scan_tblout", "stockholm", "a3m", "html"):
+        with pytest.raises(hmmjit.UsageError, match="a scan has no such report"):
+            found.report(kind)
+    plain = hmmjit.scan(sequences, MODELS, device="cpu")
+    with pytest.raises(hmmjit.UsageError, match="scans"):
+        plain.merge(plain)
+    with pytest.raises(hmmjit.UsageError, match="missing_cutoffs|cut_missing"):
+        hmmjit.scan(sequences, MODELS, cutoffs="noise", cut_missing="skip")
+    with pytest.raises(hmmjit.InputError, match="cutoff"):
+        hmmjit.scan(sequences, MODELS, device="cpu", cutoffs="noise", max=True)
 
 
 def test_structs_are_laid_out_as_the_library_lays_them_out():

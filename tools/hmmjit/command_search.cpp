@@ -749,31 +749,6 @@ Author author_of(const SearchProgram& program, const ParsedOptions& options) {
   return {program.name, program.reference, program.title, options.is_set("--hmmer-banner")};
 }
 
-void add(SearchStatistics& sum, const SearchStatistics& other) {
-  if (sum.backend.empty()) {
-    sum = other;
-    return;
-  }
-  sum.models += other.models;
-  sum.passes += other.passes;
-  sum.streamed |= other.streamed;
-  sum.spooled |= other.spooled;
-  sum.scored_alone += other.scored_alone;
-  sum.wall_seconds += other.wall_seconds;
-  sum.read_seconds += other.read_seconds;
-  sum.setup_seconds += other.setup_seconds;
-  sum.report_seconds += other.report_seconds;
-  sum.filters += other.filters;
-  sum.scoring_seconds += other.scoring_seconds;
-  sum.domain += other.domain;
-  sum.counters += other.counters;
-  sum.hits_reported += other.hits_reported;
-  sum.domains_reported += other.domains_reported;
-  sum.verified += other.verified;
-  sum.verified_chains += other.verified_chains;
-  sum.verify_seconds += other.verify_seconds;
-}
-
 namespace {
 
 constexpr std::string_view kOutputWords[] = {"{target}", "{folder}", "{path}", "{query}"};

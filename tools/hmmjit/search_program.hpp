@@ -88,9 +88,6 @@ SearchProgram scan_program(std::string_view name, std::string_view title,
 /// The program that outputs name as their author.
 Author author_of(const SearchProgram& program, const ParsedOptions& options);
 
-/// Adds the times and counts of another search.
-void add(SearchStatistics& sum, const SearchStatistics& other);
-
 /// Whether a server may run `program`: it has the option --server.
 bool served(const SearchProgram& program);
 /// Fails with kUsage where an option is given that no server takes.

@@ -418,6 +418,14 @@ HMMJIT_C_API int32_t hmmjit_search(const hmmjit_models *models, const hmmjit_tar
                                    const hmmjit_search_options *options,
                                    const hmmjit_callbacks *callbacks, hmmjit_results **out,
                                    hmmjit_error **error);
+/* Searches every sequence with every model, as hmmscan does: one result for each sequence, in their
+ * order, whose info names the sequence and whose hits are models. E-values are those of as many
+ * targets as there are models, unless Z is set. A model that lacks the cutoffs asked for is an error
+ * once a sequence passes its bias filter. */
+HMMJIT_C_API int32_t hmmjit_scan(const hmmjit_models *models, const hmmjit_targets *sequences,
+                                 const hmmjit_search_options *options,
+                                 const hmmjit_callbacks *callbacks, hmmjit_results **out,
+                                 hmmjit_error **error);
 
 typedef struct hmmjit_filter_counts {
   uint64_t targets;  /* searched */
@@ -500,7 +508,7 @@ typedef struct hmmjit_result_info {
   double seconds;                /* from set-up to the last domain; other models run at the same time */
   hmmjit_filter_counts counts;   /* targets that passed each filter */
   int32_t long_targets;          /* of nhmmer: each domain is a hit of its own, on one of two strands */
-  int32_t reserved;
+  int32_t scan;                  /* of hmmjit_scan: the query is a sequence, of model_length residues, and hits are models */
 } hmmjit_result_info;
 
 typedef struct hmmjit_hit {

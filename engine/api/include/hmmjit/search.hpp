@@ -99,6 +99,20 @@ HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const hmmjit_search_options& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
 
+/// Searches every sequence with every model, as hmmscan does: one result for each sequence, in
+/// their order, whose info() names the sequence and whose hits are models. E-values are those of as
+/// many targets as there are models, unless Z is set. Throws Error as search does; a model that
+/// lacks the cutoffs asked for is an error (kInput) once a sequence passes its bias filter. Models
+/// that are files are read again for every 4 M residues, with a GPU for every 32 M.
+///
+///   for (const hmmjit::ModelResult& sequence :
+///        hmmjit::scan(hmmjit::Models::load("Pfam-A.hmm"),
+///                     hmmjit::Targets::from_file("queries.fasta")).models)
+///     for (const hmmjit::Hit& family : sequence.hits()) use(family.name);
+HMMJIT_EXPORT SearchResults scan(const Models& models, const Targets& sequences,
+                                 const hmmjit_search_options& options = SearchOptions(),
+                                 const SearchCallbacks& callbacks = {});
+
 /// Joins results of one model against several sets of targets: the result is that of one search of
 /// all sets in this order. `options`: those of the searches. Thread-safe. Throws Error kUsage for
 /// no result and for searches with cutoffs of models, which results do not hold (parts of a search

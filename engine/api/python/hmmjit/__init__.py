@@ -8,6 +8,7 @@
     table = hmmjit.search(models, targets).table()      # columns; pandas.DataFrame(table) works
 
     hmmjit.phmmer(sequences, targets)                   # sequences as queries
+    hmmjit.scan(sequences, models)                      # results by sequence, as hmmscan
     hmmjit.nhmmer("families.hmm", "genome.fa")          # DNA, both strands
     for [round] in hmmjit.IterativeSearch(sequence, targets):           # in rounds, as jackhmmer
         print(round.iteration, len(round.msa), round.converged)
@@ -30,7 +31,7 @@ from ._parts import (PartInfo, join_parts, merge_parts, merge_parts_to_files, mi
                      verify_part)
 from ._reports import Report
 from ._results import Alignment, Domain, Hit, Result, Results, Table
-from ._search import SearchIterator, search, search_async, search_iter, search_to_files
+from ._search import SearchIterator, scan, search, search_async, search_iter, search_to_files
 from ._session import Session
 
 __all__ = ["Alignment", "Builder", "Cache", "Cancelled", "CompileError", "Domain", "Error", "Hit", "InputError",
@@ -38,7 +39,7 @@ __all__ = ["Alignment", "Builder", "Cache", "Cancelled", "CompileError", "Domain
            "OutputError", "PartInfo", "Report", "ResourcesError", "Result", "Results", "SearchIterator",
            "SearchOptions", "Sequence", "Session", "Table", "Targets", "UsageError", "build_database", "database_info",
            "devices", "jackhmmer", "join_parts", "merge_parts", "merge_parts_to_files", "missing_parts", "nhmmer", "part_info",
-           "phmmer", "plan", "search", "search_async", "search_iter", "search_part", "search_to_files",
+           "phmmer", "plan", "scan", "search", "search_async", "search_iter", "search_part", "search_to_files",
            "verify_database", "verify_part"]
 
 __version__: str = _b.VERSION

@@ -39,7 +39,7 @@ STRUCTS: Dict[str, str] = {
         'kernels_loaded:L compile_seconds:d json:s',
     'result_info': 'size:z model_index:z model_name:s model_accession:s model_description:s model_length:i '
         'has_alignments:i hits:z reported:z included:z domains:z Z:d domZ:d seconds:d counts:hmmjit_filter_counts '
-        'long_targets:i reserved:i',
+        'long_targets:i scan:i',
     'hit': 'size:z name:s accession:s description:s index:L e_value:d score:d bias:d expected_domains:d length:i '
         'reported:i included:i regions:i clustered:i overlaps:i envelopes:i reserved:i best_domain:z first_domain:z '
         'domains:z ln_p:d',
@@ -92,7 +92,7 @@ FUNCTIONS: Dict[str, str] = {
     'cache_open': 'epp', 'cache_directory': 'sp', 'cache_get_statistics': 'epp', 'cache_trim': 'epLp',
     'cache_clear': 'epp', 'cache_export': 'epsp', 'cache_import': 'epsp', 'cache_free': 'vp',
     'search_options_init': 'ep', 'cancellation_create': 'ep', 'cancellation_cancel': 'vp', 'cancellation_free': 'vp',
-    'search': 'eppppp', 'results_count': 'zp', 'results_get': 'ppz', 'results_statistics': 'epp',
+    'search': 'eppppp', 'scan': 'eppppp', 'results_count': 'zp', 'results_get': 'ppz', 'results_statistics': 'epp',
     'results_get_options': 'epp', 'results_free': 'vp', 'result_get_info': 'epp', 'result_get_hits': 'epzzp',
     'result_get_domains': 'epzzp', 'result_copy': 'epp', 'result_write': 'epp', 'result_read': 'epzp',
     'result_merge': 'epzpp', 'result_free': 'vp', 'nhmmer_options_init': 'ep', 'nhmmer': 'eppppp',
@@ -258,6 +258,7 @@ class ResultFields(Fields):
     domZ = real('domZ', 'Number of targets assumed for conditional E-values.')
     seconds = real('seconds', 'From set-up to the last domain; other models run at the same time.')
     long_targets = flag('long_targets', 'Of nhmmer: each domain is a hit of its own, on one of two strands.')
+    scan = flag('scan', 'Of hmmjit_scan: the query is a sequence, of model_length residues, and hits are models.')
 
 
 class ModelFields(Fields):

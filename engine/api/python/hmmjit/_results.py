@@ -59,7 +59,9 @@ class Alignment(_Record, AlignmentFields):
     def blocks(self, width: int = 80) -> str:
         """The rows in blocks of at most `width` columns of alignment, with names and coordinates."""
         model, match, sequence, posterior = self.model, self.match, self.sequence, self.posterior
-        names = self._owner.name, _b.text(self._owner._hit_array()[self._struct.hit].name)
+        names = [self._owner.name, _b.text(self._owner._hit_array()[self._struct.hit].name)]
+        if self._owner.scan:
+            names.reverse()
         at = [self._struct.model_from, self._struct.alignment_from]
         wide = max(len(name) for name in names)
         digits = len(str(max(self._struct.model_to, self._struct.alignment_to)))
@@ -301,7 +303,7 @@ _DOMAIN_COLUMNS = {"c_evalue": "conditional_e_value", "i_evalue": "independent_e
 
 
 class Result(ResultFields):
-    """The hits of one model: a sequence of Hit, in hmmsearch's order, best first.
+    """The hits of one model: a sequence of Hit, in hmmsearch's order, best first. Of a scan: the models of one sequence.
 
     It holds every candidate; `reported` are those that satisfy the thresholds. A pickle holds all of it, for
     processes that have the same version of the library.
@@ -422,7 +424,8 @@ def make_table(results: Iterable[Result], of: str) -> Table:
                     values += [number, *(getattr(domain, m) for m in _DOMAIN_COLUMNS.values())]
                 values += [hit.ln_p, hit.description]
                 if domain is not None:
-                    values.append((domain.model_to - domain.model_from + 1) / result.length)
+                    length = hit.length if result.scan else result.length
+                    values.append((domain.model_to - domain.model_from + 1) / length)
                 for column, value in zip(columns.values(), values):
                     column.append(value)
     return Table(columns)
@@ -475,13 +478,13 @@ class Results(List[Result]):
     def report(self, kind: str = "tblout", path: Optional[PathLike] = None, *, header: bool = False,
                **settings: Any) -> Optional[bytes]:
         """The output of a kind (see Report). Returned as bytes, or written to `path`, which appears when
-        it is complete. `header`: the main report begins with the lines about the run (not for nhmmer). For other
-        arguments see Report."""
+        it is complete. `header`: the main report begins with the lines about the run (of search, phmmer and
+        jackhmmer). For other arguments see Report."""
         from ._reports import Report
         report = Report(kind, path, search=self._options, **settings)
         if header:
-            if any(result.long_targets for result in self):
-                raise _b.UsageError("reports of nhmmer have no header here", where="header")
+            if any(result.long_targets or result.scan for result in self):
+                raise _b.UsageError("reports of nhmmer and of scans have no header here", where="header")
             report.add_header()
         for result in self:
             report.add(result)

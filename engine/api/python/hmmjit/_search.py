@@ -200,10 +200,11 @@ def results_of(handle: _b.Handle, options: Any) -> Results:
     return Results([Result(_b.results_get(handle.pointer, i)) for i in range(count)], statistics_of(handle), options)
 
 
-def _searching(models: ModelsSource, targets: TargetsSource, options: Any) -> Callable[[Any], _b.Handle]:
+def _searching(models: ModelsSource, targets: TargetsSource, options: Any,
+               search: Any = _b.search) -> Callable[[Any], _b.Handle]:
     queries = models if isinstance(models, Models) else Models(models)
     sequences = targets if isinstance(targets, Targets) else Targets(targets)
-    return lambda callbacks: _b.Handle("results", _b.search, queries._handle.pointer, sequences._handle.pointer,
+    return lambda callbacks: _b.Handle("results", search, queries._handle.pointer, sequences._handle.pointer,
                                        byref(options), callbacks)
 
 
@@ -228,6 +229,22 @@ def search(models: ModelsSource, targets: TargetsSource, *, progress: Optional[O
     """
     out = make_options(options)
     run = Run(_searching(models, targets, out), None, progress, interval, warning)
+    return results_of(run.wait(), out)
+
+
+@shows_options
+def scan(sequences: TargetsSource, models: ModelsSource, *, progress: Optional[OnProgress] = None,
+         interval: float = 0.25, warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
+    """Searches every sequence with every model, as hmmscan does. There is one Result for each sequence, whose hits are
+    models; E-values are those of as many targets as there are models. For arguments see search: `cut_missing` can only
+    be "error", and a model that lacks its cutoffs is an error once a sequence passes its bias filter. A path of models
+    is read several times where there are many sequences.
+
+        for sequence in hmmjit.scan("queries.fasta", "Pfam.hmm", cutoffs="gathering"):
+            print(sequence.name, [family.name for family in sequence.reported])
+    """
+    out = make_options(options, "scan")
+    run = Run(_searching(models, sequences, out, _b.scan), None, progress, interval, warning)
     return results_of(run.wait(), out)
 
 

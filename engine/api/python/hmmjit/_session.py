@@ -8,7 +8,7 @@ from ._build import jackhmmer, phmmer
 from ._inputs import ModelsSource, Targets, TargetsSource
 from ._options import make_options
 from ._results import Results
-from ._search import SearchIterator, search, search_iter
+from ._search import SearchIterator, scan, search, search_iter
 
 if TYPE_CHECKING:
     from ._interface import SearchOptions
@@ -46,6 +46,10 @@ class Session(Targets):
     def search_iter(self, models: ModelsSource, **arguments: Any) -> SearchIterator:
         """hmmjit.search_iter of these targets."""
         return search_iter(models, self, **{**self._options, **arguments})
+
+    def scan(self, models: ModelsSource, **arguments: Any) -> Results:
+        """hmmjit.scan of these sequences."""
+        return scan(self, models, **{**self._options, **arguments})
 
     def phmmer(self, queries: TargetsSource, **arguments: Any) -> Results:
         """hmmjit.phmmer of these targets."""

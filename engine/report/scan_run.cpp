@@ -1,0 +1,146 @@
+#include "report/scan_run.hpp"
+
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "report/scan.hpp"
+#include "search/kept_targets.hpp"
+#include "search/memory_shares.hpp"
+#include "search/target_counters.hpp"
+
+namespace hmmjit {
+namespace {
+
+// Residues of the sequences searched together. Their hits wait until every model is finished. A
+// device filters this many in about the time that reading the models again takes.
+constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
+constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
+
+// Collects the hits of all models by sequence.
+class ScanSink final : public ResultSink {
+ public:
+  ScanSink(HitsByTarget hits, const Thresholds& rules) : rules_(rules), hits_(std::move(hits)) {}
+
+  // A model without the cutoffs asked for is an error once a sequence gets past its bias filter.
+  void lacks_cutoffs(std::size_t model) {
+    const std::lock_guard lock(mutex_);
+    lacking_.insert(model);
+  }
+
+  Status receive(const ModelResult& result) override {
+    ++models_;
+    nodes_ += static_cast<std::uint64_t>(result.model.M);
+    if (result.hits.counters.bias > 0 && lacks(result.index))
+      return hmmjit::lacks_cutoffs(rules_, result.model.name);
+    return for_each_lot(result, [&](const HitLot& lot) -> Status {
+      for (const Hit& hit : lot.hits) HMMJIT_TRY(hits_.add(ScannedHit(result, hit)));
+      return {};
+    });
+  }
+  bool takes_stored_hits() const override { return true; }
+  /// Call it after the search, once for every sequence, in order.
+  Result<std::vector<Hit>> take_hits(std::uint64_t sequence) {
+    if (!std::exchange(reading_, true)) {
+      HMMJIT_TRY(hits_.begin());
+      HMMJIT_TRY(hits_.next_group(group_));
+    }
+    std::vector<Hit> hits;
+    if (group_.empty() || group_.front().index != sequence) return hits;
+    for (ScannedHit& found : group_) hits.push_back(std::move(found.hit));
+    HMMJIT_TRY(hits_.next_group(group_));
+    return hits;
+  }
+  std::uint64_t models() const { return models_; }
+  std::uint64_t nodes() const { return nodes_; }
+
+ private:
+  bool lacks(std::size_t model) {
+    const std::lock_guard lock(mutex_);
+    return lacking_.contains(model);
+  }
+
+  const Thresholds& rules_;
+  HitsByTarget hits_;
+  std::vector<ScannedHit> group_;  // of the next sequence with hits
+  bool reading_ = false;
+  std::mutex mutex_;  // models are read while results arrive
+  std::set<std::size_t> lacking_;
+  std::uint64_t models_ = 0, nodes_ = 0;
+};
+
+}  // namespace
+
+Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSource& sequences,
+                                  SearchProgress& progress) {
+  const Thresholds& rules = run.search.thresholds;
+  SearchOptions options = run.search;
+  const double Z = rules.Z.value_or(run.models);
+  options.thresholds.Z = Z;
+  const bool cutoffs = rules.cutoffs != ModelCutoffs::kNone;
+  if (cutoffs) options.thresholds.cutoffs = ModelCutoffs::kGathering;
+
+  HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(options));
+  SearchStatistics statistics;
+  std::uint64_t models_found = 0, residues = 0, hits = 0, domains = 0;
+  std::size_t index_of_sequence = 0;
+  const std::size_t at_a_time =
+      session.devices() != nullptr ? kResiduesWithDevice : kResiduesAtATime;
+  for (;;) {
+    HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
+                  TargetChunk::read(sequences, at_a_time));
+    if (chunk->size() == 0) break;
+    TargetCounters counters(chunk->first_index(), chunk->size());
+    options.by_target = SearchOptions::ByTarget{rules.Z, &counters};
+    options.filters.per_target = &counters;
+    ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules);
+    HMMJIT_ASSIGN(const ModelSource all, run.open_models());
+    std::size_t index = 0;
+    const ModelSource models = [&]() -> Result<std::optional<Query>> {
+      HMMJIT_ASSIGN(std::optional<Query> query, all());
+      if (query && cutoffs) {
+        constexpr float kNever = std::numeric_limits<float>::infinity();
+        query->cutoff = cutoff_of(query->model(), rules);
+        if (!query->cutoff) sink.lacks_cutoffs(index);
+        query->cutoff = query->cutoff.value_or(Cutoff{kNever, kNever});
+      }
+      ++index;
+      return query;
+    };
+    HMMJIT_ASSIGN(const SearchStatistics pass,
+                  session.search(options, models, *chunk, sink, progress));
+    add(statistics, pass);
+    models_found = sink.models();
+    residues += pass.residues;
+
+    for (std::size_t i = 0; i < chunk->size(); ++i) {
+      const TargetView target = (*chunk)[i];
+      HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk->first_index() + i));
+      ModelResult result;
+      result.index = index_of_sequence++;
+      const QueryNames names = names_of(target);
+      result.model = {names.name, names.accession, names.description, target.length(), {}, names};
+      result.alignments = options.keep_alignments;
+      result.hits = finish_scan(rules, std::move(found), Z);
+      result.hits.counters = counters.of(i);
+      result.hits.counters.targets = sink.models();
+      result.hits.counters.residues = sink.nodes();
+      hits += result.hits.reported;
+      for (const Hit& hit : result.hits.hits)
+        domains += static_cast<std::uint64_t>(hit.reported_domains);
+      HMMJIT_TRY(run.receive(result));
+    }
+  }
+  // The passes found them one by one, before they were judged together.
+  statistics.models = models_found;
+  statistics.targets = index_of_sequence;
+  statistics.residues = residues;
+  statistics.hits_reported = hits;
+  statistics.domains_reported = domains;
+  return statistics;
+}
+
+}  // namespace hmmjit
