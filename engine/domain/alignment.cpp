@@ -96,8 +96,9 @@ bool Aligner::align(const AccuracyChoices& choices, const Hmm& hmm, Domain& doma
   return show(choices.tables, *choices.lanes.emission, job.first_row, job.residues, hmm, domain);
 }
 
-bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues,
-                    const ScoredEnvelope& found, const Hmm& hmm, Domain& domain) {
+bool Aligner::align(const ForwardTables::Tables& tables, const EmissionRows& emission,
+                    int first_row, const Residue* residues, const ScoredEnvelope& found,
+                    const Hmm& hmm, Domain& domain) {
   path_.clear();
   int i = found.last_row, k = found.last_node;
   for (const std::uint8_t step : found.path) {
@@ -114,7 +115,7 @@ bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues
         break;
     }
   }
-  return show(tables, tables.emission, 0, residues, hmm, domain);
+  return show(tables, emission, first_row, residues, hmm, domain);
 }
 
 bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission, int first_row,

@@ -40,9 +40,10 @@ class Aligner {
   /// Fills coordinates and alignment of `domain` (ienv set). False when the trace holds no match,
   /// which only unusable probabilities can cause.
   bool align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain);
-  /// The same for an envelope of these residues whose path is known.
-  bool align(const ForwardTables::Tables& tables, const Residue* residues,
-             const ScoredEnvelope& found, const Hmm& hmm, Domain& domain);
+  /// The same for an envelope of these residues whose path is known; its rows of `emission` begin
+  /// with `first_row`.
+  bool align(const ForwardTables::Tables& tables, const EmissionRows& emission, int first_row,
+             const Residue* residues, const ScoredEnvelope& found, const Hmm& hmm, Domain& domain);
 
  private:
   bool show(const ForwardTables::Tables& tables, const EmissionRows& emission, int first_row,

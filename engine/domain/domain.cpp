@@ -439,7 +439,8 @@ class Batch {
     } else {
       domain.accuracy_sum = envelope.found->accuracy;
       const auto residues = s_.targets[envelope.target].part(envelope.i, envelope.j);
-      envelope.scored = s_.aligner.align(t_, residues.data(), *envelope.found, hmm, domain);
+      envelope.scored =
+          s_.aligner.align(t_, t_.emission, 0, residues.data(), *envelope.found, hmm, domain);
     }
   }
 

@@ -37,6 +37,8 @@ constexpr double kPartOfLaunch = 0.5;
 constexpr std::size_t kResiduesOfRegion = 128;
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
+// Emissions of the envelopes of a launch, unless one request has more.
+constexpr std::size_t kMostOwnFloats = std::size_t{64} << 20;
 // The least that is reserved for what comes down.
 constexpr std::size_t kLeastDown = std::size_t{2} << 20;
 
@@ -103,7 +105,7 @@ struct ItemList {
   const dev::u32* dev::DomainParams::*order;
   dev::u32 dev::DomainParams::*listed;
   dev::u32 dev::DomainParams::*most;
-  std::size_t at_items, at_order;
+  std::size_t at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
   dev::u32 (*block_units)(dev::u32 length, dev::u32 run);  // of kernels with an item a block
   dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets);
@@ -115,7 +117,6 @@ constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .order = &dev::DomainParams::region_order,
                                .listed = &dev::DomainParams::region_count,
                                .most = &dev::DomainParams::most_regions,
-                               .at_items = kAtRegions,
                                .at_order = kAtRegionOrder,
                                .units = dev::region_units,
                                .block_units = nullptr,
@@ -127,7 +128,6 @@ constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .order = &dev::DomainParams::envelope_order,
                                  .listed = &dev::DomainParams::envelope_count,
                                  .most = &dev::DomainParams::most_envelopes,
-                                 .at_items = kAtEnvelopes,
                                  .at_order = kAtEnvelopeOrder,
                                  .units = dev::envelope_units,
                                  .block_units = dev::long_envelope_units,
@@ -185,10 +185,15 @@ struct DomainStage::Run {
     DomainRequest* request;
     std::size_t slots, first_slot, first_region, first_envelope;
     std::vector<std::uint32_t> order;  // position in the request of each slot
+    // Of envelopes with emissions of their own: the entry of each in the list, or kNoEntry, and
+    // where in `own_floats` the odds and the bounds begin.
+    std::vector<dev::u32> entries = {};
+    std::size_t own_odds = 0, own_bounds = 0;
     std::map<dev::u32, const float*> run_emissions;
     dev::DomainParams params;
   };
   std::vector<Part> parts{};
+  std::vector<float> own_floats{};  // emissions of envelopes
   ModelExtent extent{};  // of the longest model that takes part
   std::size_t up_bytes = kAtTables, slots = 0, regions = 0, envelopes = 0;
   // Room for the words of all answers, at the beginning of the workspace that the parser found.
@@ -215,6 +220,9 @@ struct DomainStage::Run {
   // One launch after the other, and what they have found.
   Status all(const StreamWait& wait);
   bool add(DomainRequest& request);
+  // Lists the envelopes of a request with emissions of their own. False when there is no room.
+  bool list_own(Part& part);
+  Status upload_own();
   // Gives the parts their blocks of a launch, and puts all parameters where they go up from.
   // `at_once`: items of each part in work at a time; `most_warps`: of a part; `warp_floats`: of
   // shared memory, by stripes. Returns the blocks.
@@ -229,11 +237,14 @@ struct DomainStage::Run {
   // How many items of each part may be in work at once, once the workspace has grown to what all of
   // them take. Nothing may be queued.
   Result<std::vector<dev::u32>> share_workspace(std::vector<ReservedUnits> lists);
-  Status queue_list(const ItemList& list, const ReadyKernel& kernel, const StreamWait& wait);
+  // `first`: where the part of each model begins in the list of all.
+  Status queue_list(const ItemList& list, std::size_t Part::*first, const ReadyKernel& kernel,
+                    const StreamWait& wait);
   Status collect(const StreamWait& wait);
   // The counters after the last launch. `down` is used.
   Status read_counters(const StreamWait& wait);
   Status read(const Part& part);
+  Status read_own(const Part& part);
 
   dev::DomainArena arena{};
   std::vector<dev::DomainCounters> counters{};
@@ -319,6 +330,7 @@ Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
   Run run{.stage = *this, .requests = requests, .kernels = kernels, .limits = limits};
   for (DomainRequest* request : requests) {
     request->parsed.clear();
+    request->scored.clear();
     request->left_out = false;
   }
   if (Status done = run.all(wait); !done) {
@@ -332,9 +344,9 @@ Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
 Status DomainStage::Run::all(const StreamWait& wait) {
   HMMJIT_TRY(queue_parser());
   if (parts.empty()) return {};
-  HMMJIT_TRY(queue_list(kRegionList, kernels.ensemble, wait));
+  HMMJIT_TRY(queue_list(kRegionList, &Part::first_region, kernels.ensemble, wait));
   HMMJIT_TRY(stage.end_[1].record(stage.stream_));
-  HMMJIT_TRY(queue_list(kEnvelopeList, kernels.envelope, wait));
+  HMMJIT_TRY(queue_list(kEnvelopeList, &Part::first_envelope, kernels.envelope, wait));
   HMMJIT_TRY(stage.end_[2].record(stage.stream_));
   return collect(wait);
 }
@@ -361,9 +373,11 @@ bool DomainStage::Run::add(DomainRequest& request) {
     residues += length[targets.back()];
   }
   d.targets = place(targets);
+  const auto stripes = static_cast<std::size_t>(float_stripes(model.odds.M));
   std::vector<float> of_model;
   std::span<const float> emissions = request.emissions;
-  if (emissions.empty()) emissions = of_model = layout::make_striped_emissions(model.odds);
+  if (emissions.empty() && request.own.empty())
+    emissions = of_model = layout::make_striped_emissions(model.odds);
   const std::span<const float> forward_bounds =
       request.bounds.empty() ? std::span<const float>(bounds.forward) : request.bounds;
   d.emissions = place(emissions.data(), emissions.size());
@@ -381,7 +395,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   for (const ReadyKernel* kernel : {&kernels.parser, &kernels.envelope}) {
     const dev::u32 run = *kernel ? form_of(*kernel, *stage.device_).run : 0;
     if (run > 0 && !run_emissions.contains(run))
-      run_emissions[run] = place(layout::make_run_emissions(emissions, run));
+      run_emissions[run] = place(layout::make_run_emissions(emissions, stripes, run));
   }
   if (d.targets == nullptr || d.emissions == nullptr || d.transitions == nullptr ||
       d.bounds == nullptr || d.members == nullptr ||
@@ -397,7 +411,6 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.envelopes = at<dev::RegionItem>(kAtEnvelopes) + envelopes;
   d.sampled = at<dev::SampledRegion>(kAtSampled) + regions;
   d.regions = at<dev::RegionItem>(kAtRegions) + regions;
-  d.target_count = static_cast<dev::u32>(count);
   const ModelExtent own = extent_of(model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
                       model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
@@ -405,7 +418,9 @@ bool DomainStage::Run::add(DomainRequest& request) {
   // windows of repeats.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
-  if (request.samples && kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
+  if (request.own.empty()) d.target_count = static_cast<dev::u32>(count);
+  if (d.target_count > 0 && request.samples && kernels.ensemble && kernels.ensemble.covers(own) &&
+      limits.trace_seed) {
     d.region_capacity = static_cast<dev::u32>(
         std::min(count + 8 + residues / kResiduesOfRegion, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
@@ -422,19 +437,87 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.time_limit = static_cast<dev::u32>(kPartOfLaunch * seconds * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
-  d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));
+  d.stripes = static_cast<dev::u32>(stripes);
   d.residue_codes = static_cast<dev::u32>(model.hmm.alphabet->K);
   d.backward_bound = bounds.backward;
-  parts.push_back(
-      {&request, count, slots, regions, envelopes, std::move(order), std::move(run_emissions), d});
+  Part part{.request = &request,
+            .slots = count,
+            .first_slot = slots,
+            .first_region = regions,
+            .first_envelope = envelopes,
+            .order = std::move(order),
+            .run_emissions = std::move(run_emissions),
+            .params = d};
+  if (!request.own.empty() && !list_own(part)) return false;
+  d = part.params;
+  parts.push_back(std::move(part));
   // Scales and regions of a target, the path of an envelope or two, sums of a region of several
   // domains.
   word_room += 2 * residues + count * (d.model_length / 2 + 64);
-  slots += count;
+  slots += d.target_count;
   regions += d.region_capacity;
   envelopes += d.envelope_capacity;
   extent = {std::max(extent.positions, own.positions), own.alphabet_codes};
   return true;
+}
+
+bool DomainStage::Run::list_own(Part& part) {
+  const DomainRequest& request = *part.request;
+  dev::DomainParams& d = part.params;
+  const std::size_t stripes = d.stripes;
+  std::vector<dev::RegionItem> items;
+  std::vector<dev::u32> first_rows;
+  std::vector<float> odds(dev::kSymbolRows * stripes * 4, 0.0f), bounds(dev::kSymbolRows, 0.0f);
+  for (const std::uint32_t at : part.order) {
+    const std::uint32_t target = request.passed[at];
+    const dev::u32 length = request.targets->packed().targets.length[target];
+    const bool mine = d.envelope_capacity > 0 && length <= d.most_envelope_cells / (4 * d.stripes);
+    part.entries.push_back(mine ? static_cast<dev::u32>(items.size()) : dev::kNoEntry);
+    if (!mine) continue;
+    const OwnEmissions& own_rows = request.own[at];
+    items.push_back({.target = target, .first = 1, .last = length, .clustered = 1});
+    first_rows.push_back(static_cast<dev::u32>(bounds.size()));
+    odds.insert(odds.end(), own_rows.odds.begin(), own_rows.odds.end());
+    bounds.insert(bounds.end(), own_rows.bounds.begin(), own_rows.bounds.end());
+  }
+  const dev::u32 run = kernels.envelope ? form_of(kernels.envelope, *stage.device_).run : 0;
+  if (run > 0) odds = layout::make_run_emissions(odds, stripes, run);
+  bounds.resize((bounds.size() + 3) / 4 * 4, 0.0f);  // the next odds are read four at a time
+  if (!own_floats.empty() && own_floats.size() + odds.size() + bounds.size() > kMostOwnFloats)
+    return false;
+  d.envelopes = const_cast<dev::RegionItem*>(place(items));
+  d.first_rows = place(first_rows);
+  if (d.envelopes == nullptr || d.first_rows == nullptr) return false;
+  d.envelope_capacity = static_cast<dev::u32>(items.size());
+  part.own_odds = own_floats.size();
+  own_floats.insert(own_floats.end(), odds.begin(), odds.end());
+  part.own_bounds = own_floats.size();
+  own_floats.insert(own_floats.end(), bounds.begin(), bounds.end());
+  return true;
+}
+
+Status DomainStage::Run::upload_own() {
+  if (own_floats.empty()) return {};
+  driver::DeviceBuffer& rows = stage.own_rows_;
+  const std::size_t bytes = own_floats.size() * sizeof own_floats[0];
+  if (rows.size() < bytes) {
+    HMMJIT_TRY(stage.resize_(rows.size(), bytes));
+    rows = {};
+    HMMJIT_ASSIGN(rows, driver::DeviceBuffer::create(stage.device_, bytes));
+  }
+  HMMJIT_TRY(rows.upload(stage.stream_, own_floats.data(), bytes));
+  const auto* const base = reinterpret_cast<const float*>(rows.address());
+  for (Part& part : parts) {
+    if (part.request->own.empty()) continue;
+    dev::DomainParams& d = part.params;
+    d.emissions = base + part.own_odds;
+    d.bounds = base + part.own_bounds;
+    for (auto& [run, emissions] : part.run_emissions) emissions = d.emissions;
+    HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0,
+                                  d.envelope_capacity * sizeof(dev::ScoredEnvelope),
+                                  kAtScored + part.first_envelope * sizeof(dev::ScoredEnvelope)));
+  }
+  return {};
 }
 
 dev::u32 DomainStage::Run::place_models(
@@ -515,28 +598,38 @@ Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<Rese
 
 Status DomainStage::Run::queue_parser() {
   for (DomainRequest* request : requests) {
-    if (!kernels.parser.covers(extent_of(*request->model))) continue;  // done by the host
+    const ReadyKernel& first = request->own.empty() ? kernels.parser : kernels.envelope;
+    if (!first || !first.covers(extent_of(*request->model))) continue;  // done by the host
     // What an empty launch has no room for is the host's.
     if (parts.size() == kMostRequests || !add(*request)) request->left_out = !parts.empty();
   }
   if (parts.empty()) return {};
   std::vector<ReservedUnits> reserved;
-  const std::size_t most_at_once = form_of(kernels.parser, *stage.device_).most_at_once;
+  const std::size_t most_at_once =
+      slots > 0 ? form_of(kernels.parser, *stage.device_).most_at_once : 0;
   for (const Part& part : parts) {
     const std::vector<std::uint32_t>& length = part.request->targets->packed().targets.length;
     ReservedUnits& units = reserved.emplace_back();
     for (const std::uint32_t at : part.order) {
-      if (units.size() == most_at_once) break;
+      if (units.size() == most_at_once || part.params.target_count == 0) break;
       const std::uint32_t L = length[part.request->passed[at]];
       const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
       units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
     }
   }
   HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
+  HMMJIT_TRY(upload_own());
   std::byte* const up = stage.up_.bytes().data();
   std::memset(up, 0, kAtModels);
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].params.most_parsers = most[i];
-  const dev::u32 blocks = place_models(kernels.parser, most, kSlots, dev::parser_warp_floats);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].params.most_parsers = most[i];
+    if (parts[i].request->own.empty()) continue;
+    dev::DomainCounters listed{};
+    listed.envelopes = parts[i].params.envelope_capacity;
+    std::memcpy(up + kAtCounters + i * sizeof listed, &listed, sizeof listed);
+  }
+  const dev::u32 blocks =
+      slots > 0 ? place_models(kernels.parser, most, kSlots, dev::parser_warp_floats) : 0;
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // What no warp comes to must not look done because an earlier launch has done it.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
@@ -559,8 +652,8 @@ Status DomainStage::Run::read_counters(const StreamWait& wait) {
 
 // The kernel takes the longest items first: the last ones to be done take the least time then, and
 // the eight of a warp are of about equal length.
-Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& kernel,
-                                    const StreamWait& wait) {
+Status DomainStage::Run::queue_list(const ItemList& list, std::size_t Part::*first_of,
+                                    const ReadyKernel& kernel, const StreamWait& wait) {
   HMMJIT_TRY(read_counters(wait));
   struct Listed {
     std::size_t first, count;  // entries of the list of all models
@@ -569,7 +662,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   std::size_t total = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const dev::DomainParams& d = parts[i].params;
-    const auto first = static_cast<std::size_t>(d.*list.items - at<dev::RegionItem>(list.at_items));
+    const std::size_t first = parts[i].*first_of;
     const std::size_t count = std::min(counters[i].*list.count, d.*list.capacity);
     listed.push_back({first, count});
     total += count;
@@ -579,9 +672,11 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   const std::size_t all = listed.back().first + listed.back().count;
   HMMJIT_TRY(stage.down_.reserve(stage.device_, all * kItem, kLeastDown));
   std::byte* const items = stage.down_.bytes().data();
-  for (const Listed& l : listed) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Listed& l = listed[i];
+    const auto from = reinterpret_cast<std::uintptr_t>(parts[i].params.*list.items);
     HMMJIT_TRY(stage.buffer_.download(stage.stream_, items + l.first * kItem, l.count * kItem,
-                                      list.at_items + l.first * kItem));
+                                      from - stage.buffer_.address()));
   }
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
 
@@ -665,8 +760,10 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
 
   const FlushToZeroScope flush;
   for (const Part& part : parts) {
-    part.request->parsed.assign(part.request->passed.size(), nullptr);
-    HMMJIT_TRY(read(part));
+    DomainRequest& request = *part.request;
+    (request.own.empty() ? request.parsed.resize(part.request->passed.size())
+                         : request.scored.resize(part.request->passed.size()));
+    HMMJIT_TRY(request.own.empty() ? read(part) : read_own(part));
   }
   const ReadyKernel* const used[] = {&kernels.parser, &kernels.ensemble, &kernels.envelope};
   for (std::size_t i = 0; i < result.work.size(); ++i) {
@@ -754,6 +851,18 @@ bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
       return false;
   }
   return true;
+}
+
+Status DomainStage::Run::read_own(const Part& part) {
+  DomainRequest& request = *part.request;
+  for (std::size_t n = 0; n < part.entries.size(); ++n) {
+    const std::uint32_t at = part.order[n];
+    const auto L = static_cast<int>(request.targets->packed().targets.length[request.passed[at]]);
+    if (!read_envelope(part, L, L, part.entries[n], request.scored[at]))
+      return fail(ErrorCode::kInternal, "a kernel returned impossible envelopes",
+                  kernels.envelope.name());
+  }
+  return {};
 }
 
 Status DomainStage::Run::read(const Part& part) {

@@ -39,6 +39,11 @@ struct DomainWorkDone {
   std::array<std::uint64_t, kHostReasons.size()> host_cells{};
 };
 
+/// Match odds of an envelope's codes, from 0 on, as [codes][Q][4] in stripes, and their bounds.
+struct OwnEmissions {
+  std::span<const float> odds, bounds;
+};
+
 /// One model's targets of one segment.
 struct DomainRequest {
   std::shared_ptr<const SearchModel> model;
@@ -50,6 +55,10 @@ struct DomainRequest {
   /// Match odds and their bounds instead of the model's, as in DomainParams; empty: the model's.
   std::span<const float> emissions = {}, bounds = {};
   bool samples = true;  ///< false: traces are left to the CPU
+  /// Of each of `passed`, which are whole envelopes then: they are scored, without null2, rather
+  /// than parsed. Empty: they are targets.
+  std::vector<OwnEmissions> own = {};
+  std::vector<std::optional<ScoredEnvelope>> scored = {};  ///< empty: left to the CPU
 };
 
 /// Kernels for all models of a launch. The host does the work for which one is missing or which it
@@ -110,6 +119,7 @@ class DomainStage {
   driver::PinnedBuffer up_;
   driver::GrowingPinnedBuffer down_;
   driver::DeviceBuffer buffer_;
+  driver::DeviceBuffer own_rows_;
   // The last one is in use. Outgrown ones are kept: the driver gives memory back only when the
   // device is idle, and all would wait for that.
   std::vector<driver::DeviceBuffer> workspaces_;

@@ -55,10 +55,10 @@ std::vector<float> make_striped_emissions(const OddsProfile& profile) {
   return out;
 }
 
-std::vector<float> make_run_emissions(std::span<const float> striped, std::uint32_t run) {
+std::vector<float> make_run_emissions(std::span<const float> striped, std::size_t Q,
+                                      std::uint32_t run) {
   constexpr std::size_t kLanes = 4, kThreads = 32;
-  const std::size_t Q = striped.size() / (kSymbolRows * kLanes);
-  std::vector<float> out(kSymbolRows * kLanes * kThreads * run, 0.0f);
+  std::vector<float> out(striped.size() / Q * kThreads * run, 0.0f);
   for (std::size_t n = 0; n < striped.size(); ++n) {
     const std::size_t lane = n % kLanes, q = n / kLanes % Q, x = n / kLanes / Q;
     out[((x * kLanes + lane) * run + q % run) * kThreads + q / run] = striped[n];

@@ -25,7 +25,8 @@ FloatTables make_float_transitions(const OddsProfile& profile);
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
 /// Striped odds for kernels with one warp per lane of the reference and `run` stripes per thread
 /// (DomainParams::run_emissions).
-std::vector<float> make_run_emissions(std::span<const float> striped, std::uint32_t run);
+std::vector<float> make_run_emissions(std::span<const float> striped, std::size_t Q,
+                                      std::uint32_t run);
 
 /// N, C and J odds of target lengths.
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,

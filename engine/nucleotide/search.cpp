@@ -41,8 +41,8 @@ constexpr std::int64_t kResiduesOfRun = 1 << 17;
 // A device takes one model after the other, and answers for all windows of a model. A run's search
 // therefore has steps, and threads take a step of the next models before they take the next step of
 // a model: so many of them.
-enum Step : std::size_t { kFilter, kScan, kDomains, kSteps };
-constexpr std::array<std::size_t, kSteps> kModelsAhead{0, 2, 10};
+enum Step : std::size_t { kFilter, kScan, kEnvelopes, kTrim, kDomains, kSteps };
+constexpr std::array<std::size_t, kSteps> kModelsAhead{0, 2, 10, 16, 22};
 
 // One strand of a piece.
 struct Unit {
@@ -168,10 +168,12 @@ struct Search::State {
   struct RunResult {
     std::vector<Candidate> candidates;
     std::vector<Window> windows;
-    // Of the candidates, then of the windows, among those of the model for which the device
-    // answers.
+    // Of the candidates, then of the windows, and at last of the run, among those of the model for
+    // which the device answers.
     std::size_t first = 0;
     std::vector<ParsedWindows> parsed;
+    DomainProgress progress;
+    std::shared_ptr<const EstimatedEnvelopes> asked;  // for which the device answers
     Counters counters;  // of the filters
     std::uint64_t turns_before = 0, turns_after = 0;
     std::uint64_t forward = 0;
@@ -189,6 +191,8 @@ struct Search::State {
     std::size_t next HMMJIT_GUARDED_BY(mutex) = 0;
     bool committing HMMJIT_GUARDED_BY(mutex) = false;
     std::uint64_t turns HMMJIT_GUARDED_BY(mutex) = 0;
+    // Runs whose envelopes have been found and that add turns.
+    std::vector<std::pair<std::size_t, std::uint64_t>> turned HMMJIT_GUARDED_BY(mutex);
     std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
     std::condition_variable changed;
     Counters counters HMMJIT_GUARDED_BY(mutex);
@@ -232,18 +236,30 @@ struct Search::State {
   // Null where the run needs no further step.
   std::unique_ptr<RunResult> perform(Step step, std::size_t run, std::size_t model,
                                      const TargetBlock& block);
+  static void take_parsed(WindowParser* parser, std::size_t model, RunResult& result);
+  // Aligns what the device has been asked for.
+  void align(WindowParser* parser, std::size_t model, std::size_t round, Scratch& s,
+             RunResult& result) const;
   std::unique_ptr<RunResult> await(Step before, std::size_t run, std::size_t model);
   void hand_over(Step step, std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
   void request_cells(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
   void request_parse(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs,
                      std::uint64_t turns);
+  void request_envelopes(std::size_t model, std::size_t round,
+                         std::span<const std::unique_ptr<RunResult>> of_runs);
   std::uint64_t turns_before(Progress& p, std::size_t run);
   std::span<const std::span<const Residue>> sequences(std::size_t run, const Model& model,
                                                       Scratch& s) const {
     return sequences_of(units_of(runs[run]), strands, targets, model.query.window_length, s);
   }
-  /// Of the sequences that `s` holds.
-  void find_domains_of(Model& model, Scratch& s, RunResult& result) const;
+  // Of the sequences that `s` holds.
+  DomainContext context_of(std::size_t model, const RunResult& result, Scratch& s) const {
+    Model& m = *models[model];
+    return {m.filters, m.domains, options, s.sequences, result.windows, s.domains, s.times};
+  }
+  void find(std::size_t model, Scratch& s, RunResult& result) const;
+  void find(std::size_t run, std::size_t model, Scratch& s, RunResult& result);
+  void find_domains(std::size_t model, Scratch& s, RunResult& result) const;
   void commit(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
               std::unique_ptr<RunResult> result);
   void keep(const Run& run, Model& model, Progress& p, const TargetBlock& block, RunResult& result)
@@ -314,10 +330,8 @@ void Search::State::scan(std::size_t model, Scratch& s, RunResult& result,
 
 void Search::State::finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
                            std::unique_ptr<RunResult> result) {
-  // Only windows see the emissions, and nhmmscan's targets begin with the model's own.
-  if (!result->windows.empty() && !scans())
-    result->turns_before = turns_before(progress[model], run);
-  find_domains_of(*models[model], s, *result);
+  if (!result->progress.found) find(run, model, s, *result);
+  find_domains(model, s, *result);
   commit(run, model, block, s, std::move(result));
 }
 
@@ -347,7 +361,7 @@ std::unique_ptr<Search::State::RunResult> Search::State::perform(Step step, std:
       return result;
     scan(model, s, *result, {});
   } else {
-    result = await(step == kScan ? kFilter : kScan, run, model);
+    result = await(static_cast<Step>(step - 1), run, model);
     if (result == nullptr || stopped()) return nullptr;
     sequences(run, *models[model], s);
     if (step == kScan) {
@@ -356,18 +370,42 @@ std::unique_ptr<Search::State::RunResult> Search::State::perform(Step step, std:
            cells == nullptr ? std::span<const int>()
                             : std::span(*cells).subspan(result->first, result->candidates.size()));
       if (!result->windows.empty() && device->parser() != nullptr) return result;
-    } else if (WindowParser* const parser = device->parser()) {
-      if (const auto parsed = parser->parsed(model); parsed != nullptr) {
-        for (const ParsedWindows& of_model : *parsed) {
-          const auto own =
-              std::span(of_model.windows).subspan(result->first, result->windows.size());
-          result->parsed.push_back({of_model.emissions, {own.begin(), own.end()}});
-        }
+    } else {
+      WindowParser* const parser = device->parser();
+      if (step == kEnvelopes) {
+        take_parsed(parser, model, *result);
+        find(run, model, s, *result);
+      } else {
+        align(parser, model, step - kTrim, s, *result);
+      }
+      const bool asks = step != kDomains && parser != nullptr && options.domain.null2 &&
+                        !result->progress.open.empty();
+      if (asks) {
+        result->asked = estimate_open(context_of(model, *result, s), result->progress);
+        return result;
       }
     }
   }
   finish(run, model, block, s, std::move(result));
   return nullptr;
+}
+
+void Search::State::take_parsed(WindowParser* parser, std::size_t model, RunResult& result) {
+  const auto parsed = parser == nullptr ? nullptr : parser->parsed(model);
+  if (parsed == nullptr) return;
+  for (const ParsedWindows& of_model : *parsed) {
+    const auto own = std::span(of_model.windows).subspan(result.first, result.windows.size());
+    result.parsed.push_back({of_model.emissions, {own.begin(), own.end()}});
+  }
+}
+
+void Search::State::align(WindowParser* parser, std::size_t model, std::size_t round, Scratch& s,
+                          RunResult& result) const {
+  const auto scored = parser == nullptr ? nullptr : parser->scored(model, round);
+  align_open(context_of(model, result, s), result.progress, result.asked.get(),
+             scored == nullptr ? std::span<const std::optional<ScoredEnvelope>>()
+                               : std::span((*scored)[result.first]));
+  result.asked.reset();
 }
 
 // After the last run of a model, what the device answers for goes there.
@@ -380,7 +418,14 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
   if (--of.to_come > 0) return;
   of.complete = true;
   p.changed.notify_all();
-  step == kFilter ? request_cells(model, of.runs) : request_parse(model, of.runs, p.turns);
+  switch (step) {
+    case kFilter:
+      return request_cells(model, of.runs);
+    case kScan:
+      return request_parse(model, of.runs, p.turns);
+    default:
+      return request_envelopes(model, step - kEnvelopes, of.runs);
+  }
 }
 
 std::unique_ptr<Search::State::RunResult> Search::State::await(Step before, std::size_t run,
@@ -441,22 +486,53 @@ void Search::State::request_parse(std::size_t model,
       model, {models[model]->query.model, std::move(seen), std::move(windows), trace_seed, uses});
 }
 
+void Search::State::request_envelopes(std::size_t model, std::size_t round,
+                                      std::span<const std::unique_ptr<RunResult>> of_runs) {
+  WindowParser* const parser = device->parser();
+  if (parser == nullptr) return;
+  EnvelopeRequest request{models[model]->query.model, {}};
+  for (const std::unique_ptr<RunResult>& result : of_runs) {
+    if (result == nullptr) continue;
+    result->first = request.runs.size();
+    request.runs.push_back(result->asked);
+  }
+  if (!request.runs.empty()) parser->request(model, round, std::move(request));
+}
+
 // As far as it is known.
 std::uint64_t Search::State::turns_before(Progress& p, std::size_t run) {
   const MutexLock lock(p.mutex);
   std::uint64_t turns = p.turns;
-  for (std::size_t r = p.next; r < run; ++r)
-    if (const auto& other = p.waiting[r]) turns += other->turns_after - other->turns_before;
+  for (const auto& [other, added] : p.turned)
+    if (other >= p.next && other < run) turns += added;
   return turns;
 }
 
-void Search::State::find_domains_of(Model& model, Scratch& s, RunResult& result) const {
+void Search::State::find(std::size_t model, Scratch& s, RunResult& result) const {
   Counters counters;
   result.turns_after = result.turns_before;
-  result.domains = find_domains(model.filters, model.domains, options, s.sequences, result.windows,
-                                result.parsed, result.turns_after, s.domains, counters, s.times);
+  result.progress =
+      find_envelopes(context_of(model, result, s), result.parsed, result.turns_after, counters);
   if (scans()) result.turns_after = result.turns_before;
   result.forward = counters.forward;
+}
+
+void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResult& result) {
+  Progress& p = progress[model];
+  // Only windows see the emissions, and nhmmscan's targets begin with the model's own.
+  if (!result.windows.empty() && !scans()) result.turns_before = turns_before(p, run);
+  find(model, s, result);
+  if (result.turns_after == result.turns_before) return;
+  const MutexLock lock(p.mutex);
+  p.turned.emplace_back(run, result.turns_after - result.turns_before);
+}
+
+// What is left of them.
+void Search::State::find_domains(std::size_t model, Scratch& s, RunResult& result) const {
+  const DomainContext context = context_of(model, result, s);
+  while (!result.progress.open.empty()) align_open(context, result.progress, nullptr, {});
+  result.domains = finish_domains(context, result.progress);
+  result.progress = {};
 }
 
 void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
@@ -474,7 +550,8 @@ void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock
       next->turns_before = p.turns;
       lock.unlock();
       sequences(r, *models[model], s);
-      find_domains_of(*models[model], s, *next);
+      find(model, s, *next);
+      find_domains(model, s, *next);
       lock.lock();
     }
     p.turns += next->turns_after - next->turns_before;
@@ -521,6 +598,7 @@ Status Search::add(const TargetBlock& block) {
     p.waiting.clear();
     p.waiting.resize(s.runs.size());
     p.next = 0;
+    p.turned.clear();
     for (State::Handover& of : p.handovers) {
       of = {};
       of.runs.resize(s.runs.size());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "core/threads.hpp"
 #include "model/score_statistics.hpp"
@@ -18,37 +19,31 @@ constexpr std::size_t kMatrixBytes = std::size_t{1} << 30;
 constexpr int kFlank = 20;
 constexpr int kShortestAlignment = 8;
 
-// An envelope, in residues of its window.
-struct Envelope {
-  std::size_t window = 0;
-  int first = 0, last = 0;
-  std::optional<domain::Domain> domain = std::nullopt;
-
-  int length() const { return last - first + 1; }
-};
+std::vector<TargetView> views_of(const DomainContext& context) {
+  std::vector<TargetView> views;
+  for (const Window& w : context.windows)
+    views.push_back({w.part_of(context.sequences[w.sequence]), {}, {}, {}});
+  return views;
+}
 
 class Finder {
  public:
-  Finder(const WindowModel& filters, DomainModel& model, const Options& options,
-         std::span<const std::span<const Residue>> sequences, std::span<const Window> windows,
-         std::span<const ParsedWindows> parsed, DomainScratch& scratch, domain::DomainTimes& times)
-      : filters_(filters),
-        model_(model),
-        options_(options),
-        windows_(windows),
+  Finder(const DomainContext& context, std::span<const ParsedWindows> parsed)
+      : filters_(context.filters),
+        model_(context.model),
+        options_(context.options),
+        windows_(context.windows),
         parsed_(parsed),
-        s_(scratch),
-        times_(times),
-        to_find_(options.domain),
-        passed_(windows.size(), 0) {
+        s_(context.scratch),
+        to_find_(options_.domain),
+        views_(views_of(context)),
+        passed_(windows_.size(), 0) {
     to_find_.null2 = false;  // by traces: not used
-    for (const Window& w : windows)
-      views_.push_back({w.part_of(sequences[w.sequence]), {}, {}, {}});
     std::vector<std::span<const Residue>> residues;
     for (const TargetView& view : views_) residues.push_back(view.residues);
     bias_.assign(views_.size(), 0.0f);
-    if (!options.bias) return;
-    filters.tables.bias_filter_batch(residues, bias_);
+    if (!options_.bias) return;
+    filters_.tables.bias_filter_batch(residues, bias_);
     for (std::size_t n = 0; n < bias_.size(); ++n) bias_[n] -= null_score(views_[n].length());
   }
 
@@ -64,7 +59,7 @@ class Finder {
       const auto first = std::ranges::find_if(found, [](const auto& of) { return !of.empty(); });
       at += static_cast<std::size_t>(first - found.begin());
       if (first == found.end()) continue;
-      score_all(at, {resampled(at, *first, *before, *after)}, *before, *after);
+      keep(at, {resampled(at, *first, *before, *after)}, *before, *after);
       const std::size_t sequence = windows_[at++].sequence, rest = at;
       while (at < windows_.size() && windows_[at].sequence == sequence) ++at;
       batches(rest, at, *before, *after);
@@ -83,7 +78,7 @@ class Finder {
     }
   }
 
-  std::vector<WindowDomain> take() { return std::move(domains_); }
+  std::vector<Envelope> take() { return std::move(envelopes_); }
 
  private:
   bool passes(std::size_t n, float forward_nats) {
@@ -136,18 +131,126 @@ class Finder {
   void batches(std::size_t at, std::size_t end, const EmissionState& base,
                const EmissionState& later) {
     for (; at < end; at += kWindowsOfBatch)
-      score_all(at, find(at, std::min(kWindowsOfBatch, end - at), later, later), base, later);
+      keep(at, find(at, std::min(kWindowsOfBatch, end - at), later, later), base, later);
   }
 
-  void score_all(std::size_t first, const Found& found, const EmissionState& base,
-                 const EmissionState& later) {
-    std::vector<Envelope> envelopes;
+  void keep(std::size_t first, const Found& found, const EmissionState& base,
+            const EmissionState& later) {
     for (std::size_t n = 0; n < found.size(); ++n)
-      for (const auto& e : found[n]) envelopes.push_back({first + n, e.first, e.last});
-    for (std::size_t at = 0; at < envelopes.size(); at += kEnvelopesOfBatch)
-      score(std::span(envelopes).subspan(at, std::min(kEnvelopesOfBatch, envelopes.size() - at)),
-            base, later);
+      for (const auto& e : found[n])
+        envelopes_.push_back({first + n, e.first, e.last, &base, &later});
   }
+
+  const WindowModel& filters_;
+  DomainModel& model_;
+  const Options& options_;
+  std::span<const Window> windows_;
+  std::span<const ParsedWindows> parsed_;
+  DomainScratch& s_;
+  domain::DomainOptions to_find_;
+  std::vector<TargetView> views_;
+  std::vector<float> bias_;
+  std::vector<std::uint8_t> passed_;
+  std::vector<Envelope> envelopes_;
+};
+
+class Scorer {
+ public:
+  explicit Scorer(const DomainContext& context)
+      : filters_(context.filters),
+        model_(context.model),
+        options_(context.options),
+        windows_(context.windows),
+        s_(context.scratch),
+        times_(context.times.domain),
+        views_(views_of(context)) {}
+
+  EstimatedEnvelopes estimate(std::span<const Envelope> envelopes,
+                              std::span<const std::size_t> chosen) {
+    EstimatedEnvelopes out;
+    int rows = 0;
+    for (const std::size_t n : chosen) {
+      const auto residues = residues_of(envelopes[n]);
+      out.residues.begin_target("", "", "");
+      out.residues.append(residues);
+      out.residues.end_target();
+      out.first_rows.push_back(rows);
+      rows += model_.emissions.rows_of(residues);
+    }
+    out.first_rows.push_back(rows);
+    out.rows.odds.ensure(static_cast<std::size_t>(rows * tables().Q * domain::kLanes));
+    out.rows.deletion_bound.ensure(static_cast<std::size_t>(rows));
+    for (std::size_t n = 0; n < chosen.size(); ++n)
+      estimate(envelopes[chosen[n]], out.first_rows[n], out.first_rows[n + 1], out.rows);
+    return out;
+  }
+
+  // Returns the envelopes, of the chosen ones, that a device has not scored.
+  std::vector<std::size_t> take_scored(std::span<Envelope> envelopes,
+                                       std::span<const std::size_t> chosen,
+                                       const EstimatedEnvelopes& estimated,
+                                       std::span<const std::optional<ScoredEnvelope>> scored) {
+    CoreClock clock;
+    std::vector<std::size_t> left;
+    for (std::size_t n = 0; n < chosen.size(); ++n) {
+      if (!scored[n]) {
+        left.push_back(chosen[n]);
+        continue;
+      }
+      Envelope& e = envelopes[chosen[n]];
+      domain::Domain domain = begin_domain(e, scored[n]->forward_nats, scored[n]->accuracy);
+      if (!scored[n]->sound || std::isnan(domain.envelope_nats)) continue;
+      if (s_.aligner.align(tables(), estimated.rows, estimated.first_rows[n], residues_of(e).data(),
+                           *scored[n], filters_.model.hmm, domain))
+        e.domain = std::move(domain);
+    }
+    times_.alignment.seconds += clock.lap();
+    return left;
+  }
+
+  void align(std::span<Envelope> envelopes, std::span<const std::size_t> chosen) {
+    // Envelopes of a batch see the same emissions.
+    while (!chosen.empty()) {
+      const Envelope& first = envelopes[chosen[0]];
+      std::size_t count = 1;
+      while (count < std::min(chosen.size(), kEnvelopesOfBatch) &&
+             envelopes[chosen[count]].later == first.later)
+        ++count;
+      align_batch(envelopes, chosen.first(count), *first.later);
+      chosen = chosen.subspan(count);
+    }
+  }
+
+  std::vector<std::size_t> trim(std::span<Envelope> envelopes) const {
+    std::vector<std::size_t> trimmed;
+    for (std::size_t n = 0; n < envelopes.size(); ++n) {
+      Envelope& e = envelopes[n];
+      if (!e.domain) continue;
+      const int first = std::max(e.first, e.domain->iali - kFlank);
+      const int last = std::min(e.last, e.domain->jali + kFlank);
+      if (first == e.first && last == e.last) continue;
+      e.first = first;
+      e.last = last;
+      trimmed.push_back(n);
+    }
+    return trimmed;
+  }
+
+  std::vector<WindowDomain> finish(std::span<Envelope> envelopes) {
+    for (auto left = envelopes; options_.domain.null2 && !left.empty();) {
+      std::size_t count = 1;
+      while (count < std::min(left.size(), kEnvelopesOfBatch) && left[count].later == left[0].later)
+        ++count;
+      take_bias(left.first(count), *left[0].later);
+      left = left.subspan(count);
+    }
+    for (Envelope& e : envelopes)
+      if (e.domain) finish(e);
+    return std::move(domains_);
+  }
+
+ private:
+  const domain::ForwardTables::Tables& tables() const { return model_.tables.tables(); }
 
   std::span<const Residue> residues_of(const Envelope& e) const {
     return views_[e.window].residues.subspan(static_cast<std::size_t>(e.first - 1),
@@ -166,30 +269,25 @@ class Finder {
     return job;
   }
 
-  void score(std::span<Envelope> envelopes, const EmissionState& base, const EmissionState& later) {
-    std::vector<std::size_t> all(envelopes.size()), trimmed;
-    for (std::size_t n = 0; n < all.size(); ++n) all[n] = n;
-    align(envelopes, all, base, later);
-    for (std::size_t n = 0; n < envelopes.size(); ++n) {
-      Envelope& e = envelopes[n];
-      if (!e.domain) continue;
-      const int first = std::max(e.first, e.domain->iali - kFlank);
-      const int last = std::min(e.last, e.domain->jali + kFlank);
-      if (first == e.first && last == e.last) continue;
-      e.first = first;
-      e.last = last;
-      trimmed.push_back(n);
-    }
-    align(envelopes, trimmed, base, later);
-    if (options_.domain.null2) take_bias(envelopes, later);
-    for (Envelope& e : envelopes)
-      if (e.domain) finish(e);
+  void estimate(const Envelope& e, int first_row, int end, domain::EmissionRows& rows) {
+    const Background background =
+        estimate_background(*tables().alphabet, residues_of(e), views_[e.window].length());
+    model_.emissions.estimate(*e.base, background, first_row, end - first_row, rows);
+  }
+
+  domain::Domain begin_domain(Envelope& e, float nats, float accuracy) const {
+    e.domain.reset();
+    domain::Domain domain;
+    domain.ienv = e.first;
+    domain.jenv = e.last;
+    domain.envelope_nats = nats;
+    domain.accuracy_sum = accuracy;
+    return domain;
   }
 
   // Scores and alignments of some envelopes with their own emissions.
-  void align(std::span<Envelope> envelopes, std::span<const std::size_t> chosen,
-             const EmissionState& base, const EmissionState& later) {
-    if (chosen.empty()) return;
+  void align_batch(std::span<Envelope> envelopes, std::span<const std::size_t> chosen,
+                   const EmissionState& later) {
     std::vector<domain::Job> jobs;
     const bool own = options_.domain.null2;
     int rows = domain::kCodeRows;  // without a meaning: all zero
@@ -200,18 +298,13 @@ class Finder {
       rows += model_.emissions.rows_of(residues_of(envelopes[n]));
     }
     if (own) {
-      const int Q = model_.tables.tables().Q;
+      const int Q = tables().Q;
       s_.rows.odds.ensure(static_cast<std::size_t>(rows * Q * domain::kLanes));
       s_.rows.deletion_bound.ensure(static_cast<std::size_t>(rows));
       s_.rows.zero(domain::kCodeRows, Q);
-      for (std::size_t j = 0; j < jobs.size(); ++j) {
-        const Envelope& e = envelopes[chosen[j]];
-        const int end = j + 1 < jobs.size() ? jobs[j + 1].first_row : rows;
-        const Background background = estimate_background(
-            *model_.tables.tables().alphabet, residues_of(e), views_[e.window].length());
-        model_.emissions.estimate(base, background, jobs[j].first_row, end - jobs[j].first_row,
-                                  s_.rows);
-      }
+      for (std::size_t j = 0; j < jobs.size(); ++j)
+        estimate(envelopes[chosen[j]], jobs[j].first_row,
+                 j + 1 < jobs.size() ? jobs[j + 1].first_row : rows, s_.rows);
     }
     s_.scorer.start(
         model_.tables, own ? s_.rows : later.rows, std::move(jobs), false,
@@ -223,12 +316,7 @@ class Finder {
         times_.envelope.cells += static_cast<std::uint64_t>(job.L) *
                                  static_cast<std::uint64_t>(model_.tables.tables().M);
         Envelope& e = envelopes[job.owner];
-        domain::Domain domain;
-        domain.ienv = e.first;
-        domain.jenv = e.last;
-        domain.envelope_nats = s_.scorer.forward_nats(job);
-        domain.accuracy_sum = job.decoded.accuracy;
-        e.domain.reset();
+        domain::Domain domain = begin_domain(e, s_.scorer.forward_nats(job), job.decoded.accuracy);
         if (!job.decoded.sound || std::isnan(domain.envelope_nats)) continue;
         if (s_.aligner.align(s_.scorer.choices(job), filters_.model.hmm, domain))
           e.domain = std::move(domain);
@@ -290,30 +378,52 @@ class Finder {
   DomainModel& model_;
   const Options& options_;
   std::span<const Window> windows_;
-  std::span<const ParsedWindows> parsed_;
   DomainScratch& s_;
   domain::DomainTimes& times_;  // of envelopes and alignments; others in the workspace
-  domain::DomainOptions to_find_;
   std::vector<TargetView> views_;
-  std::vector<float> bias_;
-  std::vector<std::uint8_t> passed_;
   std::vector<WindowDomain> domains_;
 };
 
 }  // namespace
 
-std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
-                                       const Options& options,
-                                       std::span<const std::span<const Residue>> sequences,
-                                       std::span<const Window> windows,
-                                       std::span<const ParsedWindows> parsed, std::uint64_t& turns,
-                                       DomainScratch& scratch, Counters& counters, Times& times) {
+DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
+                              std::uint64_t& turns, Counters& counters) {
   CoreClock clock;
-  Finder finder(filters, model, options, sequences, windows, parsed, scratch, times.domain);
+  Finder finder(context, parsed);
   finder.run(turns);
   finder.count(counters);
-  times.domain_seconds += clock.lap();
-  return finder.take();
+  DomainProgress progress{.found = true, .envelopes = finder.take(), .open = {}};
+  for (std::size_t n = 0; n < progress.envelopes.size(); ++n) progress.open.push_back(n);
+  context.times.domain_seconds += clock.lap();
+  return progress;
+}
+
+std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,
+                                                        const DomainProgress& progress) {
+  CoreClock clock;
+  auto out = std::make_shared<const EstimatedEnvelopes>(
+      Scorer(context).estimate(progress.envelopes, progress.open));
+  context.times.domain_seconds += clock.lap();
+  return out;
+}
+
+void align_open(const DomainContext& context, DomainProgress& progress,
+                const EstimatedEnvelopes* estimated,
+                std::span<const std::optional<ScoredEnvelope>> scored) {
+  CoreClock clock;
+  Scorer scorer(context);
+  std::vector<std::size_t> left = std::exchange(progress.open, {});
+  if (!scored.empty()) left = scorer.take_scored(progress.envelopes, left, *estimated, scored);
+  scorer.align(progress.envelopes, left);
+  if (progress.rounds++ == 0) progress.open = scorer.trim(progress.envelopes);
+  context.times.domain_seconds += clock.lap();
+}
+
+std::vector<WindowDomain> finish_domains(const DomainContext& context, DomainProgress& progress) {
+  CoreClock clock;
+  std::vector<WindowDomain> domains = Scorer(context).finish(progress.envelopes);
+  context.times.domain_seconds += clock.lap();
+  return domains;
 }
 
 }  // namespace hmmjit::nucleotide

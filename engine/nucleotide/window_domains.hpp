@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "domain/alignment.hpp"
 #include "domain/envelopes.hpp"
+#include "model/targets.hpp"
 #include "nucleotide/emissions.hpp"
 #include "nucleotide/windows.hpp"
 
@@ -44,15 +47,58 @@ struct ParsedWindows {
   std::vector<std::shared_ptr<const ParsedTarget>> windows;  ///< null: not known
 };
 
-/// Domains of `windows`, in their order. `turns`: the number of restorations of emissions before
-/// these sequences; adds those in the sequences, as long as they matter. Adds the residues past
-/// Forward to `counters`, and to `times` what the workspace does not count. Throws
-/// domain::MatrixTooLarge.
-std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
-                                       const Options& options,
-                                       std::span<const std::span<const Residue>> sequences,
-                                       std::span<const Window> windows,
-                                       std::span<const ParsedWindows> parsed, std::uint64_t& turns,
-                                       DomainScratch& scratch, Counters& counters, Times& times);
+/// An envelope, in residues of its window, and the emissions of its sequence.
+struct Envelope {
+  std::size_t window = 0;
+  int first = 0, last = 0;
+  const EmissionState* base = nullptr;   ///< at the beginning
+  const EmissionState* later = nullptr;  ///< after the first envelope
+  std::optional<domain::Domain> domain = std::nullopt;
+
+  int length() const { return last - first + 1; }
+};
+
+/// Envelopes with match odds of their own.
+struct EstimatedEnvelopes {
+  TargetBlock residues;         ///< a target each
+  domain::EmissionRows rows;    ///< for the codes of one after the other
+  std::vector<int> first_rows;  ///< of each, and the end
+};
+
+/// The domains of windows, found in rounds of alignment, between which a device may align.
+struct DomainProgress {
+  bool found = false;
+  std::vector<Envelope> envelopes;  ///< in the order of the windows
+  /// Envelopes to be aligned next: all, then those that their alignments have trimmed.
+  std::vector<std::size_t> open;
+  int rounds = 0;
+};
+
+/// What all steps read, and the buffers of a thread.
+struct DomainContext {
+  const WindowModel& filters;
+  DomainModel& model;
+  const Options& options;
+  std::span<const std::span<const Residue>> sequences;
+  std::span<const Window> windows;
+  DomainScratch& scratch;
+  Times& times;  ///< adds what the workspace does not count
+};
+
+/// Finds the envelopes. `turns`: the number of restorations of emissions before these sequences;
+/// adds those in the sequences, as long as they matter. Adds the residues past Forward to
+/// `counters`. Throws domain::MatrixTooLarge, as do the others.
+DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
+                              std::uint64_t& turns, Counters& counters);
+/// The emissions of the open envelopes.
+std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,
+                                                        const DomainProgress& progress);
+/// Aligns the open envelopes, and opens those that are trimmed, unless they have been. `scored`:
+/// what a device has found with `estimated`; empty: nothing.
+void align_open(const DomainContext& context, DomainProgress& progress,
+                const EstimatedEnvelopes* estimated,
+                std::span<const std::optional<ScoredEnvelope>> scored);
+/// The domains, in the order of the windows, once no envelope is open.
+std::vector<WindowDomain> finish_domains(const DomainContext& context, DomainProgress& progress);
 
 }  // namespace hmmjit::nucleotide

@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/mutex.hpp"
@@ -20,24 +21,56 @@ namespace {
 
 // Threads wait for a launch that has begun, no longer than about this.
 constexpr double kLaunchSeconds = 0.2;
-// A request of the domain stage has no more windows, so that several models find room in a launch.
+// A request of the domain stage has no more windows or envelopes, so that several models find room
+// in a launch, and emissions of not many more bytes.
 constexpr std::size_t kWindowsOfRequest = 4096;
+constexpr std::size_t kEmissionBytesOfRequest = std::size_t{64} << 20;
 
 // Lanes: the threads that pack windows and read answers meanwhile have as much to do as the device.
 constexpr std::size_t kParserLanes = 3;
 
 struct Work {
-  ParseRequest request;
+  std::variant<ParseRequest, EnvelopeRequest> request;
+  std::size_t uses;
   std::shared_ptr<std::vector<ParsedWindows>> found = {};
+  std::shared_ptr<ScoredRuns> scored = {};
   bool begun = false, done = false;
+  gpu::HostReason not_scored = gpu::HostReason::kTime;  // taken back
+
+  const std::shared_ptr<const SearchModel>& model() const {
+    return std::visit(
+        [](const auto& of) -> const auto& { return of.model; }, request);
+  }
+  std::size_t items() const {
+    if (const auto* of = std::get_if<ParseRequest>(&request))
+      return of->windows->size() * of->emissions.size();
+    std::size_t count = 0;
+    for (const auto& run : std::get<EnvelopeRequest>(request).runs) count += run->residues.size();
+    return count;
+  }
+  // Of envelopes without an answer.
+  std::uint64_t host_cells() const {
+    const auto* of = std::get_if<EnvelopeRequest>(&request);
+    std::uint64_t residues = 0;
+    if (of == nullptr || scored != nullptr) return 0;
+    for (const auto& run : of->runs) residues += run->residues.residue_count();
+    return residues * static_cast<std::uint64_t>(of->model->hmm.M);
+  }
+  std::optional<std::uint32_t> trace_seed() const {
+    const auto* of = std::get_if<ParseRequest>(&request);
+    return of == nullptr ? std::nullopt : of->trace_seed;
+  }
 };
 using WorkPtr = std::shared_ptr<Work>;
+// Model and round: that of windows, then those of envelopes.
+using WorkKey = std::pair<std::size_t, std::size_t>;
 
 }  // namespace
 
 struct WindowParser::State {
-  // Lengths of models for which the kernels of parser and ensembles are made.
-  using Lengths = std::pair<int, int>;
+  // Lengths of models for which the kernels of a launch are made: of parser and ensembles, or of
+  // envelopes. 0: it does not use them.
+  using Lengths = std::array<int, 3>;
 
   State(driver::DevicePtr on, std::shared_ptr<driver::Driver> of, gpu::KernelSource& made_by,
         gpu::Counters& counts, const gpu::Settings& given)
@@ -68,18 +101,27 @@ struct WindowParser::State {
     running = 0;
     changed.notify_all();
   }
-  // The model that came last; null: the end.
-  std::shared_ptr<const SearchModel> next_model();
+  // What came last; null: the end.
+  WorkPtr next_work();
   // The last of those that wait and have the same kernels, for one launch.
   std::vector<WorkPtr> take_batch(const Lengths& lengths);
-  Lengths lengths_of(const SearchModel& model) const {
+  Lengths lengths_of(const Work& work) const {
     const auto length = [&](gpu::Link link) {
+      const SearchModel& model = *work.model();
       return gpu::link_lengths(link, model.hmm.M, model.bytes.Kp, device->traits())[0];
     };
-    return {length(gpu::Link::kParser), length(gpu::Link::kEnsemble)};
+    if (std::holds_alternative<EnvelopeRequest>(work.request))
+      return {0, 0, length(gpu::Link::kEnvelope)};
+    return {length(gpu::Link::kParser), length(gpu::Link::kEnsemble), 0};
   }
-  Status parse_next(Lane& lane, const SearchModel& model);
+  Status serve(Lane& lane, const Work& next);
   Status parse(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
+  Status score(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
+  void ask(const WorkKey& key, Work work);
+  // The work once it is done or taken back; null: there is none.
+  WorkPtr take(const WorkKey& key, MutexLock& lock) HMMJIT_REQUIRES(mutex);
+  Status launch_all(Lane& lane, std::deque<gpu::DomainRequest>& requests,
+                    const gpu::DomainKernels& chosen, std::optional<std::uint32_t> trace_seed);
   Status open(Lane& lane) const;
   // Waits until it has been made. Empty: there is none.
   Result<gpu::ReadyKernel> kernel_of(gpu::Link link, int length, int alphabet_codes);
@@ -97,7 +139,7 @@ struct WindowParser::State {
 
   Mutex mutex;
   std::condition_variable changed;
-  std::map<std::size_t, WorkPtr> works HMMJIT_GUARDED_BY(mutex);  // by model
+  std::map<WorkKey, WorkPtr> works HMMJIT_GUARDED_BY(mutex);
   std::deque<WorkPtr> queue HMMJIT_GUARDED_BY(mutex);
   std::size_t running HMMJIT_GUARDED_BY(mutex) = 0;  // lanes
   bool stop HMMJIT_GUARDED_BY(mutex) = false;
@@ -105,10 +147,10 @@ struct WindowParser::State {
   std::vector<std::thread> threads;
 };
 
-std::shared_ptr<const SearchModel> WindowParser::State::next_model() {
+WorkPtr WindowParser::State::next_work() {
   MutexLock lock(mutex);
   while (!stop && queue.empty()) lock.wait(changed);
-  return stop ? nullptr : queue.back()->request.model;
+  return stop ? nullptr : queue.back();
 }
 
 std::vector<WorkPtr> WindowParser::State::take_batch(const Lengths& lengths) {
@@ -116,12 +158,12 @@ std::vector<WorkPtr> WindowParser::State::take_batch(const Lengths& lengths) {
   std::size_t windows = 0;
   const MutexLock lock(mutex);
   for (std::size_t n = queue.size(); n-- > 0;) {
-    const ParseRequest& request = queue[n]->request;
-    const std::size_t count = request.windows->size() * request.emissions.size();
+    const Work& work = *queue[n];
+    const std::size_t count = work.items();
     const bool fits = batch.empty() || (batch.size() < gpu::DomainStage::kMostRequests &&
                                         windows + count <= gpu::DomainStage::kMostLaunchTargets &&
-                                        request.trace_seed == batch[0]->request.trace_seed);
-    if (!fits || lengths_of(*request.model) != lengths) continue;
+                                        work.trace_seed() == batch[0]->trace_seed());
+    if (!fits || lengths_of(work) != lengths) continue;
     windows += count;
     queue[n]->begun = true;
     batch.push_back(std::move(queue[n]));
@@ -133,24 +175,30 @@ std::vector<WorkPtr> WindowParser::State::take_batch(const Lengths& lengths) {
 
 void WindowParser::State::run() {
   Lane lane;
-  while (const auto model = next_model()) {
-    const Status parsed = parse_next(lane, *model);
-    if (!parsed && parsed.error().code != ErrorCode::kResources) end(parsed.error());
+  while (const auto work = next_work()) {
+    const Status served = serve(lane, *work);
+    if (!served && served.error().code != ErrorCode::kResources) end(served.error());
   }
 }
 
 // A kernel that is being made does not keep threads waiting, since no launch has begun.
-Status WindowParser::State::parse_next(Lane& lane, const SearchModel& model) {
-  const Lengths lengths = lengths_of(model);
-  HMMJIT_ASSIGN(const gpu::DomainKernels chosen, kernels_of(lengths, model.bytes.Kp));
+Status WindowParser::State::serve(Lane& lane, const Work& next) {
+  const Lengths lengths = lengths_of(next);
+  HMMJIT_ASSIGN(const gpu::DomainKernels chosen, kernels_of(lengths, next.model()->bytes.Kp));
   const std::vector<WorkPtr> batch = take_batch(lengths);
   if (batch.empty()) return {};
-  const Status parsed = chosen.parser ? parse(lane, batch, chosen) : Status{};
+  Status done;
+  if (lane.stage == nullptr) done = open(lane);
+  if (done && chosen.parser) done = parse(lane, batch, chosen);
+  if (done && chosen.envelope) done = score(lane, batch, chosen);
   const MutexLock lock(mutex);
-  for (const WorkPtr& work : batch) work->done = true;
+  for (const WorkPtr& work : batch) {
+    work->not_scored = chosen.envelope ? gpu::HostReason::kRoom : gpu::HostReason::kKind;
+    work->done = true;
+  }
   running -= std::min<std::size_t>(running, 1);
   changed.notify_all();
-  return parsed;
+  return done;
 }
 
 Status WindowParser::State::open(Lane& lane) const {
@@ -194,19 +242,19 @@ Result<gpu::DomainKernels> WindowParser::State::kernels_of(const Lengths& length
   const MutexLock lock(kernel_mutex);
   if (const auto known = kernels.find(lengths); known != kernels.end()) return known->second;
   gpu::DomainKernels made;
-  HMMJIT_ASSIGN(made.parser, kernel_of(gpu::Link::kParser, lengths.first, alphabet_codes));
-  if (made.parser) {
-    HMMJIT_ASSIGN(made.ensemble, kernel_of(gpu::Link::kEnsemble, lengths.second, alphabet_codes));
+  const std::array to_make{&made.parser, &made.ensemble, &made.envelope};
+  for (std::size_t n = 0; n < lengths.size(); ++n) {
+    if (lengths[n] == 0 || (n == 1 && !made.parser)) continue;
+    HMMJIT_ASSIGN(*to_make[n], kernel_of(gpu::kDomainLinks[n], lengths[n], alphabet_codes));
   }
   return kernels[lengths] = made;
 }
 
 Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
                                   const gpu::DomainKernels& chosen) {
-  if (lane.stage == nullptr) HMMJIT_TRY(open(lane));
   std::deque<gpu::DomainRequest> requests;
   for (const WorkPtr& work : batch) {
-    const ParseRequest& of = work->request;
+    const auto& of = std::get<ParseRequest>(work->request);
     auto packed = std::make_shared<gpu::PackedSegment>(
         gpu::pack_segment(std::array{gpu::BlockRef{0, of.windows}}));
     HMMJIT_ASSIGN(const std::shared_ptr<gpu::DeviceTargets> targets,
@@ -225,19 +273,11 @@ Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
       }
     }
   }
-  std::vector<gpu::DomainRequest*> left;
-  for (gpu::DomainRequest& request : requests) left.push_back(&request);
-  while (!left.empty()) {
-    HMMJIT_TRY(launch(
-        *lane.stage, left, chosen,
-        {.trace_seed = batch[0]->request.trace_seed,
-         .launch_seconds = settings.wait_for_device ? settings.launch_timeout : kLaunchSeconds}));
-    std::erase_if(left, [](const gpu::DomainRequest* request) { return !request->left_out; });
-  }
+  HMMJIT_TRY(launch_all(lane, requests, chosen, batch[0]->trace_seed()));
 
   auto request = requests.begin();
   for (const WorkPtr& work : batch) {
-    const ParseRequest& of = work->request;
+    const auto& of = std::get<ParseRequest>(work->request);
     auto found = std::make_shared<std::vector<ParsedWindows>>();
     for (const auto& emissions : of.emissions) {
       auto& parsed = found->emplace_back(ParsedWindows{emissions, {}}).windows;
@@ -252,6 +292,73 @@ Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
     }
     const MutexLock lock(mutex);
     work->found = std::move(found);
+  }
+  return {};
+}
+
+Status WindowParser::State::score(Lane& lane, std::span<const WorkPtr> batch,
+                                  const gpu::DomainKernels& chosen) {
+  std::deque<gpu::DomainRequest> requests;
+  for (const WorkPtr& work : batch) {
+    const auto& of = std::get<EnvelopeRequest>(work->request);
+    std::vector<gpu::BlockRef> blocks;
+    for (const auto& run : of.runs)
+      blocks.push_back({blocks.size(), std::shared_ptr<const TargetBlock>(run, &run->residues)});
+    auto packed = std::make_shared<gpu::PackedSegment>(gpu::pack_segment(blocks));
+    const std::size_t count = packed->targets.size();
+    HMMJIT_ASSIGN(const std::shared_ptr<gpu::DeviceTargets> targets,
+                  gpu::DeviceTargets::create(device, std::move(packed), *lane.uploader));
+    const auto row = static_cast<std::size_t>(float_stripes(of.model->hmm.M) * domain::kLanes);
+    for (std::size_t at = 0; at < count;) {
+      gpu::DomainRequest& request = requests.emplace_back(
+          gpu::DomainRequest{.model = of.model, .targets = targets, .passed = {}, .parsed = {}});
+      for (std::size_t bytes = 0; at < count && request.passed.size() < kWindowsOfRequest &&
+                                  bytes < kEmissionBytesOfRequest;
+           ++at) {
+        const gpu::TargetOrigin origin =
+            targets->packed().origins[targets->packed().targets.original[at]];
+        const EstimatedEnvelopes& run = *of.runs[origin.block];
+        const auto first = static_cast<std::size_t>(run.first_rows[origin.index]),
+                   rows = static_cast<std::size_t>(run.first_rows[origin.index + 1]) - first;
+        request.passed.push_back(static_cast<std::uint32_t>(at));
+        request.own.push_back({{run.rows.odds.data() + first * row, rows * row},
+                               {run.rows.deletion_bound.data() + first, rows}});
+        bytes += rows * row * sizeof(float);
+      }
+    }
+  }
+  HMMJIT_TRY(launch_all(lane, requests, chosen, {}));
+
+  auto request = requests.begin();
+  for (const WorkPtr& work : batch) {
+    const auto& of = std::get<EnvelopeRequest>(work->request);
+    auto scored = std::make_shared<ScoredRuns>();
+    for (const auto& run : of.runs) scored->emplace_back(run->residues.size());
+    const gpu::PackedSegment& packed = request->targets->packed();
+    for (std::size_t taken = 0; taken < packed.targets.size(); taken += request++->passed.size()) {
+      for (std::size_t n = 0; n < request->scored.size(); ++n) {
+        const gpu::TargetOrigin origin =
+            packed.origins[packed.targets.original[request->passed[n]]];
+        (*scored)[origin.block][origin.index] = std::move(request->scored[n]);
+      }
+    }
+    const MutexLock lock(mutex);
+    work->scored = std::move(scored);
+  }
+  return {};
+}
+
+Status WindowParser::State::launch_all(Lane& lane, std::deque<gpu::DomainRequest>& requests,
+                                       const gpu::DomainKernels& chosen,
+                                       std::optional<std::uint32_t> trace_seed) {
+  std::vector<gpu::DomainRequest*> left;
+  for (gpu::DomainRequest& request : requests) left.push_back(&request);
+  while (!left.empty()) {
+    HMMJIT_TRY(launch(
+        *lane.stage, left, chosen,
+        {.trace_seed = trace_seed,
+         .launch_seconds = settings.wait_for_device ? settings.launch_timeout : kLaunchSeconds}));
+    std::erase_if(left, [](const gpu::DomainRequest* request) { return !request->left_out; });
   }
   return {};
 }
@@ -278,6 +385,7 @@ Status WindowParser::State::launch(gpu::DomainStage& stage, std::span<gpu::Domai
     s.launches += result.launches;
     s.parsed += result.targets;
     s.sampled += result.regions;
+    s.envelopes += result.envelopes;
   });
   return {};
 }
@@ -297,28 +405,53 @@ WindowParser::~WindowParser() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-void WindowParser::request(std::size_t model, ParseRequest request) {
+void WindowParser::State::ask(const WorkKey& key, Work work) {
   {
-    const MutexLock lock(state_->mutex);
-    if (state_->stop) return;
-    auto work = std::make_shared<Work>(Work{std::move(request)});
-    state_->works[model] = work;
-    state_->queue.push_back(std::move(work));
+    const MutexLock lock(mutex);
+    if (stop) return;
+    auto shared = std::make_shared<Work>(std::move(work));
+    works[key] = shared;
+    queue.push_back(std::move(shared));
   }
-  state_->changed.notify_all();
+  changed.notify_all();
+}
+
+WorkPtr WindowParser::State::take(const WorkKey& key, MutexLock& lock) {
+  const auto at = works.find(key);
+  if (at == works.end()) return nullptr;
+  WorkPtr work = at->second;
+  while (!work->done && !stop && (work->begun || settings.wait_for_device)) lock.wait(changed);
+  if (!work->begun) std::erase(queue, work);
+  if (--work->uses > 0) return work;
+  works.erase(key);
+  if (const std::uint64_t cells = work->host_cells(); cells > 0) {
+    counters.update([&](gpu::Statistics& s) {
+      s.domain_stages.back().host_cells[static_cast<std::size_t>(work->not_scored)] += cells;
+    });
+  }
+  return work;
+}
+
+void WindowParser::request(std::size_t model, ParseRequest request) {
+  const std::size_t uses = request.uses;
+  state_->ask({model, 0}, {std::move(request), uses});
+}
+
+void WindowParser::request(std::size_t model, std::size_t round, EnvelopeRequest request) {
+  const std::size_t uses = request.runs.size();
+  state_->ask({model, 1 + round}, {std::move(request), uses});
 }
 
 std::shared_ptr<const std::vector<ParsedWindows>> WindowParser::parsed(std::size_t model) {
-  State& s = *state_;
-  MutexLock lock(s.mutex);
-  const auto at = s.works.find(model);
-  if (at == s.works.end()) return nullptr;
-  const WorkPtr work = at->second;
-  while (!work->done && !s.stop && (work->begun || s.settings.wait_for_device))
-    lock.wait(s.changed);
-  if (!work->begun) std::erase(s.queue, work);
-  if (--work->request.uses == 0) s.works.erase(model);
-  return work->found;
+  MutexLock lock(state_->mutex);
+  const WorkPtr work = state_->take({model, 0}, lock);
+  return work == nullptr ? nullptr : work->found;
+}
+
+std::shared_ptr<const ScoredRuns> WindowParser::scored(std::size_t model, std::size_t round) {
+  MutexLock lock(state_->mutex);
+  const WorkPtr work = state_->take({model, 1 + round}, lock);
+  return work == nullptr ? nullptr : work->scored;
 }
 
 Status WindowParser::finish() {

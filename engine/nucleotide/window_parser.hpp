@@ -1,5 +1,5 @@
-// Forward, Backward, decoding and sampled traces of windows on a device, by the kernels of
-// gpu/domain_stage.hpp.
+// Forward, Backward, decoding and sampled traces of windows on a device, and then their envelopes,
+// by the kernels of gpu/domain_stage.hpp.
 //
 // A launch takes as long as its longest window, however few it has: models that wait share it, and
 // several lanes make launches. The last models that came go first; threads that come to a model
@@ -28,6 +28,14 @@ struct ParseRequest {
   std::size_t uses = 0;                     ///< calls of parsed() to come
 };
 
+/// Envelopes of a model, by run; none of the runs is empty.
+struct EnvelopeRequest {
+  std::shared_ptr<const SearchModel> model;
+  std::vector<std::shared_ptr<const EstimatedEnvelopes>> runs;
+};
+/// By run and envelope; empty: left to the CPU.
+using ScoredRuns = std::vector<std::vector<std::optional<ScoredEnvelope>>>;
+
 /// Thread-safe. Threads of its own serve the device.
 class WindowParser {
  public:
@@ -39,11 +47,14 @@ class WindowParser {
   WindowParser(const WindowParser&) = delete;
   WindowParser& operator=(const WindowParser&) = delete;
 
-  /// At most one request of a model until finish().
+  /// At most one request of a model until finish(), and one of each round of its envelopes.
   void request(std::size_t model, ParseRequest request);
+  void request(std::size_t model, std::size_t round, EnvelopeRequest request);
   /// What the device has found with each of the emissions; null: nothing. Waits only for a launch
   /// that has begun.
   std::shared_ptr<const std::vector<ParsedWindows>> parsed(std::size_t model);
+  /// The same of envelopes. Call it once for each run.
+  std::shared_ptr<const ScoredRuns> scored(std::size_t model, std::size_t round);
   /// Drops requests, and returns when the device has ended. Fails after the loss of the device.
   Status finish();
 

@@ -117,6 +117,10 @@ struct DomainParams {
   const float* run_emissions;
   const float* transitions;    ///< as in FloatFilterParams
   const float* bounds;         ///< [32] see deletion_bounds() of engine/model; negative: none
+  /// [envelope_capacity] for the envelope kernel: the rows of an item's codes begin there, in
+  /// `emissions` or `run_emissions` and in `bounds`, whose first 32 rows are zero. Null: all items
+  /// have those of the model.
+  const u32* first_rows;
   const u32* members;          ///< [32] bit y of a degenerate code: it may stand for residue y; zero for others
   DomainArena* arena;
   DomainCounters* counters;
@@ -264,7 +268,7 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 296, "device layout");
+static_assert(sizeof(DomainParams) == 304, "device layout");
 static_assert(sizeof(DomainBatch) == 16, "device layout");
 
 }  // namespace hmmjit_device

@@ -117,7 +117,7 @@ struct Stripes {
   float* insert;
   const float* odds;
   float* emission;
-  const float* bounds;  ///< DomainParams::bounds
+  const float* bounds;  ///< DomainParams::bounds, by row of emission odds
   int Q;
   u32 place;    ///< 0 to 3
   bool serial;  ///< model below kSerialBelow
@@ -609,13 +609,14 @@ HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Spe
   if (place < 2) reinterpret_cast<Quad*>(row)[place] = quad;
 }
 
-/// Residues of a target, prefetched. Padding follows its end.
+/// Residues of a target, prefetched, as rows of emission odds. Padding follows its end.
 struct Residues {
   const u8* first;
   u32 length;
+  u32 first_row = 0;  ///< of its codes
   /// 1-based.
   HMMJIT_DEVICE u32 at(u32 i) const {
-    return i >= 1 && i <= length ? u32{first[i - 1]} : u32{kPaddingResidue};
+    return i >= 1 && i <= length ? first_row + u32{first[i - 1]} : u32{kPaddingResidue};
   }
 };
 

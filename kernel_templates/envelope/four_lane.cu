@@ -402,7 +402,8 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const u32 Q = p.stripes;
   float* const own =
       odds + block_floats(Q) + threadIdx.x / 32u * envelope_warp_floats(Q, kTargets);
-  const Stripes s = make_stripes(p, odds, own);
+  Stripes s = make_stripes(p, odds, own);
+  if (p.first_rows != nullptr) s.bounds = p.bounds;  // of more rows than the block keeps
   const u32 lane = threadIdx.x % 32u, group = lane_target();
   const TimeLimit time(p, &p.arena->envelopes_begun);
   Space space;
@@ -426,6 +427,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
                      static_cast<u64>(p.database.start[item.target]) * kStartUnit +
                      (valid ? item.first - 1 : 0u);
     residues.length = length;
+    if (p.first_rows != nullptr) residues.first_row = p.first_rows[entry];
     const u32 rows = longest(residues);
     if (rows == 0) {
       if (asked && !warp_ballot(space.units > 0)) break;  // other warps have the workspace

@@ -478,7 +478,8 @@ extern "C" __global__ void __launch_bounds__(128, plan_constants::kBlocks)
   const BlockShare share = block_share(batch);
   const DomainParams& p = *share.model;
   if (share.block >= p.most_envelopes) return;  // no workspace is left for it
-  const Place t = make_place(p, shared);
+  Place t = make_place(p, shared);
+  if (p.first_rows != nullptr) t.bounds = p.bounds;  // of more rows than the block keeps
   const TimeLimit time(p, &p.arena->envelopes_begun);
   BlockItems items(t, p.envelope_count, &p.counters->next_envelope, &p.arena->envelope_units);
   Space space;
@@ -491,6 +492,7 @@ extern "C" __global__ void __launch_bounds__(128, plan_constants::kBlocks)
     residues.length = item.last - item.first + 1;
     residues.first = p.database.residues +
                      static_cast<u64>(p.database.start[item.target]) * kStartUnit + (item.first - 1);
+    if (p.first_rows != nullptr) residues.first_row = p.first_rows[entry];
     const u32 units = long_envelope_units(residues.length, kRun);
     if (!fits(p, units)) continue;
     if (!items.reserve(p, units, &space)) {

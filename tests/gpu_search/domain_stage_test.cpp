@@ -21,6 +21,8 @@
 #include "core/threads.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
+#include "domain/envelopes.hpp"
+#include "domain/tables.hpp"
 #include "gpu/kernel_source.hpp"
 #include "host_kernels.hpp"
 #include "io/hmm_file.hpp"
@@ -256,6 +258,80 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBitWithATargetABlock) {
     kernels_.parser = kernel(plan::Stage::kParser, "four_warp", longest);
     kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_warp", longest);
     everything(of_run, of_run.size() > 1 ? 6 : 0, 90);
+  }
+}
+
+TEST_F(DomainStageTest, EnvelopesWithEmissionsOfTheirOwnAreTheCpusToTheBit) {
+  const FlushToZeroScope flush;
+  for (const int M : {1, 31, 101, 240, 381}) {
+    const bool long_model = M % 2 != 0 && M > 100;
+    kernels_ = {{}, {}, kernel(plan::Stage::kEnvelope, long_model ? "four_warp" : "four_lane", M)};
+    test_support::Random random(static_cast<std::uint64_t>(M));
+    const auto model =
+        test_support::random_model(random.next(), M, test_support::ModelKind::kTypical);
+    const domain::ForwardTables tables(*model);
+    const domain::ForwardTables::Tables& t = tables.tables();
+    std::vector<std::vector<Residue>> made;
+    for (int n = 0; n < 20; ++n)
+      made.push_back(test_support::random_target(random, {1, 200},
+                                                 test_support::TargetKind::kTandem, model->hmm));
+    const auto targets = upload(made);
+    // The model's odds times a factor of each envelope and code.
+    const std::size_t row = static_cast<std::size_t>(t.Q) * domain::kLanes, codes = 29;
+    domain::EmissionRows rows;
+    rows.zero(domain::kCodeRows + made.size() * codes, t.Q);
+    for (std::size_t n = 0; n < made.size() * codes; ++n) {
+      const float factor = 0.75f + 0.05f * static_cast<float>(random.integer(0, 8));
+      for (std::size_t cell = 0; cell < row; ++cell)
+        rows.odds[(domain::kCodeRows + n) * row + cell] =
+            t.emission.odds[n % codes * row + cell] * factor;
+      rows.deletion_bound[domain::kCodeRows + n] = -1.0f;
+    }
+    gpu::DomainRequest request{model, targets, all_of(*targets), {}};
+    const auto& packed = targets->packed();
+    const auto first_row = [&](std::size_t n) {
+      return domain::kCodeRows +
+             packed.origins[packed.targets.original[request.passed[n]]].index * codes;
+    };
+    for (std::size_t n = 0; n < request.passed.size(); ++n)
+      request.own.push_back({{rows.odds.data() + first_row(n) * row, codes * row},
+                             {rows.deletion_bound.data() + first_row(n), codes}});
+    const auto done = run(*stage(kWorkspace), request);
+    ASSERT_TRUE(done) << done.error().to_string();
+    EXPECT_EQ(done->envelopes, made.size());
+    ASSERT_EQ(request.scored.size(), made.size());
+    std::vector<domain::Job> jobs(made.size());
+    for (std::size_t n = 0; n < made.size(); ++n) {
+      const auto& residues = made[packed.origins[packed.targets.original[request.passed[n]]].index];
+      jobs[n].residues = residues.data();
+      jobs[n].L = static_cast<int>(residues.size());
+      const LengthModel odds = length_model(jobs[n].L, false);
+      jobs[n].loop = odds.loop;
+      jobs[n].move = odds.move;
+      jobs[n].first_row = static_cast<int>(first_row(n));
+      jobs[n].owner = n;
+    }
+    domain::EnvelopeScorer scorer;
+    domain::Aligner aligner;
+    scorer.start(tables, rows, std::move(jobs), false, std::size_t{1} << 30);
+    std::size_t aligned = 0;
+    for (auto set = scorer.next(); !set.empty(); set = scorer.next()) {
+      for (const domain::Job& job : set) {
+        ASSERT_TRUE(request.scored[job.owner]) << M << " L " << job.L;
+        const ScoredEnvelope& scored = *request.scored[job.owner];
+        EXPECT_EQ(scored.forward_nats, scorer.forward_nats(job)) << M << " L " << job.L;
+        EXPECT_EQ(scored.sound, job.decoded.sound);
+        if (!scored.sound) continue;  // dropped
+        EXPECT_EQ(scored.accuracy, job.decoded.accuracy);
+        domain::Domain want, got;
+        want.ienv = got.ienv = 1;
+        EXPECT_EQ(aligner.align(scorer.choices(job), model->hmm, want),
+                  aligner.align(t, rows, job.first_row, job.residues, scored, model->hmm, got));
+        EXPECT_EQ(want, got);
+        aligned += want.alignment.match.size() > 20;
+      }
+    }
+    EXPECT_TRUE(M < 30 || aligned > 5) << aligned;
   }
 }
 

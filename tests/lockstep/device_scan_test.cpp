@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <future>
 
+#include "common/domain_params.h"
 #include "core/threads.hpp"
 #include "fake_driver/fake_driver.hpp"
 #include "lockstep/catalogue.hpp"
@@ -78,6 +79,10 @@ std::vector<std::vector<Residue>> targets_for(const std::vector<Query>& models, 
 bool is_viterbi(const FakeLaunch& launch) { return launch.kernel == "viterbi_wavefront"; }
 bool is_parser(const FakeLaunch& launch) { return launch.kernel == "parser_four_lane"; }
 bool is_ensemble(const FakeLaunch& launch) { return launch.kernel == "ensemble_four_lane"; }
+bool is_envelope(const FakeLaunch& launch) { return launch.kernel.starts_with("envelope_"); }
+bool is_domain(const FakeLaunch& launch) {
+  return is_parser(launch) || is_ensemble(launch) || is_envelope(launch);
+}
 
 // With the blocks and the shared memory of the launch, but only the first warps of each block.
 int run_domain_kernel(const FakeLaunch& launch) {
@@ -92,7 +97,7 @@ int run_domain_kernel(const FakeLaunch& launch) {
 // The kernel's instance that computes fewest positions, whatever the plan's constants are, unless
 // the plan has tiles.
 int run_kernel(const FakeLaunch& launch) {
-  if (is_parser(launch) || is_ensemble(launch)) return run_domain_kernel(launch);
+  if (is_domain(launch)) return run_domain_kernel(launch);
   const auto [model_length, tiles] = [&] {
     const auto shape = [](const auto& p) { return std::pair(p.model_length, p.tile_count); };
     return is_viterbi(launch)
@@ -118,11 +123,14 @@ class DeviceScanSearch : public testing::Test {
  protected:
   class Kernels final : public gpu::InstantKernelSource {
    public:
-    explicit Kernels(int refused) : refused_(refused) {}
+    explicit Kernels(int refused, std::string_view refused_name = "none")
+        : refused_(refused), refused_name_(refused_name) {}
 
    private:
     Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-      if (plan.model_length == refused_) return fail(ErrorCode::kCompile, "no compiler");
+      if (plan.model_length == refused_ ||
+          std::string_view(plan.chosen.variant->entry_name).starts_with(refused_name_))
+        return fail(ErrorCode::kCompile, "no compiler");
       auto kernel = std::make_shared<compile::Kernel>();
       kernel->name = std::string(plan.chosen.variant->name) + std::to_string(plan.class_length);
       kernel->candidate = plan.chosen;
@@ -131,6 +139,7 @@ class DeviceScanSearch : public testing::Test {
       return kernel;
     }
     const int refused_;
+    const std::string_view refused_name_;
   };
 
   DeviceScanSearch()
@@ -140,7 +149,7 @@ class DeviceScanSearch : public testing::Test {
           return device;
         }()}) {
     driver_.on_launch = [this](const FakeLaunch& launch) {
-      ++launches_[is_parser(launch) || is_ensemble(launch)];
+      ++launches_[is_domain(launch)];
       return run_kernel(launch);
     };
   }
@@ -179,6 +188,7 @@ class DeviceScanSearch : public testing::Test {
     viterbi_cells_.push_back(times.viterbi.cells);
     forward_cells_.push_back(times.domain.forward.cells);
     ensemble_cells_.push_back(times.domain.ensemble.cells);
+    envelope_cells_.push_back(times.domain.envelope.cells);
     for (std::size_t m = 0; m < models_.size() && options.partition != Partition::kTargets; ++m)
       lists.push_back(search.finish(m));
     return lists;
@@ -206,7 +216,8 @@ class DeviceScanSearch : public testing::Test {
 
   FakeDriver driver_;
   // That threads computed, by search.
-  mutable std::vector<std::uint64_t> viterbi_cells_, forward_cells_, ensemble_cells_;
+  mutable std::vector<std::uint64_t> viterbi_cells_, forward_cells_, ensemble_cells_,
+      envelope_cells_;
   std::array<std::atomic<int>, 2> launches_{};  // of filters, of the domain stage
   std::vector<std::string> warnings_;
   std::vector<Query> models_{query_of(1, 45), query_of(2, 128), query_of(3, 262)};
@@ -247,6 +258,12 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
     EXPECT_GT(s.domain_stages[0].cells, 0u);
     EXPECT_LT(6 * forward_cells_[1], forward_cells_[0]) << forward_cells_[1];
     forward_cells_.clear();
+    // And score only the envelopes of runs that began with emissions of before.
+    EXPECT_GT(s.envelopes, 70u);
+    EXPECT_GT(s.domain_stages[2].cells, 0u);
+    EXPECT_EQ(s.domain_stages[2].host_cells, (decltype(s.domain_stages[2].host_cells){}));
+    EXPECT_LT(6 * envelope_cells_[1], envelope_cells_[0]) << envelope_cells_[1];
+    envelope_cells_.clear();
     EXPECT_EQ(s.models_declined, 0u);
     EXPECT_EQ(s.state, "ready");
   }
@@ -272,6 +289,7 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInRepeats) {
   DeviceScan device(settings());
   expect_the_cpus_results(short_pieces(), device);
   EXPECT_GT(device.statistics().sampled, 10u);
+  EXPECT_GT(device.statistics().envelopes, 10u);
   EXPECT_GT(ensemble_cells_[0], 0u);
   EXPECT_LT(2 * ensemble_cells_[1], ensemble_cells_[0]);
 }
@@ -287,8 +305,68 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInTargets) {
     expect_the_cpus_results(options, device, 0);
     EXPECT_GT(device.statistics().parsed, 0u);
     EXPECT_LT(6 * forward_cells_[1], forward_cells_[0]) << forward_cells_[1];
+    EXPECT_LT(6 * envelope_cells_[1], envelope_cells_[0]) << envelope_cells_[1];
     forward_cells_.clear();
+    envelope_cells_.clear();
   }
+}
+
+// Alignments are those of the device where it has some: another score of each envelope shows.
+TEST_F(DeviceScanSearch, EnvelopesAreTheDevices) {
+  driver_.on_launch = [](const FakeLaunch& launch) {
+    run_kernel(launch);
+    if (!is_envelope(launch)) return 0;
+    const auto& batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
+    for (unsigned m = 0; m < batch.count; ++m) {
+      const hmmjit_device::DomainParams& p = batch.models[m];
+      for (unsigned n = 0; n < p.envelope_count; ++n) p.scored[n].accuracy += 1;
+    }
+    return 0;
+  };
+  DeviceScan device(settings());
+  const auto want = search(short_pieces(), nullptr), got = search(short_pieces(), &device);
+  ASSERT_TRUE(want && got);
+  for (std::size_t m = 0; m < want->size(); ++m) {
+    const HitList &a = (*want)[m], &b = (*got)[m];
+    ASSERT_EQ(a.hits.size(), b.hits.size());
+    for (std::size_t n = 0; n < a.hits.size(); ++n)
+      EXPECT_EQ(a.hits[n].domain.accuracy_sum + 1, b.hits[n].domain.accuracy_sum);
+  }
+}
+
+// What a device does not answer for, after either round.
+TEST_F(DeviceScanSearch, EnvelopesWithoutAnAnswerAreLeftToTheCpu) {
+  std::atomic<unsigned> number = 0;
+  driver_.on_launch = [&](const FakeLaunch& launch) {
+    run_kernel(launch);
+    if (!is_envelope(launch)) return 0;
+    const auto& batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
+    for (unsigned m = 0; m < batch.count; ++m) {
+      const hmmjit_device::DomainParams& p = batch.models[m];
+      for (unsigned n = 0; n < p.envelope_count; ++n)
+        if (++number % 3 == 0) p.scored[n].status = hmmjit_device::kLeftToHost;
+    }
+    return 0;
+  };
+  DeviceScan device(settings());
+  expect_the_cpus_results(short_pieces(), device);
+  EXPECT_GT(envelope_cells_[1], 0u);
+  EXPECT_LT(envelope_cells_[1], envelope_cells_[0]);
+  const auto host = [&](const DeviceScan& of, gpu::HostReason why) {
+    return of.statistics().domain_stages[2].host_cells[static_cast<std::size_t>(why)];
+  };
+  EXPECT_EQ(host(device, gpu::HostReason::kTime), envelope_cells_[1]);
+
+  driver_.on_launch = [](const FakeLaunch& launch) { return run_kernel(launch); };
+  envelope_cells_.clear();
+  gpu::Settings without = settings();
+  without.open_kernels = []() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return std::make_unique<Kernels>(0, "envelope");
+  };
+  DeviceScan other(without);
+  expect_the_cpus_results(short_pieces(), other);
+  EXPECT_EQ(envelope_cells_[0], envelope_cells_[1]);
+  EXPECT_EQ(host(other, gpu::HostReason::kKind), envelope_cells_[1]);
 }
 
 // A diagonal with two hits: the scan begins anew after the first, and reaches the second in the
