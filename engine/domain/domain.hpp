@@ -145,10 +145,10 @@ void forward_filter_batch(const ForwardTables& model,
 /// targets[n]: nothing where the target does not pass or has no domain. forward_nats[n] receives
 /// the Forward score, NaN where forward_filter would return nothing (such targets are not offered
 /// to `passes`). Targets that are not `wanted` (if given) yield nothing. Memory: 12 bytes *
-/// residues
-/// * M of the largest region of several domains, a twentieth to a fifth of that for envelopes, and
-/// 68 bytes a residue of the batch; 32 to 128 targets a call fill the vectors. `parsed`: what is
-/// known of each target already, null for nothing; empty: nothing at all.
+/// residues * M of the largest region of several domains, a twentieth to a fifth of that for
+/// envelopes, and some 100 bytes a residue of the batch. 128 targets a call fill the vectors; up to
+/// 512 save a few per cent. `parsed`: what is known of each target already, null for nothing;
+/// empty: nothing at all.
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,

@@ -825,7 +825,7 @@ bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
   if (!out.several) return read_envelope(part, L, residues, entry, out.envelope);
   const dev::u32 most = part.params.most_region_cells;
   if (entry == dev::kNoEntry) {
-    count(1, part, residues, most, std::nullopt);
+    if (part.request->samples) count(1, part, residues, most, std::nullopt);
     return true;
   }
   if (entry >= part.params.region_capacity) return false;
