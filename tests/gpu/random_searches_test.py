@@ -139,8 +139,8 @@ class Campaign(unittest.TestCase):
             file.write(WRONG_PACKAGE.format(package=os.path.join(os.path.dirname(SCRIPT), "..", "..", "engine", "api", "python")))
         table = self.program("wrong_table", WRONG_TABLE)
         for name in ("scan", "phmmer", "jackhmmer", "nhmmer", "server", "session"):
-            arguments = ["--models", models, dna + ".hmm", "--programs", name, "--seed", "3", "--searches", "3",
-                         "--workers", "1", "--core-seconds", "0.01", "--shared-library", library, "--reduce-most", "0"]
+            arguments = ["--models", models, dna + ".hmm", "--programs", name, "--seed", "3", "--searches", "2",
+                         "--workers", "1", "--core-seconds", "0.002", "--shared-library", library, "--reduce-most", "0"]
             for broken, status in ((), 0), (["--device-program", table] if name != "session" else
                                             ["--package", os.path.dirname(wrong)], 1):
                 with self.subTest(program=name, broken=broken):
