@@ -467,6 +467,7 @@ bool DomainStage::Run::list_own(Part& part) {
   const std::size_t stripes = d.stripes;
   std::vector<dev::RegionItem> items;
   std::vector<dev::u32> first_rows;
+  std::map<const float*, dev::u32> rows_of;  // of emissions that envelopes share
   std::vector<float> odds(dev::kSymbolRows * stripes * 4, 0.0f), bounds(dev::kSymbolRows, 0.0f);
   for (const std::uint32_t at : part.order) {
     const std::uint32_t target = request.passed[at];
@@ -476,7 +477,10 @@ bool DomainStage::Run::list_own(Part& part) {
     if (!mine) continue;
     const OwnEmissions& own_rows = request.own[at];
     items.push_back({.target = target, .first = 1, .last = length, .clustered = 1});
-    first_rows.push_back(static_cast<dev::u32>(bounds.size()));
+    const auto [known, is_new] =
+        rows_of.try_emplace(own_rows.odds.data(), static_cast<dev::u32>(bounds.size()));
+    first_rows.push_back(known->second);
+    if (!is_new) continue;
     odds.insert(odds.end(), own_rows.odds.begin(), own_rows.odds.end());
     bounds.insert(bounds.end(), own_rows.bounds.begin(), own_rows.bounds.end());
   }
@@ -501,9 +505,10 @@ Status DomainStage::Run::upload_own() {
   driver::DeviceBuffer& rows = stage.own_rows_;
   const std::size_t bytes = own_floats.size() * sizeof own_floats[0];
   if (rows.size() < bytes) {
-    HMMJIT_TRY(stage.resize_(rows.size(), bytes));
+    const std::size_t size = bytes + bytes / 4;
+    HMMJIT_TRY(stage.resize_(rows.size(), size));
     rows = {};
-    HMMJIT_ASSIGN(rows, driver::DeviceBuffer::create(stage.device_, bytes));
+    HMMJIT_ASSIGN(rows, driver::DeviceBuffer::create(stage.device_, size));
   }
   HMMJIT_TRY(rows.upload(stage.stream_, own_floats.data(), bytes));
   const auto* const base = reinterpret_cast<const float*>(rows.address());

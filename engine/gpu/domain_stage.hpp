@@ -40,6 +40,7 @@ struct DomainWorkDone {
 };
 
 /// Match odds of an envelope's codes, from 0 on, as [codes][Q][4] in stripes, and their bounds.
+/// Envelopes may share them.
 struct OwnEmissions {
   std::span<const float> odds, bounds;
 };

@@ -378,11 +378,9 @@ std::unique_ptr<Search::State::RunResult> Search::State::perform(Step step, std:
       } else {
         align(parser, model, step - kTrim, s, *result);
       }
-      const bool asks = step != kDomains && parser != nullptr && options.domain.null2 &&
-                        !result->progress.open.empty();
-      if (asks) {
+      if (step != kDomains && parser != nullptr && options.domain.null2) {
         result->asked = estimate_open(context_of(model, *result, s), result->progress);
-        return result;
+        if (result->asked != nullptr) return result;
       }
     }
   }

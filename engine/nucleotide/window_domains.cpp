@@ -166,22 +166,30 @@ class Scorer {
         views_(views_of(context)) {}
 
   EstimatedEnvelopes estimate(std::span<const Envelope> envelopes,
-                              std::span<const std::size_t> chosen) {
+                              std::span<const std::size_t> chosen, bool trimmed) {
     EstimatedEnvelopes out;
     int rows = 0;
-    for (const std::size_t n : chosen) {
-      const auto residues = residues_of(envelopes[n]);
+    const auto add = [&](const Envelope& e) {
       out.residues.begin_target("", "", "");
-      out.residues.append(residues);
+      out.residues.append(residues_of(e));
       out.residues.end_target();
+    };
+    for (const std::size_t n : chosen) {
+      add(envelopes[n]);
       out.first_rows.push_back(rows);
-      rows += model_.emissions.rows_of(residues);
+      rows += model_.emissions.rows_of(residues_of(envelopes[n]));
     }
     out.first_rows.push_back(rows);
     out.rows.odds.ensure(static_cast<std::size_t>(rows * tables().Q * domain::kLanes));
     out.rows.deletion_bound.ensure(static_cast<std::size_t>(rows));
     for (std::size_t n = 0; n < chosen.size(); ++n)
       estimate(envelopes[chosen[n]], out.first_rows[n], out.first_rows[n + 1], out.rows);
+    for (std::size_t n = 0; trimmed && n < envelopes.size(); ++n) {
+      if (!envelopes[n].domain) continue;
+      add(envelopes[n]);
+      out.normal.push_back(n);
+      out.normal_rows.push_back(&envelopes[n].later->rows);
+    }
     return out;
   }
 
@@ -204,6 +212,9 @@ class Scorer {
                            *scored[n], filters_.model.hmm, domain))
         e.domain = std::move(domain);
     }
+    for (std::size_t n = 0; n < estimated.normal.size(); ++n)
+      if (const auto& found = scored[chosen.size() + n])
+        envelopes[estimated.normal[n]].normal_nats = found->forward_nats;
     times_.alignment.seconds += clock.lap();
     return left;
   }
@@ -241,7 +252,7 @@ class Scorer {
       std::size_t count = 1;
       while (count < std::min(left.size(), kEnvelopesOfBatch) && left[count].later == left[0].later)
         ++count;
-      take_bias(left.first(count), *left[0].later);
+      score_normally(left.first(count), *left[0].later);
       left = left.subspan(count);
     }
     for (Envelope& e : envelopes)
@@ -325,11 +336,11 @@ class Scorer {
     }
   }
 
-  // What the scores lose by the emissions of their envelopes.
-  void take_bias(std::span<Envelope> envelopes, const EmissionState& normal) {
+  // Scores with the model's emissions, where a device has none.
+  void score_normally(std::span<Envelope> envelopes, const EmissionState& normal) {
     std::vector<domain::Job> jobs;
     for (std::size_t n = 0; n < envelopes.size(); ++n)
-      if (envelopes[n].domain) jobs.push_back(job_of(envelopes[n], n));
+      if (envelopes[n].domain && !envelopes[n].normal_nats) jobs.push_back(job_of(envelopes[n], n));
     if (jobs.empty()) return;
     std::ranges::sort(jobs, [](const domain::Job& a, const domain::Job& b) {
       return a.L != b.L ? a.L > b.L : a.owner < b.owner;
@@ -339,16 +350,17 @@ class Scorer {
     const domain::Kernels& kernel = domain::deal(normal.rows, jobs, s_.lanes);
     kernel.forward(t, s_.lanes, 0, s_.lanes.rows - 1, odds.ec, odds.ej,
                    s_.cells.ensure(kernel.scratch(t.Q)), 0);
-    for (const domain::Job& job : jobs) {
-      domain::Domain& d = *envelopes[job.owner].domain;
-      const float normal_nats = domain::forward_score(s_.lanes, job);
-      if (normal_nats < d.envelope_nats) d.envelope_nats = normal_nats;
-      d.bias_nats = normal_nats - d.envelope_nats;
-    }
+    for (const domain::Job& job : jobs)
+      envelopes[job.owner].normal_nats = domain::forward_score(s_.lanes, job);
   }
 
   void finish(Envelope& e) {
     domain::Domain& d = *e.domain;
+    // What the score loses by the emissions of its envelope.
+    if (e.normal_nats) {
+      if (*e.normal_nats < d.envelope_nats) d.envelope_nats = *e.normal_nats;
+      d.bias_nats = *e.normal_nats - d.envelope_nats;
+    }
     const int aligned = d.jali - d.iali + 1;
     if (aligned < kShortestAlignment) return;
     const int length = e.length(), W = model_.W, longer = std::max(W, length);
@@ -402,9 +414,9 @@ std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& con
                                                         const DomainProgress& progress) {
   CoreClock clock;
   auto out = std::make_shared<const EstimatedEnvelopes>(
-      Scorer(context).estimate(progress.envelopes, progress.open));
+      Scorer(context).estimate(progress.envelopes, progress.open, progress.rounds > 0));
   context.times.domain_seconds += clock.lap();
-  return out;
+  return out->residues.size() > 0 ? out : nullptr;
 }
 
 void align_open(const DomainContext& context, DomainProgress& progress,

@@ -54,15 +54,20 @@ struct Envelope {
   const EmissionState* base = nullptr;   ///< at the beginning
   const EmissionState* later = nullptr;  ///< after the first envelope
   std::optional<domain::Domain> domain = std::nullopt;
+  /// Forward's score with the model's odds, which are `later`.
+  std::optional<float> normal_nats = std::nullopt;
 
   int length() const { return last - first + 1; }
 };
 
-/// Envelopes with match odds of their own.
+/// Envelopes with match odds of their own, then some with the model's.
 struct EstimatedEnvelopes {
   TargetBlock residues;         ///< a target each
   domain::EmissionRows rows;    ///< for the codes of one after the other
   std::vector<int> first_rows;  ///< of each, and the end
+  /// Of DomainProgress: those with the model's odds.
+  std::vector<std::size_t> normal;
+  std::vector<const domain::EmissionRows*> normal_rows;  ///< of each
 };
 
 /// The domains of windows, found in rounds of alignment, between which a device may align.
@@ -90,7 +95,8 @@ struct DomainContext {
 /// `counters`. Throws domain::MatrixTooLarge, as do the others.
 DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
                               std::uint64_t& turns, Counters& counters);
-/// The emissions of the open envelopes.
+/// The emissions of the open envelopes; once they are trimmed, all envelopes with the model's
+/// emissions as well. Null: there are none.
 std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,
                                                         const DomainProgress& progress);
 /// Aligns the open envelopes, and opens those that are trimmed, unless they have been. `scored`:

@@ -134,8 +134,13 @@ struct WindowParser::State {
   gpu::KernelSource& source;
   gpu::Counters& counters;
   const gpu::Settings& settings;
-  Mutex kernel_mutex;  // held while kernels are being made
-  std::map<Lengths, gpu::DomainKernels> kernels HMMJIT_GUARDED_BY(kernel_mutex);
+  // The mutex is held while kernels are being made: those of envelopes, which are made later, keep
+  // no windows waiting.
+  struct KernelSet {
+    Mutex mutex;
+    std::map<Lengths, gpu::DomainKernels> kernels HMMJIT_GUARDED_BY(mutex);
+  };
+  KernelSet of_windows, of_envelopes;
 
   Mutex mutex;
   std::condition_variable changed;
@@ -239,15 +244,17 @@ Result<gpu::ReadyKernel> WindowParser::State::kernel_of(gpu::Link link, int leng
 
 Result<gpu::DomainKernels> WindowParser::State::kernels_of(const Lengths& lengths,
                                                            int alphabet_codes) {
-  const MutexLock lock(kernel_mutex);
-  if (const auto known = kernels.find(lengths); known != kernels.end()) return known->second;
+  KernelSet& set = lengths[2] == 0 ? of_windows : of_envelopes;
+  const MutexLock lock(set.mutex);
+  if (const auto known = set.kernels.find(lengths); known != set.kernels.end())
+    return known->second;
   gpu::DomainKernels made;
   const std::array to_make{&made.parser, &made.ensemble, &made.envelope};
   for (std::size_t n = 0; n < lengths.size(); ++n) {
     if (lengths[n] == 0 || (n == 1 && !made.parser)) continue;
     HMMJIT_ASSIGN(*to_make[n], kernel_of(gpu::kDomainLinks[n], lengths[n], alphabet_codes));
   }
-  return kernels[lengths] = made;
+  return set.kernels[lengths] = made;
 }
 
 Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
@@ -318,9 +325,16 @@ Status WindowParser::State::score(Lane& lane, std::span<const WorkPtr> batch,
         const gpu::TargetOrigin origin =
             targets->packed().origins[targets->packed().targets.original[at]];
         const EstimatedEnvelopes& run = *of.runs[origin.block];
+        request.passed.push_back(static_cast<std::uint32_t>(at));
+        const std::size_t estimated = run.first_rows.size() - 1;
+        if (origin.index >= estimated) {
+          const domain::EmissionRows& rows = *run.normal_rows[origin.index - estimated];
+          request.own.push_back({{rows.odds.data(), domain::kCodeRows * row},
+                                 {rows.deletion_bound.data(), domain::kCodeRows}});
+          continue;
+        }
         const auto first = static_cast<std::size_t>(run.first_rows[origin.index]),
                    rows = static_cast<std::size_t>(run.first_rows[origin.index + 1]) - first;
-        request.passed.push_back(static_cast<std::uint32_t>(at));
         request.own.push_back({{run.rows.odds.data() + first * row, rows * row},
                                {run.rows.deletion_bound.data() + first, rows}});
         bytes += rows * row * sizeof(float);

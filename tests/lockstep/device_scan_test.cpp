@@ -355,7 +355,7 @@ TEST_F(DeviceScanSearch, EnvelopesWithoutAnAnswerAreLeftToTheCpu) {
   const auto host = [&](const DeviceScan& of, gpu::HostReason why) {
     return of.statistics().domain_stages[2].host_cells[static_cast<std::size_t>(why)];
   };
-  EXPECT_EQ(host(device, gpu::HostReason::kTime), envelope_cells_[1]);
+  EXPECT_GT(host(device, gpu::HostReason::kTime), envelope_cells_[1]);  // with other scores
 
   driver_.on_launch = [](const FakeLaunch& launch) { return run_kernel(launch); };
   envelope_cells_.clear();
@@ -366,7 +366,7 @@ TEST_F(DeviceScanSearch, EnvelopesWithoutAnAnswerAreLeftToTheCpu) {
   DeviceScan other(without);
   expect_the_cpus_results(short_pieces(), other);
   EXPECT_EQ(envelope_cells_[0], envelope_cells_[1]);
-  EXPECT_EQ(host(other, gpu::HostReason::kKind), envelope_cells_[1]);
+  EXPECT_GT(host(other, gpu::HostReason::kKind), envelope_cells_[1]);
 }
 
 // A diagonal with two hits: the scan begins anew after the first, and reaches the second in the
