@@ -12,36 +12,22 @@
 
 namespace hmmjit::cache {
 
-FileLock& FileLock::operator=(FileLock&& other) noexcept {
-  if (this != &other) {
-    release();
-    descriptor_ = std::exchange(other.descriptor_, -1);
-  }
-  return *this;
-}
-
-FileLock::~FileLock() { release(); }
-
-void FileLock::release() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-}
-
 Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset,
                                    std::chrono::milliseconds wait, unsigned file_mode) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
   FileLock lock;
-  lock.descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                            static_cast<mode_t>(file_mode));
-  if (lock.descriptor_ < 0) {
+  lock.descriptor_ =
+      Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                        static_cast<mode_t>(file_mode)));
+  if (!lock.held()) {
     return fail(ErrorCode::kOutput, fmt::format("cannot open lock file: {}", std::strerror(errno)),
                 path);
   }
   // The umask would remove the group's rights, which a shared folder needs.
   struct stat info {};
-  if ((file_mode & 0060) != 0 && ::fstat(lock.descriptor_, &info) == 0 &&
+  if ((file_mode & 0060) != 0 && ::fstat(lock.descriptor_.get(), &info) == 0 &&
       info.st_uid == ::geteuid() && (info.st_mode & 0777) != file_mode) {
-    (void)::fchmod(lock.descriptor_, static_cast<mode_t>(file_mode));
+    (void)::fchmod(lock.descriptor_.get(), static_cast<mode_t>(file_mode));
   }
   // Poll, because a blocking wait (F_OFD_SETLKW) could be bounded by signals only, which belong to
   // the host program. The pause doubles up to 20 ms: a compile takes 50 to 500 ms.
@@ -52,7 +38,7 @@ Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset
     range.l_whence = SEEK_SET;
     range.l_start = static_cast<off_t>(offset);
     range.l_len = 1;
-    if (::fcntl(lock.descriptor_, F_OFD_SETLK, &range) == 0) return lock;
+    if (::fcntl(lock.descriptor_.get(), F_OFD_SETLK, &range) == 0) return lock;
     const int error = errno;
     if (error == EINTR) continue;
     if (error != EAGAIN && error != EACCES) {

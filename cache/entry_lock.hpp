@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 
 namespace hmmjit::cache {
@@ -16,20 +16,15 @@ namespace hmmjit::cache {
 /// behind.
 class FileLock {
  public:
-  FileLock() = default;
-  FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  FileLock& operator=(FileLock&& other) noexcept;
-  ~FileLock();
-
   /// Waits at most `wait` (zero: one try). Fails with kResources if another holder kept the lock
   /// that long, with kOutput if the file system has no locks or the file cannot be opened.
   static Result<FileLock> acquire(const std::string& path, std::uint64_t offset,
                                   std::chrono::milliseconds wait, unsigned file_mode);
-  bool held() const { return descriptor_ >= 0; }
-  void release();
+  bool held() const { return descriptor_.get() >= 0; }
+  void release() { descriptor_ = Descriptor(); }
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace hmmjit::cache

@@ -41,19 +41,6 @@ std::uint64_t allocated(const struct stat& info) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-int write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    if (written == 0) return ENOSPC;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 /// 64 random bits, since process ids repeat across the machines of a shared file system.
 std::string unique_suffix() {
   static std::atomic<std::uint64_t> counter{0};

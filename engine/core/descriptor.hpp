@@ -1,9 +1,12 @@
-// A file descriptor with an owner.
+// A file descriptor with an owner, and writing to one.
 #pragma once
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace hmmjit {
@@ -30,5 +33,21 @@ class Descriptor {
  private:
   int value_;
 };
+
+/// Writes all bytes at the position of the file, or from `offset` on; 0 or an errno.
+inline int write_all(int descriptor, std::string_view bytes,
+                     std::optional<std::uint64_t> offset = std::nullopt) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        offset ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*offset))
+               : ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    if (written == 0) return ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (offset) *offset += static_cast<std::uint64_t>(written);
+  }
+  return 0;
+}
 
 }  // namespace hmmjit

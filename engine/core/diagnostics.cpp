@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "core/descriptor.hpp"
+
 namespace hmmjit {
 
 namespace {
@@ -17,22 +19,11 @@ namespace {
 std::atomic<bool> status_line_shown{false};
 constexpr std::string_view kErase = "\r\x1b[K";  // moves to the first column and clears the line
 
-void write_all(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return;
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 }  // namespace
 
 void print_diagnostic(std::string_view text) noexcept {
-  if (status_line_shown.exchange(false)) write_all(kErase);
-  write_all(text);
+  if (status_line_shown.exchange(false)) write_all(STDERR_FILENO, kErase);
+  write_all(STDERR_FILENO, text);
 }
 
 void show_status_line(std::string_view text) noexcept {
@@ -41,7 +32,7 @@ void show_status_line(std::string_view text) noexcept {
   text = text.substr(0, line.size() - kErase.size());
   std::ranges::copy(kErase, line.begin());
   std::ranges::copy(text, line.begin() + kErase.size());
-  write_all({line.data(), kErase.size() + text.size()});
+  write_all(STDERR_FILENO, {line.data(), kErase.size() + text.size()});
   status_line_shown = true;
 }
 

@@ -1,60 +1,36 @@
 #include "core/digest.hpp"
 
+#include <fmt/format.h>
+
+#include <charconv>
+
 // Inlined, so that no run-time library is needed.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace hmmjit {
 
-namespace {
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
-}  // namespace
-
-std::string Digest::hex() const {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(32);
-  for (char byte : bytes()) {
-    const auto value = static_cast<unsigned char>(byte);
-    text.push_back(kDigits[value >> 4]);
-    text.push_back(kDigits[value & 15]);
-  }
-  return text;
-}
+std::string Digest::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
 
 std::string Digest::bytes() const {
-  std::string out(16, '\0');
-  for (int i = 0; i < 8; ++i) {
-    out[i] = static_cast<char>(static_cast<unsigned char>(high >> (56 - 8 * i)));
-    out[i + 8] = static_cast<char>(static_cast<unsigned char>(low >> (56 - 8 * i)));
-  }
-  return out;
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, {low, high});
+  return {reinterpret_cast<const char*>(bytes.digest), sizeof bytes.digest};
 }
 
 Digest Digest::from_bytes(std::string_view sixteen) {
-  Digest digest;
-  for (int i = 0; i < 8; ++i) {
-    digest.high = digest.high << 8 | static_cast<unsigned char>(sixteen[i]);
-    digest.low = digest.low << 8 | static_cast<unsigned char>(sixteen[i + 8]);
-  }
-  return digest;
+  const XXH128_hash_t hash =
+      XXH128_hashFromCanonical(reinterpret_cast<const XXH128_canonical_t*>(sixteen.data()));
+  return {hash.low64, hash.high64};
 }
 
 std::optional<Digest> Digest::from_hex(std::string_view hex) {
   if (hex.size() != 32) return std::nullopt;
   Digest digest;
-  for (std::size_t i = 0; i < 32; ++i) {
-    const int value = hex_value(hex[i]);
-    if (value < 0) return std::nullopt;
-    std::uint64_t& half = i < 16 ? digest.high : digest.low;
-    half = half << 4 | static_cast<std::uint64_t>(value);
-  }
+  const char* const middle = hex.data() + 16;
+  std::from_chars(hex.data(), middle, digest.high, 16);
+  std::from_chars(middle, middle + 16, digest.low, 16);
+  if (digest.hex() != hex) return std::nullopt;
   return digest;
 }
 
@@ -63,6 +39,9 @@ Digest digest_of(std::string_view bytes) {
   return {hash.low64, hash.high64};
 }
 
+std::uint64_t checksum(const void* data, std::size_t size) { return XXH3_64bits(data, size); }
+
+// XXH3's streams of 64 and of 128 bits have the same state and differ in their ends.
 struct DigestStream::State {
   XXH3_state_t xxh;
 };
@@ -80,5 +59,7 @@ Digest DigestStream::value() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh);
   return {hash.low64, hash.high64};
 }
+
+std::uint64_t DigestStream::checksum() const { return XXH3_64bits_digest(&state_->xxh); }
 
 }  // namespace hmmjit

@@ -1,5 +1,4 @@
-// Digests that identify content: 128-bit XXH3, long enough to treat equal digests as equal bytes
-// unless they are forged.
+// Digests and checksums of content: XXH3 (seed 0), fast enough to be limited by memory alone.
 #pragma once
 
 #include <compare>
@@ -12,6 +11,7 @@
 
 namespace hmmjit {
 
+/// 128 bits: long enough to treat equal digests as equal bytes unless they are forged.
 struct Digest {
   std::uint64_t low = 0, high = 0;
 
@@ -25,10 +25,12 @@ struct Digest {
   auto operator<=>(const Digest&) const = default;
 };
 
-/// XXH3-128 (seed 0).
 Digest digest_of(std::string_view bytes);
 
-/// The same value over bytes that arrive in pieces. One thread at a time.
+/// 64 bits of `size` bytes. Detects damage, not forgery.
+std::uint64_t checksum(const void* data, std::size_t size);
+
+/// The same values over bytes that arrive in pieces. One thread at a time.
 class DigestStream {
  public:
   DigestStream();
@@ -38,6 +40,7 @@ class DigestStream {
   void update(std::string_view bytes) { update(bytes.data(), bytes.size()); }
   void update(const void* data, std::size_t size);
   Digest value() const;
+  std::uint64_t checksum() const;
 
  private:
   struct State;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/descriptor.hpp"
 #include "core/interruption.hpp"
 #include "core/spool_file.hpp"
 
@@ -318,18 +319,7 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 Status OutputFile::flush() {
-  const char* data = buffer_.data();
-  std::size_t left = write_error_ == 0 ? buffer_.size() : 0;
-  while (left > 0) {
-    const ssize_t written = ::write(descriptor_, data, left);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      write_error_ = errno;
-      break;
-    }
-    data += written;
-    left -= static_cast<std::size_t>(written);
-  }
+  if (write_error_ == 0) write_error_ = write_all(descriptor_, buffer_);
   buffer_.clear();
   return status();
 }
@@ -341,18 +331,8 @@ Status OutputFile::status() const {
 
 Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   HMMJIT_TRY(flush());
-  while (!bytes.empty()) {
-    const ssize_t written =
-        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      write_error_ = errno;
-      return output_error(path_, "write", write_error_);
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
-  return {};
+  write_error_ = write_all(descriptor_, bytes, offset);
+  return status();
 }
 
 // Copies the unnamed temporary over the old file.
@@ -366,13 +346,8 @@ Status OutputFile::copy_into_place() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) error = errno;
     if (got <= 0) break;
-    ssize_t done = 0;
-    while (done < got && error == 0) {
-      const ssize_t written = ::pwrite(old_, bytes.data() + done,
-                                       static_cast<std::size_t>(got - done), position + done);
-      if (written >= 0) done += written;
-      if (written < 0 && errno != EINTR) error = errno;
-    }
+    error = write_all(old_, {bytes.data(), static_cast<std::size_t>(got)},
+                      static_cast<std::uint64_t>(position));
     position += got;
   }
   if (::close(std::exchange(old_, -1)) != 0 && error == 0) error = errno;

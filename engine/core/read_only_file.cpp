@@ -1,6 +1,7 @@
 #include "core/read_only_file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,44 +9,39 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <new>
-#include <utility>
 
 namespace hmmjit {
+
+namespace {
+
+// An open regular file, whose size is put into `size`.
+Result<Descriptor> open_regular_file(const std::string& path, std::uint64_t& size) {
+  // Opening a pipe without a writer must not block.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0 && errno == ENOMEM) throw std::bad_alloc();
+  if (file.get() < 0)
+    return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path,
+                "check the name and permissions");
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return fail(ErrorCode::kInput, "not a regular file", path, "name a file");
+  size = static_cast<std::uint64_t>(info.st_size);
+  return file;
+}
+
+}  // namespace
 
 Result<ReadOnlyFile> ReadOnlyFile::open(const std::string& path) {
   ReadOnlyFile file;
   file.path_ = path;
-  // Opening a pipe without a writer must not block.
-  file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.descriptor_ < 0 && errno == ENOMEM) throw std::bad_alloc();
-  if (file.descriptor_ < 0)
-    return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path,
-                "check the name and permissions");
-  struct stat info {};
-  if (::fstat(file.descriptor_, &info) != 0 || !S_ISREG(info.st_mode))
-    return fail(ErrorCode::kInput, "not a regular file", path, "name a file");
-  file.size_ = static_cast<std::uint64_t>(info.st_size);
+  HMMJIT_ASSIGN(file.descriptor_, open_regular_file(path, file.size_));
   return file;
-}
-
-ReadOnlyFile::ReadOnlyFile(ReadOnlyFile&& other) noexcept { *this = std::move(other); }
-
-ReadOnlyFile& ReadOnlyFile::operator=(ReadOnlyFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-ReadOnlyFile::~ReadOnlyFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status ReadOnlyFile::read(std::uint64_t at, std::span<char> to) const {
   while (!to.empty()) {
-    const ssize_t got = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(at));
+    const ssize_t got = ::pread(descriptor_.get(), to.data(), to.size(), static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(errno), path_);
@@ -59,8 +55,24 @@ Status ReadOnlyFile::read(std::uint64_t at, std::span<char> to) const {
 }
 
 void ReadOnlyFile::prefetch(std::uint64_t at, std::uint64_t size) const {
-  (void)::posix_fadvise(descriptor_, static_cast<off_t>(at), static_cast<off_t>(size),
+  (void)::posix_fadvise(descriptor_.get(), static_cast<off_t>(at), static_cast<off_t>(size),
                         POSIX_FADV_WILLNEED);
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  MappedFile mapped;
+  std::uint64_t size = 0;
+  HMMJIT_ASSIGN(const Descriptor file, open_regular_file(path, size));
+  if (size == 0) return mapped;
+  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED)
+    return fail(ErrorCode::kResources, std::string("cannot map: ") + std::strerror(errno), path);
+  mapped.data_ = {static_cast<const char*>(data), Unmap{size}};
+  return mapped;
+}
+
+void MappedFile::Unmap::operator()(const char* data) const {
+  ::munmap(const_cast<char*>(data), size);
 }
 
 Result<std::string> read_whole_file(const std::string& path) {
@@ -78,15 +90,13 @@ Result<std::string> read_beginning(const std::string& path, std::size_t count) {
 }
 
 std::string read_kernel_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0 && errno == ENOMEM) throw std::bad_alloc();
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0 && errno == ENOMEM) throw std::bad_alloc();
   std::string text;
-  if (descriptor < 0) return text;
-  const auto close = [&descriptor](void*) { ::close(descriptor); };
-  const std::unique_ptr<void, decltype(close)> closer(&text, close);
+  if (file.get() < 0) return text;
   std::array<char, 4096> piece;
   for (;;) {
-    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));

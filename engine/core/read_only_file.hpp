@@ -1,10 +1,12 @@
-// A file that is read at any offset.
+// Files that are read at any offset, or mapped.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 
 namespace hmmjit {
@@ -16,11 +18,6 @@ class ReadOnlyFile {
   /// Fails with kInput when the file is missing, unreadable or not a regular file; throws
   /// std::bad_alloc when the system has no memory to open it.
   static Result<ReadOnlyFile> open(const std::string& path);
-  ReadOnlyFile() = default;
-  ReadOnlyFile(ReadOnlyFile&& other) noexcept;
-  ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
-  ~ReadOnlyFile();
-
   /// Size when the file was opened.
   std::uint64_t size() const { return size_; }
   /// Fills `to` with the bytes from offset `at` on. Fails with kInput if the file is shorter or
@@ -31,8 +28,24 @@ class ReadOnlyFile {
 
  private:
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;
+};
+
+/// A mapping of a whole file. Immutable after open; views stay valid while the object lives.
+/// Movable.
+class MappedFile {
+ public:
+  /// Fails as ReadOnlyFile::open does, and with kResources if it cannot be mapped.
+  static Result<MappedFile> open(const std::string& path);
+  std::span<const char> bytes() const { return {data_.get(), data_.get_deleter().size}; }
+
+ private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(const char* data) const;
+  };
+  std::unique_ptr<const char, Unmap> data_{nullptr, Unmap{0}};
 };
 
 /// All bytes of a file. Fails as ReadOnlyFile does.

@@ -31,24 +31,9 @@ Result<SpoolFile> SpoolFile::create(std::size_t buffer, std::string folder) {
   SpoolFile file;
   file.limit_ = buffer;
   file.folder_ = std::move(folder);
-  file.descriptor_ = open_unnamed_file(file.folder_);
-  if (file.descriptor_ < 0) return file.failure("create", errno);
+  file.descriptor_ = Descriptor(open_unnamed_file(file.folder_));
+  if (file.descriptor_.get() < 0) return file.failure("create", errno);
   return file;
-}
-
-SpoolFile::SpoolFile(SpoolFile&& other) noexcept { *this = std::move(other); }
-
-SpoolFile& SpoolFile::operator=(SpoolFile&& other) noexcept {
-  std::swap(folder_, other.folder_);
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(limit_, other.limit_);
-  std::swap(written_, other.written_);
-  std::swap(buffer_, other.buffer_);
-  return *this;
-}
-
-SpoolFile::~SpoolFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status SpoolFile::append(std::string_view bytes) {
@@ -57,17 +42,9 @@ Status SpoolFile::append(std::string_view bytes) {
 }
 
 Status SpoolFile::flush() {
-  std::string_view left = buffer_;
-  while (!left.empty()) {
-    const ssize_t written =
-        ::pwrite(descriptor_, left.data(), left.size(), static_cast<off_t>(written_));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return failure("write", errno);
-    }
-    left.remove_prefix(static_cast<std::size_t>(written));
-    written_ += static_cast<std::uint64_t>(written);
-  }
+  if (const int error = write_all(descriptor_.get(), buffer_, written_))
+    return failure("write", error);
+  written_ += buffer_.size();
   buffer_.clear();
   return {};
 }
@@ -77,8 +54,8 @@ Status SpoolFile::read(std::uint64_t offset, std::size_t size, std::string& byte
   bytes.resize(size);
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t got =
-        ::pread(descriptor_, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+    const ssize_t got = ::pread(descriptor_.get(), bytes.data() + done, size - done,
+                                static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure("read", errno);
     if (got == 0) break;

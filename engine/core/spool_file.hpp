@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 
 namespace hmmjit {
@@ -25,9 +26,6 @@ class SpoolFile {
   /// with kOutput.
   static Result<SpoolFile> create(std::size_t buffer = std::size_t{1} << 16,
                                   std::string folder = {});
-  SpoolFile(SpoolFile&& other) noexcept;
-  SpoolFile& operator=(SpoolFile&& other) noexcept;
-  ~SpoolFile();
 
   Status append(std::string_view bytes);
   std::uint64_t size() const { return written_ + buffer_.size(); }
@@ -42,7 +40,7 @@ class SpoolFile {
   std::unexpected<Error> failure(const char* action, int error) const;
 
   std::string folder_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::size_t limit_ = 0;
   std::uint64_t written_ = 0;
   std::string buffer_;

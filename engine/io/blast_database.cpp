@@ -11,7 +11,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/mapped_file.hpp"
 #include "core/read_only_file.hpp"
 #include "io/sequence_parsing.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 
 namespace hmmjit::database_format {
 

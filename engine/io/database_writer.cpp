@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 #include "core/output_file.hpp"
 #include "core/spool_file.hpp"
 #include "io/database_format.hpp"
@@ -63,7 +63,7 @@ struct DatabaseWriter::State {
   const Alphabet& alphabet;
   Header header{};
   std::uint64_t written = 0;  // bytes of the file
-  ChecksumStream sum = {};    // of the section being written
+  DigestStream sum = {};      // of the section being written
   std::string buffer = {};
 
   void write(std::string_view bytes) {
@@ -82,7 +82,7 @@ struct DatabaseWriter::State {
   }
   void end_section(SectionIndex i) {
     header.section[i].bytes = written - header.section[i].offset;
-    header.section[i].checksum = sum.value();
+    header.section[i].checksum = sum.checksum();
   }
 };
 

@@ -12,8 +12,7 @@
 #include <new>
 #include <utility>
 
-#include "core/checksum.hpp"
-#include "core/mapped_file.hpp"
+#include "core/digest.hpp"
 #include "core/read_only_file.hpp"
 #include "io/database_format.hpp"
 
@@ -412,13 +411,13 @@ Status TargetDatabase::verify() const {
   for (const DatabaseSection& section : s.summary.sections) {
     HMMJIT_TRY(
         s.check_zeros(end_of_last, section.offset, fmt::format("before section {}", section.name)));
-    ChecksumStream sum;
+    DigestStream sum;
     HMMJIT_TRY(
         s.for_each_piece(section.offset, section.bytes, [&](std::string_view some) -> Status {
           sum.update(some.data(), some.size());
           return {};
         }));
-    if (sum.value() != section.checksum)
+    if (sum.checksum() != section.checksum)
       return damaged(s.name, fmt::format("section {} does not match its checksum", section.name));
     end_of_last = section.offset + section.bytes;
   }

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/checksum.hpp"
 #include "core/coding.hpp"
+#include "core/digest.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 
 namespace hmmjit::parts {
 

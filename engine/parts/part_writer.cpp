@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 #include "core/output_file.hpp"
 #include "parts/part_targets.hpp"
 

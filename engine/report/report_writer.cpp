@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/descriptor.hpp"
 #include "report/kept_rows.hpp"
 
 namespace hmmjit {
@@ -19,18 +20,9 @@ namespace {
 constexpr std::size_t kDomainsOfPiece = 256;
 
 Status write_standard_output(int descriptor, std::string_view text) {
-  const char* data = text.data();
-  std::size_t left = text.size();
-  while (left > 0) {
-    const ssize_t written = ::write(descriptor, data, left);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return fail(ErrorCode::kOutput, std::string("cannot write: ") + std::strerror(errno),
-                  kStandardOutput, "check where it is redirected to");
-    }
-    data += written;
-    left -= static_cast<std::size_t>(written);
-  }
+  if (const int error = write_all(descriptor, text))
+    return fail(ErrorCode::kOutput, std::string("cannot write: ") + std::strerror(error),
+                kStandardOutput, "check where it is redirected to");
   return {};
 }
 
@@ -142,8 +134,7 @@ Status ReportWriter::end_query() {
 Outputs ReportWriter::make_outputs(const ModelResult& result) const {
   Outputs outputs;
   for (const OutputKind kind : kAllOutputs) {
-    const bool by_target =
-        scan_ && (kind == OutputKind::kTargets || kind == OutputKind::kDomains);
+    const bool by_target = scan_ && (kind == OutputKind::kTargets || kind == OutputKind::kDomains);
     if ((wanted(kind) && !by_target) || kind == OutputKind::kMain)
       outputs.push_back(make_output(kind, result, settings_));
   }
@@ -331,8 +322,7 @@ Status ReportWriter::begin_model(const ModelResult& totals, std::string_view tar
   // A writer of a later slice of the models writes no headers.
   if (totals.index != 0 && std::ranges::none_of(files_, &File::by_query)) return {};
   for (const OutputKind kind : kAllOutputs) {
-    const bool by_target =
-        scan_ && (kind == OutputKind::kTargets || kind == OutputKind::kDomains);
+    const bool by_target = scan_ && (kind == OutputKind::kTargets || kind == OutputKind::kDomains);
     if (std::exchange(file_of(kind).begun, true) || !wanted(kind) || by_target) continue;
     std::string text;
     if (kind == OutputKind::kTargets && !targets_header.empty())

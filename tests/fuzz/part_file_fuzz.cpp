@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 #include "parts/part_reader.hpp"
 #include "tests/fuzz/entry.hpp"
 

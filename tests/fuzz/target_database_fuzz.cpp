@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 #include "io/database_format.hpp"
 #include "io/target_database.hpp"
 #include "tests/fuzz/entry.hpp"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <random>
 
-#include "core/checksum.hpp"
+#include "core/digest.hpp"
 #include "io/database_format.hpp"
 #include "tests/unit/io/io_support.hpp"
 
