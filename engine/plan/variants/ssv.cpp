@@ -244,8 +244,6 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
 }
 
 // Models too long for one table: equal tiles, each a full warp wide, one launch each.
-Verdict tiled_accepts(const ModelShape&, const DeviceTraits&) { return Verdict::accept(); }
-
 std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTraits& device) {
   constexpr int kMostTileWords = 44;
   const std::int64_t chunk = segment_bytes(kWarp, 4) * 32;
@@ -256,87 +254,51 @@ std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTrai
   return {make_constants(s, Form::kHalf, Mode::kTiles, {512, 1})};
 }
 
-}  // namespace multi_lane
+// An entry whose candidates `kConstants` lists.
+template <std::vector<Constants> (*kConstants)(const ModelShape&, const DeviceTraits&)>
+constexpr KernelVariant variant(std::string_view name, CellType cell, std::string_view summary,
+                                bool competes = true) {
+  return {.name = name,
+          .stage = Stage::kSsv,
+          .template_file = "ssv/multi_lane.cu",
+          .entry_name = "ssv_multi_lane",
+          .cell = cell,
+          .competes = competes,
+          .accepts = accepts<kConstants>,
+          .constants = kConstants,
+          .launch_shape = launch_shape,
+          .expected = expected,
+          .references = kReferences,
+          .summary = summary};
+}
 
 const std::array kVariants{
-    KernelVariant{.name = "multi_lane_mixed",
-                  .stage = Stage::kSsv,
-                  .template_file = "ssv/multi_lane.cu",
-                  .entry_name = "ssv_multi_lane",
-                  .cell = CellType::kByteAndHalf,
-                  .accepts = multi_lane::accepts<multi_lane::mixed_constants>,
-                  .constants = multi_lane::mixed_constants,
-                  .launch_shape = multi_lane::launch_shape,
-                  .expected = multi_lane::expected,
-                  .references = multi_lane::kReferences,
-                  .summary = "S sequences per warp, the model split into byte and half cells"},
-    KernelVariant{.name = "multi_lane_byte",
-                  .stage = Stage::kSsv,
-                  .template_file = "ssv/multi_lane.cu",
-                  .entry_name = "ssv_multi_lane",
-                  .cell = CellType::kByte,
-                  .accepts = multi_lane::accepts<multi_lane::byte_constants>,
-                  .constants = multi_lane::byte_constants,
-                  .launch_shape = multi_lane::launch_shape,
-                  .expected = multi_lane::expected,
-                  .references = multi_lane::kReferences,
-                  .summary = "S sequences per warp, four byte cells in a word by carry-free adds"},
-    KernelVariant{.name = "multi_lane_half",
-                  .stage = Stage::kSsv,
-                  .template_file = "ssv/multi_lane.cu",
-                  .entry_name = "ssv_multi_lane",
-                  .cell = CellType::kHalf,
-                  .accepts = multi_lane::accepts<multi_lane::half_constants>,
-                  .constants = multi_lane::half_constants,
-                  .launch_shape = multi_lane::launch_shape,
-                  .expected = multi_lane::expected,
-                  .references = multi_lane::kReferences,
-                  .summary = "S sequences per warp, two half-precision cells in a word"},
-    KernelVariant{.name = "multi_lane_word",
-                  .stage = Stage::kSsv,
-                  .template_file = "ssv/multi_lane.cu",
-                  .entry_name = "ssv_multi_lane",
-                  .cell = CellType::kWord,
-                  .accepts = multi_lane::accepts<multi_lane::integer_constants>,
-                  .constants = multi_lane::integer_constants,
-                  .launch_shape = multi_lane::launch_shape,
-                  .expected = multi_lane::expected,
-                  .references = multi_lane::kReferences,
-                  .summary = "S sequences per warp, two 16-bit integer cells in a word (DPX)"},
-    KernelVariant{.name = "multi_lane_blocks",
-                  .stage = Stage::kSsv,
-                  .template_file = "ssv/multi_lane.cu",
-                  .entry_name = "ssv_multi_lane",
-                  .cell = CellType::kByteAndHalf,
-                  .competes = false,
-                  .accepts = multi_lane::accepts<multi_lane::scan_constants>,
-                  .constants = multi_lane::scan_constants,
-                  .launch_shape = multi_lane::launch_shape,
-                  .expected = multi_lane::expected,
-                  .references = multi_lane::kReferences,
-                  .summary =
-                      "multi_lane_mixed for long targets: the largest value of each block of "
-                      "rows as well"},
+    variant<mixed_constants>("multi_lane_mixed", CellType::kByteAndHalf,
+                             "S sequences per warp, the model split into byte and half cells"),
+    variant<byte_constants>("multi_lane_byte", CellType::kByte,
+                            "S sequences per warp, four byte cells in a word by carry-free adds"),
+    variant<half_constants>("multi_lane_half", CellType::kHalf,
+                            "S sequences per warp, two half-precision cells in a word"),
+    variant<integer_constants>("multi_lane_word", CellType::kWord,
+                               "S sequences per warp, two 16-bit integer cells in a word (DPX)"),
+    variant<scan_constants>("multi_lane_blocks", CellType::kByteAndHalf,
+                            "multi_lane_mixed for long targets: the largest value of each block of "
+                            "rows as well",
+                            false),
 };
 // Last, since it accepts every model.
 const std::array kLast{
-    KernelVariant{.name = "multi_lane_tiled",
-                  .stage = Stage::kSsv,
-                  .template_file = "ssv/multi_lane.cu",
-                  .entry_name = "ssv_multi_lane",
-                  .cell = CellType::kByte,
-                  .accepts = multi_lane::tiled_accepts,
-                  .constants = multi_lane::tiled_constants,
-                  .launch_shape = multi_lane::launch_shape,
-                  .expected = multi_lane::expected,
-                  .references = multi_lane::kReferences,
-                  .summary = "a warp per sequence, the model in tiles, one launch each"},
+    variant<tiled_constants>("multi_lane_tiled", CellType::kByte,
+                             "a warp per sequence, the model in tiles, one launch each"),
 };
+
+}  // namespace multi_lane
 
 }  // namespace
 
 std::span<const KernelVariant> ssv_variants() {
-  static const auto all = paper::joined({kVariants, paper::ssv_entries(), kLast});
+  static const auto all =
+      paper::joined({multi_lane::kVariants, paper::ssv_entries(), multi_lane::kLast});
   return all;
 }
 
