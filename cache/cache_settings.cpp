@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -11,6 +13,8 @@
 
 namespace hmmjit::cache {
 namespace {
+
+constexpr std::array kModeNames{"off", "ro", "rw", "refresh", "strict"};  // by Mode
 
 constexpr const char* kDefaultSystemDirectory = "/usr/share/hmmjit/kernels";
 
@@ -28,27 +32,12 @@ std::unexpected<Error> unusable(std::string_view variable, std::string_view valu
 
 }  // namespace
 
-const char* mode_name(Mode mode) {
-  switch (mode) {
-    case Mode::kOff:
-      return "off";
-    case Mode::kReadOnly:
-      return "ro";
-    case Mode::kReadWrite:
-      return "rw";
-    case Mode::kRefresh:
-      return "refresh";
-    case Mode::kStrict:
-      return "strict";
-  }
-  return "?";
-}
+const char* mode_name(Mode mode) { return kModeNames[static_cast<std::size_t>(mode)]; }
 
 std::optional<Mode> parse_mode(std::string_view name) {
-  for (Mode mode : {Mode::kOff, Mode::kReadOnly, Mode::kReadWrite, Mode::kRefresh, Mode::kStrict}) {
-    if (name == mode_name(mode)) return mode;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(kModeNames, name);
+  if (found == kModeNames.end()) return std::nullopt;
+  return static_cast<Mode>(found - kModeNames.begin());
 }
 
 const std::vector<SettingDescription>& setting_descriptions() {

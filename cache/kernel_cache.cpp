@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <list>
@@ -35,17 +36,8 @@ bool writes(Mode mode) { return mode == Mode::kReadWrite || mode == Mode::kRefre
 }  // namespace
 
 const char* layer_name(Layer layer) {
-  switch (layer) {
-    case Layer::kNone:
-      return "none";
-    case Layer::kMemory:
-      return "memory";
-    case Layer::kSystem:
-      return "system";
-    case Layer::kUser:
-      return "user";
-  }
-  return "?";
+  constexpr std::array kNames{"none", "memory", "system", "user"};
+  return kNames[static_cast<std::size_t>(layer)];
 }
 
 struct KernelCache::Shared {

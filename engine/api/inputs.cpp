@@ -101,15 +101,9 @@ class MemoryTargets final : public TargetSource {
 }  // namespace
 
 const hmmjit::Alphabet& alphabet_of(Alphabet alphabet) {
-  switch (alphabet) {
-    case Alphabet::kDna:
-      return dna_alphabet();
-    case Alphabet::kRna:
-      return rna_alphabet();
-    case Alphabet::kAmino:
-      break;
-  }
-  return amino_alphabet();
+  return alphabet == Alphabet::kDna   ? dna_alphabet()
+         : alphabet == Alphabet::kRna ? rna_alphabet()
+                                      : amino_alphabet();
 }
 
 Alphabet to_alphabet(const hmmjit::Alphabet& alphabet) {
@@ -417,8 +411,8 @@ Targets Targets::keep(Alphabet alphabet) const {
       kept.blocks.clear();
     } else {
       kept.alphabet = &letters;
-      kept.source = value(
-          keep_target_file(kept.path, {.alphabet = letters, .format = kept.format}, 0));
+      kept.source =
+          value(keep_target_file(kept.path, {.alphabet = letters, .format = kept.format}, 0));
     }
     kept.targets = kept.residues = 0;
     const auto all = kept.source->open();

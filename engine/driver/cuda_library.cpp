@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 #include <link.h>
 
+#include <array>
 #include <cstdlib>
 #include <type_traits>
-
-#include "core/memory.hpp"
 
 #if HMMJIT_HAVE_CUDA_HEADERS
 #include <cuda.h>
@@ -16,23 +15,9 @@
 namespace hmmjit::driver {
 
 const char* driver_state_name(DriverState state) {
-  switch (state) {
-    case DriverState::kReady:
-      return "ready";
-    case DriverState::kNoDriver:
-      return "no driver";
-    case DriverState::kStub:
-      return "stub";
-    case DriverState::kNoDevice:
-      return "no device";
-    case DriverState::kTooOld:
-      return "too old";
-    case DriverState::kFailed:
-      return "failed";
-    case DriverState::kNotBuilt:
-      return "not built";
-  }
-  return "?";
+  constexpr std::array kNames{"ready",   "no driver", "stub",     "no device",
+                              "too old", "failed",    "not built"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 Error error_of(const DriverReport& report) {

@@ -81,15 +81,9 @@ const Alphabet& rna_alphabet() {
 }
 
 const Alphabet& alphabet_of(AlphabetType type) {
-  switch (type) {
-    case AlphabetType::kRna:
-      return rna_alphabet();
-    case AlphabetType::kDna:
-      return dna_alphabet();
-    case AlphabetType::kAmino:
-      break;
-  }
-  return amino_alphabet();
+  return type == AlphabetType::kDna   ? dna_alphabet()
+         : type == AlphabetType::kRna ? rna_alphabet()
+                                      : amino_alphabet();
 }
 
 }  // namespace hmmjit

@@ -24,19 +24,8 @@ std::optional<Stage> find_stage(std::string_view name) {
 }
 
 std::string_view cell_type_name(CellType cell) {
-  switch (cell) {
-    case CellType::kByte:
-      return "byte";
-    case CellType::kWord:
-      return "word";
-    case CellType::kHalf:
-      return "half";
-    case CellType::kByteAndHalf:
-      return "byte+half";
-    case CellType::kFloat:
-      return "float";
-  }
-  return "?";
+  constexpr std::array kNames{"byte", "word", "half", "byte+half", "float"};
+  return kNames[static_cast<std::size_t>(cell)];
 }
 
 Constants::Constants(std::initializer_list<std::pair<std::string_view, std::int64_t>> list) {
@@ -68,29 +57,11 @@ void write_constants(JsonObject& json, const Constants& constants) {
 }
 
 std::span<const KernelVariant> variants_of(Stage stage) {
-  switch (stage) {
-    case Stage::kSsv:
-      return ssv_variants();
-    case Stage::kMsv:
-      return msv_variants();
-    case Stage::kBias:
-      return bias_variants();
-    case Stage::kViterbi:
-      return viterbi_variants();
-    case Stage::kForward:
-      return forward_variants();
-    case Stage::kGate:
-      return gate_variants();
-    case Stage::kParser:
-      return parser_variants();
-    case Stage::kEnsemble:
-      return ensemble_variants();
-    case Stage::kEnvelope:
-      return envelope_variants();
-    case Stage::kHost:
-      break;
-  }
-  return {};
+  constexpr std::array<std::span<const KernelVariant> (*)(), kStages> kVariants{
+      ssv_variants,  msv_variants,    bias_variants,     viterbi_variants, forward_variants,
+      gate_variants, parser_variants, ensemble_variants, envelope_variants};
+  if (stage == Stage::kHost) return {};
+  return kVariants[static_cast<std::size_t>(stage)]();
 }
 
 }  // namespace hmmjit::plan

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <map>
 
 #include "bench/self_check.hpp"
 #include "compile/kernel_provider.hpp"
-#include "core/diagnostics.hpp"
 #include "core/threads.hpp"
 #include "driver/driver.hpp"
 #include "hmmjit/command.hpp"
@@ -34,15 +34,8 @@ struct Check {
 };
 
 const char* outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kOk:
-      return "ok";
-    case Outcome::kNote:
-      return "note";
-    case Outcome::kProblem:
-      return "problem";
-  }
-  return "?";
+  constexpr std::array kNames{"ok", "note", "problem"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 double milliseconds_since(Clock::time_point start) {
