@@ -176,9 +176,10 @@ Status read_hits(ModelResult& result) {
   return {};
 }
 
-// Adds the counts of models [first, last) to those of the "run" record.
-Status count_models(const PartSet& set, std::uint64_t first, std::uint64_t last,
-                    std::uint64_t memory, RunTotals& totals) {
+// Calls `use` with the models [first, last) of the search, in order.
+template <typename Use>
+Status for_each_merged_model(const PartSet& set, std::uint64_t first, std::uint64_t last,
+                             std::uint64_t memory, const Use& use) {
   for (const ModelGroup& group : set.groups()) {
     const std::uint64_t from = std::max(first, group.first_model);
     const std::uint64_t to = std::min(last, group.last_model);
@@ -187,17 +188,14 @@ Status count_models(const PartSet& set, std::uint64_t first, std::uint64_t last,
     HMMJIT_TRY(models.seek(from));
     for (std::uint64_t model = from; model < to; ++model) {
       HMMJIT_ASSIGN(const bool more, models.next_model());
-      if (!more) break;
-      const ModelResult result = models.result();
-      totals.add(result);
-      HMMJIT_TRY(for_each_lot(result, [&](const HitLot& lot) -> Status {
-        totals.add_domains(lot.hits);
-        return {};
-      }));
+      if (!more) return group.parts.front()->damaged("models are missing");
+      HMMJIT_TRY(use(models));
     }
   }
   return {};
 }
+
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
 // The smallest ranges of targets that consist of whole parts in every group: [range][group] parts.
 std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set) {
@@ -273,21 +271,16 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     return count / options.slice.of * share + count % options.slice.of * share / options.slice.of;
   };
   const std::uint64_t first = bound(options.slice.first - 1u), last = bound(options.slice.last);
-  for (const ModelGroup& group : set.groups()) {
-    const std::uint64_t from = std::max(first, group.first_model);
-    const std::uint64_t to = std::min(last, group.last_model);
-    if (from >= to) continue;
-    MergedModels models(group, set.settings(), memory.lot);
-    HMMJIT_TRY(models.seek(from));
-    for (std::uint64_t model = from; model < to; ++model) {
-      HMMJIT_ASSIGN(const bool more, models.next_model());
-      if (!more) return group.parts.front()->damaged("models are missing");
-      ModelResult result = models.result();
-      if (models.bytes() <= memory.model) HMMJIT_TRY(read_hits(result));
-      HMMJIT_TRY(writer.receive(result));
-      if (options.on_progress) options.on_progress(model + 1 - first, last - first);
-    }
-  }
+  std::uint64_t done = 0;
+  const Status models_written =
+      for_each_merged_model(set, first, last, memory.lot, [&](MergedModels& models) -> Status {
+        ModelResult result = models.result();
+        if (models.bytes() <= memory.model) HMMJIT_TRY(read_hits(result));
+        HMMJIT_TRY(writer.receive(result));
+        if (options.on_progress) options.on_progress(++done, last - first);
+        return {};
+      });
+  HMMJIT_TRY(models_written);
   if (set.settings().scan) {
     const auto ranges = target_ranges(set);
     const auto range_bound = [&](std::uint64_t share) {
@@ -307,8 +300,18 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
       HMMJIT_TRY(write_scan(set, ranges[r], described, writer, r + 1 < ranges.size(), memory.lot));
   }
   if (options.slice.last == options.slice.of) {
+    // The "run" record counts the models of all slices.
     RunTotals others;
-    HMMJIT_TRY(count_models(set, 0, first, memory.lot, others));
+    const Status others_counted =
+        for_each_merged_model(set, 0, first, memory.lot, [&](MergedModels& models) {
+          const ModelResult result = models.result();
+          others.add(result);
+          return for_each_lot(result, [&](const HitLot& lot) -> Status {
+            others.add_domains(lot.hits);
+            return {};
+          });
+        });
+    HMMJIT_TRY(others_counted);
     writer.count(others);
   }
   return {};
@@ -316,17 +319,11 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
 
 Status merge_results(const PartSet& set, ResultSink& sink) {
   HMMJIT_TRY(set.require_complete());
-  for (const ModelGroup& group : set.groups()) {
-    MergedModels models(group, set.settings(), kBlockBytes);
-    for (;;) {
-      HMMJIT_ASSIGN(const bool more, models.next_model());
-      if (!more) break;
-      ModelResult result = models.result();
-      HMMJIT_TRY(read_hits(result));
-      HMMJIT_TRY(sink.receive(result));
-    }
-  }
-  return {};
+  return for_each_merged_model(set, 0, kAll, kBlockBytes, [&](MergedModels& models) -> Status {
+    ModelResult result = models.result();
+    HMMJIT_TRY(read_hits(result));
+    return sink.receive(result);
+  });
 }
 
 Result<Digest> merge_into_part(const PartSet& set, const std::string& path,
@@ -334,17 +331,15 @@ Result<Digest> merge_into_part(const PartSet& set, const std::string& path,
   HMMJIT_ASSIGN(const PartPlace place, set.joined_place());
   HMMJIT_ASSIGN(const Memory memory, divide_memory(set, options.memory));
   HMMJIT_ASSIGN(PartWriter writer, PartWriter::create(path, set.settings(), place));
-  for (const ModelGroup& group : set.groups()) {
-    MergedModels models(group, set.settings(), memory.lot);
-    for (;;) {
-      HMMJIT_ASSIGN(const bool more, models.next_model());
-      if (!more) break;
-      HMMJIT_TRY(writer.add_model(models.sum(), models.result()));
-      if (options.on_progress)
-        options.on_progress(models.sum().index + 1 - place.first_model,
-                            place.last_model - place.first_model);
-    }
-  }
+  const Status models_added =
+      for_each_merged_model(set, 0, kAll, memory.lot, [&](MergedModels& models) -> Status {
+        HMMJIT_TRY(writer.add_model(models.sum(), models.result()));
+        if (options.on_progress)
+          options.on_progress(models.sum().index + 1 - place.first_model,
+                              place.last_model - place.first_model);
+        return {};
+      });
+  HMMJIT_TRY(models_added);
   return writer.finish(origin, place.last_model, place.models);
 }
 
