@@ -1,52 +1,8 @@
 /* The C interface from C: searches in memory, callbacks, reports, errors, kernels of a host.
  * usage: c_api_test MODELS TARGETS (files) FOLDER (for temporary files) */
-#include <hmmjit/hmmjit.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static int failures = 0;
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                               \
-    }                                                                           \
-  } while (0)
-
-static void check_status(int line, int32_t status, int32_t wanted, hmmjit_error** error) {
-  if (status != wanted) {
-    fprintf(stderr, "%s:%d: status %s, not %s: %s\n", __FILE__, line, hmmjit_status_name(status),
-            hmmjit_status_name(wanted), hmmjit_error_text(*error));
-    ++failures;
-  }
-  if (wanted != HMMJIT_OK && status == wanted) {
-    if (*error == NULL || hmmjit_error_status(*error) != wanted ||
-        strlen(hmmjit_error_message(*error)) == 0) {
-      fprintf(stderr, "%s:%d: no error object of that status\n", __FILE__, line);
-      ++failures;
-    }
-  }
-  hmmjit_error_free(*error);
-  *error = NULL;
-}
-#define OK(call) check_status(__LINE__, call, HMMJIT_OK, &error)
-#define FAILS(wanted, call) check_status(__LINE__, call, wanted, &error)
-
-static char* read_file(const char* path, size_t* size) {
-  FILE* file = fopen(path, "rb");
-  char* bytes = NULL;
-  if (file == NULL) return NULL;
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  bytes = malloc(*size + 1);
-  if (bytes != NULL && fread(bytes, 1, *size, file) != *size) *size = 0;
-  fclose(file);
-  return bytes;
-}
+#include "checks-inl.h"
 
 struct seen {
   int results, ticks, stop_after;
@@ -199,7 +155,7 @@ static void test_search(const char* model_path, const char* target_path) {
       CHECK(old.e_value == hits[0].e_value && old.size == offsetof(hmmjit_hit, score));
       CHECK(old.length == 0x55555555); /* not written */
     }
-    FAILS(HMMJIT_USAGE, hmmjit_result_get_hits(result, info.hits, 1, hits, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_result_get_hits(result, info.hits, 1, hits, &error));
     free(hits);
     free(domains);
   }
@@ -245,14 +201,14 @@ static void test_search(const char* model_path, const char* target_path) {
 
     found = NULL;
     seen = (struct seen){0, 0, 1, 0, NULL};
-    FAILS(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
+    GIVES(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
     CHECK(found == NULL && seen.results == 1);
     hmmjit_result_free(seen.kept);
     OK(hmmjit_cancellation_create(&cancellation, &error));
     hmmjit_cancellation_cancel(cancellation);
     callbacks.cancellation = cancellation;
     seen = (struct seen){0, 0, -1, 0, NULL};
-    FAILS(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
+    GIVES(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
     CHECK(seen.results == 0);
     hmmjit_cancellation_free(cancellation);
   }
@@ -271,7 +227,7 @@ static void test_search(const char* model_path, const char* target_path) {
     visit.stop_after = 2;
     OK(hmmjit_models_for_each(models, on_model, &visit, &error));
     CHECK(visit.count == 2);
-    FAILS(HMMJIT_USAGE, hmmjit_models_for_each(models, NULL, NULL, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_models_for_each(models, NULL, NULL, &error));
     hmmjit_models_free(visit.all);
     some.target_count = 3;
     OK(hmmjit_search(picked, targets, &some, NULL, &found, &error));
@@ -279,9 +235,9 @@ static void test_search(const char* model_path, const char* target_path) {
     CHECK(counted.targets == 3);
     hmmjit_results_free(found);
     some.first_target = "no such target";
-    FAILS(HMMJIT_INPUT, hmmjit_search(picked, targets, &some, NULL, &found, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_targets_add(own, "line\nbreak", NULL, NULL, "ACDE", 4, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_targets_add(own, "two words", NULL, NULL, "ACDE", 4, &error));
+    GIVES(HMMJIT_INPUT, hmmjit_search(picked, targets, &some, NULL, &found, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_targets_add(own, "line\nbreak", NULL, NULL, "ACDE", 4, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_targets_add(own, "two words", NULL, NULL, "ACDE", 4, &error));
   }
 
   /* A target database. */
@@ -307,9 +263,9 @@ static void test_search(const char* model_path, const char* target_path) {
     CHECK(hmmjit_targets_count(copied) == 2 * info.targets);
     OK(hmmjit_search(picked, mapped, &options, NULL, &found, &error));
     hmmjit_results_free(found);
-    FAILS(HMMJIT_USAGE, hmmjit_targets_load(path, HMMJIT_AMINO, "fasta", &own, &error));
-    FAILS(HMMJIT_INPUT, hmmjit_database_verify(target_path, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_database_build(inputs, 0, HMMJIT_AMINO, path, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_targets_load(path, HMMJIT_AMINO, "fasta", &own, &error));
+    GIVES(HMMJIT_INPUT, hmmjit_database_verify(target_path, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_database_build(inputs, 0, HMMJIT_AMINO, path, &error));
     hmmjit_targets_free(mapped);
     hmmjit_targets_free(copied);
     remove(path);
@@ -328,14 +284,14 @@ static void test_search(const char* model_path, const char* target_path) {
     OK(hmmjit_search(models, targets, &bare, NULL, &found, &error));
     first = hmmjit_results_get(found, 0);
     OK(hmmjit_report_create(HMMJIT_REPORT_A3M, NULL, NULL, &report, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_report_add(report, first, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_report_add(report, first, &error));
     hmmjit_report_free(report);
     OK(hmmjit_report_create(HMMJIT_REPORT_SCAN_TARGET_TABLE, NULL, NULL, &report, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_report_add(report, first, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_report_add(report, first, &error));
     hmmjit_report_free(report);
     how.text_width = -1;
     how.alignments = 1;
-    FAILS(HMMJIT_USAGE, hmmjit_report_create(HMMJIT_REPORT_MAIN, NULL, &how, &report, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_report_create(HMMJIT_REPORT_MAIN, NULL, &how, &report, &error));
     how.text_width = 0;
     how.page_title = "a page";
     how.page_targets = 3;
@@ -347,7 +303,7 @@ static void test_search(const char* model_path, const char* target_path) {
     hmmjit_text_free(text);
     OK(hmmjit_report_add(report, first, &error));
     OK(hmmjit_report_complete(report, &run, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_report_add_text(report, "lost", &error));
+    GIVES(HMMJIT_USAGE, hmmjit_report_add_text(report, "lost", &error));
     OK(hmmjit_report_take_text(report, &text, &error));
     CHECK(strncmp(hmmjit_text_data(text), "# libhmmjit", 11) == 0);
     hmmjit_text_free(text);
@@ -363,10 +319,10 @@ static void test_search(const char* model_path, const char* target_path) {
   }
 
   /* Misuse has a status, too. */
-  FAILS(HMMJIT_USAGE, hmmjit_search(NULL, targets, &options, NULL, &results, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_search(models, targets, &options, NULL, NULL, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_models_get(models, 9999, NULL, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_targets_create(77, &own, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_search(NULL, targets, &options, NULL, &results, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_search(models, targets, &options, NULL, NULL, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_models_get(models, 9999, NULL, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_targets_create(77, &own, &error));
   {
     struct {
       hmmjit_search_options options;
@@ -379,15 +335,15 @@ static void test_search(const char* model_path, const char* target_path) {
     OK(hmmjit_search(picked, own, &newer.options, NULL, &found, &error));
     hmmjit_results_free(found);
     newer.later = 1;
-    FAILS(HMMJIT_USAGE, hmmjit_search(picked, own, &newer.options, NULL, &found, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_search(picked, own, &newer.options, NULL, &found, &error));
     options.size = 0;
-    FAILS(HMMJIT_USAGE, hmmjit_search(picked, own, &options, NULL, &found, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_search(picked, own, &options, NULL, &found, &error));
   }
-  FAILS(HMMJIT_INPUT, hmmjit_models_load("/nowhere/x.hmm", &models, &error));
+  GIVES(HMMJIT_INPUT, hmmjit_models_load("/nowhere/x.hmm", &models, &error));
   CHECK(hmmjit_models_load("/nowhere/x.hmm", &models, NULL) == HMMJIT_INPUT);
   {
     hmmjit_report* report = NULL;
-    FAILS(HMMJIT_OUTPUT,
+    GIVES(HMMJIT_OUTPUT,
           hmmjit_report_create(HMMJIT_REPORT_MAIN, "/nowhere/report", NULL, &report, &error));
   }
 
@@ -486,7 +442,7 @@ static void test_engine(void) {
   }
   hmmjit_plan_free(plan);
   size.value = 0;
-  FAILS(HMMJIT_COMPILE, hmmjit_engine_plan(engine, &problem, &device, NULL, &plan, &error));
+  GIVES(HMMJIT_COMPILE, hmmjit_engine_plan(engine, &problem, &device, NULL, &plan, &error));
   OK(hmmjit_engine_plan_stage(engine, "ssv", 200, &device, NULL, &plan, &error));
   CHECK(strstr(hmmjit_plan_json(plan), "\"policy\":\"default\"") != NULL);
   hmmjit_plan_free(plan);
@@ -497,12 +453,12 @@ static void test_engine(void) {
     CHECK(strstr(hmmjit_plan_json(plan), "\"policy\":\"cudampfpp\"") != NULL);
     hmmjit_plan_free(plan);
     how.policy = 77;
-    FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
     how.policy = HMMJIT_POLICY_DEFAULT;
     how.variant = "no such variant";
-    FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
   }
-  FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "none", 200, &device, NULL, &plan, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "none", 200, &device, NULL, &plan, &error));
   {
     const char* const stages[] = {"ssv",  "msv",    "bias",     "viterbi", "forward",
                                   "gate", "parser", "ensemble", "envelope"};
@@ -517,11 +473,11 @@ static void test_engine(void) {
   hmmjit_text_free(text);
   if (count == 0) {
     hmmjit_gpu* gpu = NULL;
-    FAILS(HMMJIT_NO_DEVICE, hmmjit_gpu_open(0, &gpu, &error));
-    FAILS(HMMJIT_NO_DEVICE, hmmjit_device_get(0, &device, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_gpu_synchronize(NULL, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_stream_finished(NULL, &count, &error));
-    FAILS(HMMJIT_USAGE, hmmjit_event_finished(NULL, &count, &error));
+    GIVES(HMMJIT_NO_DEVICE, hmmjit_gpu_open(0, &gpu, &error));
+    GIVES(HMMJIT_NO_DEVICE, hmmjit_device_get(0, &device, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_gpu_synchronize(NULL, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_stream_finished(NULL, &count, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_event_finished(NULL, &count, &error));
   }
   hmmjit_engine_free(engine);
 }
@@ -596,12 +552,12 @@ static void test_parts(const char* model_path, const char* target_path, const ch
   CHECK(strstr(hmmjit_text_data(text), ": ") != NULL);
   hmmjit_text_free(text);
   OK(hmmjit_part_verify(names[0], &error));
-  FAILS(HMMJIT_INPUT, hmmjit_part_verify(database, &error));
-  FAILS(HMMJIT_INPUT, hmmjit_merge_parts(files, 3, NULL, &merged, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_merge_parts(NULL, 0, NULL, &merged, &error));
-  FAILS(HMMJIT_USAGE,
+  GIVES(HMMJIT_INPUT, hmmjit_part_verify(database, &error));
+  GIVES(HMMJIT_INPUT, hmmjit_merge_parts(files, 3, NULL, &merged, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_merge_parts(NULL, 0, NULL, &merged, &error));
+  GIVES(HMMJIT_USAGE,
         hmmjit_search_part(models, database, 4, 3, names[0], &options, NULL, NULL, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_search_model_part(models, database, 1, 1, 4, 3, names[0], &options,
+  GIVES(HMMJIT_USAGE, hmmjit_search_model_part(models, database, 1, 1, 4, 3, names[0], &options,
                                                NULL, NULL, &error));
   /* Shares of the models, merged: the same results. */
   hmmjit_results_free(merged);
@@ -662,10 +618,10 @@ static void test_nucleotides(void) {
   OK(hmmjit_result_get_info(hmmjit_results_get(results, 0), &info, &error));
   CHECK(info.hits == 0);
   options.strands = 3;
-  FAILS(HMMJIT_USAGE, hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
   options.strands = HMMJIT_STRANDS_BOTH;
   options.block_length = 10;
-  FAILS(HMMJIT_USAGE, hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
   hmmjit_results_free(results);
   hmmjit_models_free(models);
   hmmjit_targets_free(sequences);
@@ -757,9 +713,9 @@ static void test_building(const char* target_path) {
   OK(hmmjit_models_get(built, 0, &info, &error));
   CHECK(strcmp(info.name, "family") == 0 && info.length == 15 && strlen(info.query_name) == 0);
   hmmjit_models_free(built);
-  FAILS(HMMJIT_INPUT, hmmjit_build_from_alignments("/nowhere", NULL, NULL, &built, &error));
+  GIVES(HMMJIT_INPUT, hmmjit_build_from_alignments("/nowhere", NULL, NULL, &built, &error));
   options.matrix = "NOSUCH";
-  FAILS(HMMJIT_USAGE, hmmjit_build_models(queries, &options, &built, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_build_models(queries, &options, &built, &error));
   options.matrix = NULL;
 
   OK(hmmjit_iteration_options_init(&how, &error));
@@ -800,14 +756,14 @@ static void test_building(const char* target_path) {
   hmmjit_rounds_free(rounds);
   OK(hmmjit_report_create(HMMJIT_REPORT_MAIN, NULL, NULL, &report, &error));
   OK(hmmjit_report_add_iteration(report, iteration, 2, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_report_add_iteration(report, iteration, 3, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_report_add_iteration(report, iteration, 3, &error));
   OK(hmmjit_report_complete(report, NULL, &error));
   OK(hmmjit_report_take_text(report, &text, &error));
   CHECK(strstr(hmmjit_text_data(text), "@@ New targets included:") != NULL);
   hmmjit_text_free(text);
   hmmjit_report_free(report);
   OK(hmmjit_report_create(HMMJIT_REPORT_PFAM_TABLE, NULL, NULL, &report, &error));
-  FAILS(HMMJIT_USAGE, hmmjit_report_add_iteration(report, iteration, 0, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_report_add_iteration(report, iteration, 0, &error));
   hmmjit_report_free(report);
   hmmjit_iteration_free(iteration);
 
@@ -828,13 +784,13 @@ static void test_building(const char* target_path) {
     CHECK(both.counts.targets == 2 * single.counts.targets && both.Z == 2 * single.Z);
     CHECK(both.included == 2 * single.included && both.included > 0);
     hmmjit_result_free(merged);
-    FAILS(HMMJIT_USAGE, hmmjit_result_merge(NULL, 0, NULL, &merged, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_result_merge(NULL, 0, NULL, &merged, &error));
     search.cutoffs = HMMJIT_CUT_GA;
-    FAILS(HMMJIT_USAGE, hmmjit_result_merge(twice, 2, &search, &merged, &error));
+    GIVES(HMMJIT_USAGE, hmmjit_result_merge(twice, 2, &search, &merged, &error));
   }
-  FAILS(HMMJIT_INPUT, hmmjit_result_read("nonsense", 8, &damaged, &error));
+  GIVES(HMMJIT_INPUT, hmmjit_result_read("nonsense", 8, &damaged, &error));
   for (size_t size = 0; size < hmmjit_text_size(text); size += 7)
-    FAILS(HMMJIT_INPUT, hmmjit_result_read(hmmjit_text_data(text), size, &damaged, &error));
+    GIVES(HMMJIT_INPUT, hmmjit_result_read(hmmjit_text_data(text), size, &damaged, &error));
   hmmjit_text_free(text);
   hmmjit_text_free(binary);
   hmmjit_result_free(copy);

@@ -2,42 +2,13 @@
  * usage: misuse_test MODELS TARGETS (files)
  *
  * null_arguments_test.py calls all functions with NULL. */
-#include <hmmjit/hmmjit.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int failures = 0;
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                               \
-    }                                                                           \
-  } while (0)
-
-static void check_status(int line, const char* call, int32_t status, int32_t wanted,
-                         hmmjit_error** error) {
-  if (status != wanted) {
-    fprintf(stderr, "%s:%d: status %s, not %s: %s\n  %s\n", __FILE__, line,
-            hmmjit_status_name(status), hmmjit_status_name(wanted), hmmjit_error_text(*error),
-            call);
-    ++failures;
-  } else if (wanted != HMMJIT_OK && strlen(hmmjit_error_message(*error)) == 0) {
-    fprintf(stderr, "%s:%d: no message\n", __FILE__, line);
-    ++failures;
-  }
-  hmmjit_error_free(*error);
-  *error = NULL;
-}
-#define GIVES(wanted, call) check_status(__LINE__, #call, call, wanted, &error)
-#define OK(call) GIVES(HMMJIT_OK, call)
+#include "checks-inl.h"
 
 /* Sizes that are not set, cut a member or are unrelated numbers. */
 static const size_t kWrongSizes[] = {
@@ -143,7 +114,7 @@ static void test_input_structs(void) {
     EACH(options.cutoffs, -1);
     EACH(options.device, 3);
     EACH(options.target_count, -2);
-    EACH(options.gpu_count, 1); /* without gpus */
+    EACH(options.gpu_count, 1);    /* without gpus */
     EACH(options.cutoff_count, 1); /* without a table */
     EACH(options.missing_cutoffs, 3);
     EACH(options.missing_cutoffs, -1);
@@ -525,21 +496,6 @@ static int32_t cut_short(void* context, const hmmjit_result* result) {
   (void)result;
   if (file->calls++ == 0) CHECK(truncate(file->path, 1024) == 0);
   return 0;
-}
-
-static char* read_file(const char* path, size_t* size) {
-  FILE* file = fopen(path, "rb");
-  char* bytes = NULL;
-  size_t got = 0;
-  if (file == NULL) return NULL;
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  bytes = malloc(*size + 1);
-  if (bytes != NULL) got = fread(bytes, 1, *size, file);
-  CHECK(got == *size);
-  fclose(file);
-  return bytes;
 }
 
 /* A mapped file that is cut short ends its process by SIGBUS. */

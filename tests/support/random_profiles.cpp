@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <utility>
 
 namespace hmmjit::test_support {
 namespace {
@@ -290,18 +289,6 @@ std::vector<Residue> random_target(std::uint64_t seed, int L, TargetKind kind, c
   }
   residues.resize(length);
   return residues;
-}
-
-std::vector<int> interesting_lengths(int max_M) {
-  std::vector<int> lengths{1, 2, 3, 5};
-  for (int base = 4; base - 1 <= max_M; base *= 2) {
-    for (const int M : {base - 1, base, base + 1, base + base / 2}) lengths.push_back(M);
-  }
-  lengths.push_back(max_M);
-  std::erase_if(lengths, [&](int M) { return M > max_M; });
-  std::sort(lengths.begin(), lengths.end());
-  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-  return lengths;
 }
 
 }  // namespace hmmjit::test_support

@@ -79,8 +79,4 @@ std::vector<Residue> random_target(std::uint64_t seed, int L, TargetKind kind, c
 std::vector<Residue> random_target(Random& random, Lengths lengths, TargetKind kind,
                                    const Hmm& hmm);
 
-/// A spread of model lengths in 1..max_M, with the values next to vector widths and small powers
-/// of two: 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, ...
-std::vector<int> interesting_lengths(int max_M);
-
 }  // namespace hmmjit::test_support

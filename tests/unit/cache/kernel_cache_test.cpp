@@ -30,10 +30,6 @@ class KernelCacheTest : public CacheFolderTest {
   void store(const CacheKey& key, const Entry& entry = make_entry()) {
     ASSERT_TRUE(KernelCache::open(settings())->publish(key, entry));
   }
-  Entry without_attachments(Entry entry) {
-    entry.attachments.clear();
-    return entry;
-  }
 
   int compiles_ = 0;
   KernelCache::MakeFunction make_ = [this]() -> Result<Entry> {

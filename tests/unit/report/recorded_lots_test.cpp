@@ -12,7 +12,7 @@
 #include "report/outputs.hpp"
 #include "search/reader_source.hpp"
 #include "tests/support/shared_data.hpp"
-#include "tests/unit/report/lots.hpp"
+#include "tests/unit/report/made_up.hpp"
 
 namespace hmmjit {
 namespace {

@@ -14,10 +14,12 @@
 #include "report/html_page.hpp"
 #include "report/scan.hpp"
 #include "report/stockholm.hpp"
+#include "tests/unit/report/made_up.hpp"
 
 namespace hmmjit {
 namespace {
 
+using test_support::make_hit;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -69,27 +71,6 @@ TEST(ExactText, HtmlAndTsvEscape) {
   EXPECT_EQ(made(text::tsv_field, std::string_view("a\tb\\c\nd\re'")), "a b\\c d e'");
   EXPECT_EQ(made(text::tsv_field, std::string_view("\"a\" \xe9 \"")),
             "\"\"\"a\"\" \xef\xbf\xbd \"\"\"");
-}
-
-Hit make_hit(std::string name, std::uint64_t index, float bits) {
-  Hit hit;
-  hit.name = std::move(name);
-  hit.index = index;
-  hit.length = 60;
-  hit.score.bits = bits;
-  hit.score.pre_bits = bits + 0.5f;
-  hit.score.log_p = -static_cast<double>(bits);
-  domain::Domain& domain = hit.score.domains.emplace_back();
-  domain.ienv = 3, domain.jenv = 20, domain.iali = 5, domain.jali = 10;
-  domain.hmm_from = 2, domain.hmm_to = 7;
-  domain.bits = bits;
-  domain.log_p = -static_cast<double>(bits);
-  domain.accuracy_sum = 5.0f;
-  domain.alignment.model = "ac.dEfG";
-  domain.alignment.match = "a  d Ef";
-  domain.alignment.sequence = "ACt-YFG";
-  domain.alignment.pp = "98*.765";
-  return hit;
 }
 
 ModelResult make_result(std::vector<Hit> hits, const Thresholds& rules = {}) {

@@ -1,7 +1,8 @@
-// Hits in memory, delivered in lots.
+// Made-up hits, and hits in memory that are delivered in lots.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,30 @@
 #include "search/stored_hits.hpp"
 
 namespace hmmjit::test_support {
+
+/// A target of one domain.
+inline Hit make_hit(std::string name, std::uint64_t index, float bits) {
+  Hit hit;
+  hit.name = std::move(name);
+  hit.index = index;
+  hit.length = 60;
+  hit.score.bits = bits;
+  hit.score.pre_bits = bits + 0.5f;
+  hit.score.log_p = -static_cast<double>(bits);
+  hit.score.expected_domains = 1.04f;
+  hit.score.regions = hit.score.envelopes = 1;
+  domain::Domain& domain = hit.score.domains.emplace_back();
+  domain.ienv = 3, domain.jenv = 20, domain.iali = 5, domain.jali = 10;
+  domain.hmm_from = 2, domain.hmm_to = 7;
+  domain.bits = bits;
+  domain.log_p = -static_cast<double>(bits);
+  domain.accuracy_sum = 5.0f;
+  domain.alignment.model = "ac.dEfG";
+  domain.alignment.match = "a  d Ef";
+  domain.alignment.sequence = "ACt-YFG";
+  domain.alignment.pp = "98*.765";
+  return hit;
+}
 
 class Lots final : public HitSource {
  public:
