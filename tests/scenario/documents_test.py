@@ -262,7 +262,7 @@ def sources(tops, endings):
 
 
 READ_VARIABLE = re.compile(r"""
-    (?:getenv|get|absolute|value|environ\.get|environment\s*=)\s*\(?\s*["']([A-Z][A-Z0-9_]+)["']  # by its name
+    (?:getenv|get|absolute|value|environ\.get|environment)\s*\(?\s*["']([A-Z][A-Z0-9_]+)["']  # by its name
   | \{"(HMMJIT_\w+)",\ "--                                                   # a setting with its option
   | for\s\(const\ char\*\ variable\ :\ \{([^}]*)\}                           # one of several
   | environ\["(HMMJIT_\w+)"\]""", re.VERBOSE)

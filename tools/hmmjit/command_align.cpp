@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -15,7 +14,6 @@
 #include "io/alignment_file.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
-#include "report/report_header.hpp"
 #include "run_text.hpp"
 
 namespace hmmjit::tools {
@@ -41,8 +39,7 @@ constexpr OptionSpec kOptions[] = {
      offering("Stockholm,pfam,a2m,afa,psiblast,selex,clustal,clustallike,phylip,phylips")},
     {kLess, "--cpu", "n n>=0", "busy threads at most (0 and 1: one); default: all cores granted",
      kOurs},
-    {kLess, "--hmmer-banner", "", "name HMMER's program in outputs, as when called by its name",
-     kOurs},
+    banner_option(kLess),
 };
 
 // The single model of a file.

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,7 +11,6 @@
 #include "build/hmm_writer.hpp"
 #include "build/parameters.hpp"
 #include "build_options.hpp"
-#include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "core/task_pool.hpp"
@@ -60,19 +57,14 @@ constexpr OptionSpec kLastOptions[] = {
     {kSingle, "--pextend", "x 0<=x<1", "force gap extend probability (0.4, DNA 0.75)"},
 };
 constexpr OptionSpec kExpertOptions[] = {
-    {kExpert,
-     "--cpu",
-     "n n>=0",
-     "busy threads at most (0 and 1: one); default: all cores granted",
-     {.environment = "HMMER_NCPU"}},
+    cpu_option(kExpert),
     {kExpert, "--informat", "s", "assert input alignment file is in format <s>: no autodetection"},
     {kExpert, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
     {kExpert, "--w_beta", "x 0<=x<=1",
      "tail mass at which the window length of DNA and RNA models is determined"},
     {kExpert, "--w_length", "n", "window length of DNA and RNA models"},
     {kExpert, "--maxinsertlen", "n n>=5", "pretend all inserts are of length <= <n>"},
-    {kExpert, "--hmmer-banner", "", "name HMMER's program in outputs, as when called by its name",
-     kOurs},
+    banner_option(kExpert),
 };
 
 std::span<const OptionSpec> build_option_table() {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <utility>
 #include <vector>
 
 #include "search_options.hpp"
@@ -13,7 +12,8 @@ namespace {
 constexpr std::string_view kOutput = "Options directing output";
 constexpr std::string_view kScoring = "Options controlling scoring system";
 constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
-constexpr std::string_view kAlphabet = "Options for selecting query alphabet rather than guessing it";
+constexpr std::string_view kAlphabet =
+    "Options for selecting query alphabet rather than guessing it";
 constexpr std::string_view kExpert = "Other expert options";
 constexpr std::string_view kOwn = "Options that HMMER does not have";
 
@@ -48,11 +48,9 @@ constexpr OptionSpec kShared[] = {
     {"", "--domZ", "x x>0", "accepted, without effect"},
     {kExpert, "--qformat", "s", "assert query file is in format <s>: no autodetection",
      offering(kSequenceFormatNames)},
-    {kExpert,
-     "--device",
-     "s=auto",
+    {kExpert, "--device", "s=auto",
      "where the filters run: auto, cpu, gpu, or gpu:1, ... for another one",
-     {.offers = "auto,cpu,gpu", .own = true}},
+     ours(offering("auto,cpu,gpu"))},
 };
 
 constexpr OptionSpec kNhmmer[] = {
@@ -76,18 +74,14 @@ constexpr OptionSpec kNhmmer[] = {
     {kExpert, "--qsingle_seqs", "", "every sequence of the query file is a query of its own"},
     {kExpert, "--block_length", "n=262144 n>=50000",
      "length of the pieces that targets are cut into"},
-    {kOwn,
-     "--slice",
-     "J/K",
+    {kOwn, "--slice", "J/K",
      "search part J of K of the queries; outputs of all parts, one after the other, are those of "
      "the whole",
-     {.excludes = "--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans", .own = true}},
-    {kExpert,
-     "--cpu",
-     "n n>=0",
+     ours(excluding("--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans"))},
+    {kExpert, "--cpu", "n n>=0",
      "busy threads at most (1: one; 0: one, and pieces as nhmmer --cpu 0 cuts them); default: all "
      "cores granted",
-     {.environment = "HMMER_NCPU"}},
+     from_environment("HMMER_NCPU")},
 };
 
 // HMMER's options in its order, then ours.

@@ -50,6 +50,13 @@ constexpr OptionTraits one_of(std::string_view values) {
 constexpr OptionTraits list_of(std::string_view values) {
   return {.offers = values, .listed = true};
 }
+constexpr OptionTraits from_environment(std::string_view variable) {
+  return {.environment = variable};
+}
+constexpr OptionTraits ours(OptionTraits traits) {
+  traits.own = true;
+  return traits;
+}
 
 /// One option. All text is static.
 struct OptionSpec : OptionTraits {
@@ -81,6 +88,17 @@ struct OptionSpec : OptionTraits {
   /// Unknown to this program: only there so that code shared by several may ask for it.
   bool absent = false;
 };
+
+/// Options of several programs.
+constexpr OptionSpec cpu_option(std::string_view group) {
+  return {group, "--cpu", "n n>=0",
+          "busy threads at most (0 and 1: one); default: all cores granted",
+          from_environment("HMMER_NCPU")};
+}
+constexpr OptionSpec banner_option(std::string_view group) {
+  return {group, "--hmmer-banner", "",
+          "name HMMER's program in outputs, as when called by its name", kOurs};
+}
 
 /// A parsed command line. Look-ups by full name; names must stand in the table.
 class ParsedOptions {

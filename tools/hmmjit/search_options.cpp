@@ -1,16 +1,13 @@
 #include "search_options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
 
 #include "core/numbers.hpp"
 #include "core/threads.hpp"
-#include "report/report_header.hpp"
 #include "search/model_cutoffs.hpp"
 
 namespace hmmjit::tools {
@@ -67,11 +64,9 @@ constexpr OptionSpec kTable[] = {
      excluding(kCutoffRules)},
     {kCutoffs, "--cut_tc", "", "use profile's TC trusted cutoffs to set all thresholding",
      excluding(kCutoffRules)},
-    {kCutoffs,
-     "--cut-file",
-     "@f",
+    {kCutoffs, "--cut-file", "@f",
      "set all thresholding by the score of each model in table <f> (KOfam's ko_list)",
-     {.excludes = kCutoffRules, .own = true}},
+     ours(excluding(kCutoffRules))},
     {kFilters, "--max", "", "turn all heuristic filters off (less speed, more power)",
      excluding("--F1,--F2,--F3,--nobias")},
     {kFilters, "--F1", "x=0.02", "stage 1 (MSV) threshold: promote hits with P <= F1",
@@ -90,18 +85,11 @@ constexpr OptionSpec kTable[] = {
     {kExpert, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
     {kExpert, "--tformat", "s", "assert target <seqdb> is in format <s>: no autodetection",
      offering(kSequenceFormatNames)},
-    {kExpert,
-     "--cpu",
-     "n n>=0",
-     "busy threads at most (0 and 1: one); default: all cores granted",
-     {.environment = "HMMER_NCPU"}},
+    cpu_option(kExpert),
     {kOwn, "--mem", "size",
      "bound on resident memory, such as 400M or 2G; past it targets are streamed", kOurs},
-    {kOwn,
-     "--device",
-     "s=auto",
-     "auto, cpu, gpu, or gpu:0,1,... for several",
-     {.offers = "auto,cpu,gpu", .own = true}},
+    {kOwn, "--device", "s=auto", "auto, cpu, gpu, or gpu:0,1,... for several",
+     ours(offering("auto,cpu,gpu"))},
     {kOwn, "--stats", "f", "save counters, stage times and rates as JSON to file <f>", kOurs},
     {kOwn, "--tsv", "f", "save all reported domains, exact values, tab separated, to file <f>",
      kOurs},
@@ -110,11 +98,8 @@ constexpr OptionSpec kTable[] = {
     {kOwn, "--json", "f", "save models, targets, domains and alignments as JSON lines to file <f>",
      kOurs},
     {kOwn, "--a3m", "f", "save included domains aligned to each model, as A3M, to file <f>", kOurs},
-    {kOwn,
-     "--seq-limit",
-     "n n>0",
-     "at most the <n> best targets of each model in -A and --a3m",
-     {.needs = "-A,--a3m,--part", .own = true}},
+    {kOwn, "--seq-limit", "n n>0", "at most the <n> best targets of each model in -A and --a3m",
+     ours(needing("-A,--a3m,--part"))},
     {kOwn, "--fasta", "f", "save the sequences of included targets, as FASTA, to file <f>", kOurs},
     {kOwn, "--domfasta", "f", "save the envelopes of included domains, as FASTA, to file <f>",
      kOurs},
@@ -144,19 +129,14 @@ constexpr OptionSpec kTable[] = {
      "compute <n> targets per model a GPU filtered again on the CPU; default: as many as take less "
      "than 1% of the CPU time",
      kOurs},
-    {kOwn,
-     "--cut-missing",
-     "s=error",
+    {kOwn, "--cut-missing", "s=error",
      "models without the cutoffs asked for: error, skip, or default (thresholds)",
-     {.offers = "error,skip,default", .closed = true, .own = true}},
-    {kOwn,
-     "--server",
-     "path",
+     ours(one_of("error,skip,default"))},
+    {kOwn, "--server", "path",
      "let hmmjit serve, at socket <path>, search its database of the name <seqdb>",
-     {.environment = "HMMJIT_SERVER", .own = true}},
+     ours(from_environment("HMMJIT_SERVER"))},
     {kOwn, "--trace", "f", "save a timeline as Chrome trace JSON to file <f>", kOurs},
-    {kOwn, "--hmmer-banner", "", "name HMMER's program in outputs, as when called by its name",
-     kOurs},
+    banner_option(kOwn),
     {kOwn, "--quiet", "", "no progress on stderr", kOurs},
     {kOwn, "--verbose", "", "say on stderr what was chosen and how long it took", kOurs},
 };
