@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 
 #include "compile/diagnostics.hpp"
 #include "core/json_object.hpp"

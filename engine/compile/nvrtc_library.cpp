@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/folder.hpp"
-#include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "core/own_file.hpp"
 #include "core/read_only_file.hpp"

@@ -1,7 +1,6 @@
 #include "domain/tables.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 namespace hmmjit::domain {

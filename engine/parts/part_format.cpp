@@ -6,8 +6,6 @@
 #include <charconv>
 #include <map>
 
-#include "core/numbers.hpp"
-
 namespace hmmjit::parts {
 namespace {
 

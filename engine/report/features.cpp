@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "core/coding.hpp"
-#include "core/exact_text.hpp"
 #include "io/columns.hpp"
 #include "model/residue_copies.hpp"
 #include "nucleotide/search.hpp"

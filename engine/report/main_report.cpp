@@ -1,10 +1,8 @@
 #include "report/main_report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "model/score_statistics.hpp"
 #include "report/numbers.hpp"
 #include "report/text.hpp"
 

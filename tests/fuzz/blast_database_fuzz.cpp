@@ -1,6 +1,5 @@
 // For any bytes of its three files, a volume of a BLAST database is refused or read within its
 // bounds, with the same result for pieces of any size.
-#include <algorithm>
 
 #include "io/blast_database.hpp"
 #include "io/sequence_file.hpp"

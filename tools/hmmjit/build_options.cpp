@@ -1,9 +1,5 @@
 #include "build_options.hpp"
 
-#include <array>
-
-#include "report/text.hpp"
-
 namespace hmmjit::tools {
 namespace {
 

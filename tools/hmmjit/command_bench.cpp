@@ -13,7 +13,6 @@
 #include "compile/tuning_store.hpp"
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
-#include "core/output_file.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
 #include "hmmjit/measurement_tables.hpp"

@@ -6,7 +6,6 @@
 
 #include "core/output_file.hpp"
 #include "hmmjit/command.hpp"
-#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "command.hpp"
-#include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "option_table.hpp"
 #include "output_names.hpp"

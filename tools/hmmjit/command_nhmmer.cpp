@@ -7,7 +7,6 @@
 #include "hmmjit/command.hpp"
 #include "nucleotide_options.hpp"
 #include "nucleotide_queries.hpp"
-#include "query_options.hpp"
 #include "report/nucleotide_run.hpp"
 #include "search_inputs.hpp"
 #include "search_program.hpp"

@@ -11,7 +11,6 @@
 #include "nucleotide_options.hpp"
 #include "report/nucleotide_run.hpp"
 #include "search/search.hpp"
-#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {

@@ -1,7 +1,6 @@
 // `hmmjit part`: describes, checks and counts the parts of a search.
 #include <fmt/format.h>
 
-#include "core/diagnostics.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/fields.hpp"
 #include "parts/model_index.hpp"

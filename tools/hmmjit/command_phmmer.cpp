@@ -4,7 +4,6 @@
 
 #include "build/sequence_model.hpp"
 #include "hmmjit/command.hpp"
-#include "io/byte_source.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
 #include "search/search.hpp"

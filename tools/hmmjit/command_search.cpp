@@ -12,7 +12,6 @@
 
 #include "command.hpp"
 #include "compile_afterwards.hpp"
-#include "core/diagnostics.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "nucleotide/device_scan.hpp"
@@ -21,7 +20,6 @@
 #include "output_names.hpp"
 #include "part_search.hpp"
 #include "progress.hpp"
-#include "query_options.hpp"
 #include "report/features.hpp"
 #include "report/report_header.hpp"
 #include "report/report_writer.hpp"

@@ -6,7 +6,6 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 
 namespace hmmjit::tools {
 namespace {

@@ -1,12 +1,10 @@
 #include "query_options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "build_options.hpp"
 #include "io/byte_source.hpp"
-#include "report/text.hpp"
 #include "search_options.hpp"
 
 namespace hmmjit::tools {

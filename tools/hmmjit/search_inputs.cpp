@@ -16,7 +16,6 @@
 #include "io/blast_database.hpp"
 #include "io/byte_source.hpp"
 #include "io/target_database.hpp"
-#include "io/text_fields.hpp"
 #include "query_options.hpp"
 #include "run_context.hpp"
 #include "search/reader_source.hpp"

@@ -15,7 +15,6 @@
 
 #include "hmmjit/hmmjit.hpp"
 #include "tests/support/comma_locale.hpp"
-#include "tests/support/command.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
 #include "tests/unit/api/support.hpp"

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "model/score_statistics.hpp"
-#include "search/host_filters.hpp"
 
 namespace hmmjit {
 namespace {

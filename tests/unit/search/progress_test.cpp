@@ -9,7 +9,6 @@
 #include <array>
 #include <regex>
 #include <string>
-#include <vector>
 
 namespace hmmjit::tools {
 namespace {
