@@ -18,8 +18,8 @@ namespace {
 // What a run keeps in memory at a time.
 struct Limits {
   // Targets are read in blocks of at least so many residues; a target is never divided. Two blocks
-  // are in memory, and the bottom strand of one. A device works on tens of thousands of items at a
-  // time, and computes the first rows of each twice, so its blocks are larger.
+  // are in memory, and the bottom strand of one. The blocks of a device are larger: it works on
+  // tens of thousands of items at a time, and at the end of each block it has less and less to do.
   std::size_t residues;
   // Models of so many positions, a kilobyte each, take part in one pass over the targets; all do
   // where targets can be read only once.
@@ -27,7 +27,7 @@ struct Limits {
 
   Limits(std::uint64_t bound, bool device)
       : residues(std::clamp<std::size_t>(bound / 8, std::size_t{1} << 16,
-                                         std::size_t{device ? 128u : 16u} << 20)),
+                                         std::size_t{device ? 256u : 16u} << 20)),
         positions(std::clamp<std::uint64_t>(bound / 4 / 1024, 1, std::uint64_t{1} << 20)) {}
 };
 
