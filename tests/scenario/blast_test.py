@@ -17,10 +17,7 @@ class BlastDatabases(ScratchFolder):
     def setUp(self):
         super().setUp()
         self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as file:
-            for path in self.models:
-                file.write(read(path))
+        self.library = self.join_models(self.models)
         self.records = scenario.emitted_targets(self.models, 11, per_model=15, decoys=60)
         # All kinds of names, some with several definition lines, as in nr.
         forms = ["sp|P{0:05d}|NAME{0}_TEST", "gi|{1}|gb|AAA{0:05d}.1|", "ref|WP_{0:09d}.2|",

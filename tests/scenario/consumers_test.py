@@ -63,10 +63,7 @@ class Consumers(ScratchFolder):
     def setUp(self):
         super().setUp()
         self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as file:
-            for path in self.models:
-                file.write(read(path))
+        self.library = self.join_models(self.models)
         self.records = scenario.emitted_targets(self.models, 11, per_model=8, decoys=20)
         self.targets = self.path("targets.faa")
         scenario.write_fasta(self.targets, self.records)

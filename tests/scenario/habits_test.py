@@ -32,10 +32,7 @@ class Habits(ScratchFolder):
         super().setUp()
         self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
         self.fn3, self.kinase, self.globins = self.models
-        self.library = self.path("library.hmm")
-        with open(self.library, "wb") as file:  # globins4 has no cutoffs
-            for path in self.models:
-                file.write(read(path))
+        self.library = self.join_models(self.models)  # globins4 has no cutoffs
         self.records = scenario.emitted_targets(self.models, 7, per_model=12, decoys=40)
         self.targets = self.path("targets.fasta")
         scenario.write_fasta(self.targets, self.records)
