@@ -427,7 +427,8 @@ int expect_plain(const SearchModel& model, const Case& all,
     from_J += plain.from_J;
     Domain expected_domain;
     const bool expected_alignment =
-        expected.sound && aligner.align(t, job.residues, expected, model.hmm, expected_domain);
+        expected.sound &&
+        aligner.align(t, t.emission, 0, job.residues, expected, model.hmm, expected_domain);
     for (const auto& set : kernel_sets()) {
       for (const Kernels& kernel : set) {
         SCOPED_TRACE(testing::Message() << kernel.name << " x" << kernel.groups);
