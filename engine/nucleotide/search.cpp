@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <condition_variable>
 #include <functional>
@@ -194,6 +195,7 @@ struct Search::State {
     // Runs whose envelopes have been found and that add turns.
     std::vector<std::pair<std::size_t, std::uint64_t>> turned HMMJIT_GUARDED_BY(mutex);
     std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
+    std::vector<std::atomic<bool>> finished;  // runs
     std::condition_variable changed;
     Counters counters HMMJIT_GUARDED_BY(mutex);
     std::vector<Counters> of_targets
@@ -242,6 +244,7 @@ struct Search::State {
              RunResult& result) const;
   std::unique_ptr<RunResult> await(Step before, std::size_t run, std::size_t model);
   void hand_over(Step step, std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
+  void count_down(Step step, std::size_t model, Progress& p) HMMJIT_REQUIRES(p.mutex);
   void request_cells(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
   void request_parse(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs,
                      std::uint64_t turns);
@@ -337,6 +340,7 @@ void Search::State::finish(std::size_t run, std::size_t model, const TargetBlock
 
 void Search::State::take_step(Step step, std::size_t run, std::size_t model,
                               const TargetBlock& block) {
+  if (progress[model].finished[run]) return;
   const FlushToZeroScope flush;
   std::unique_ptr<RunResult> result;
   try {
@@ -406,13 +410,24 @@ void Search::State::align(WindowParser* parser, std::size_t model, std::size_t r
   result.asked.reset();
 }
 
-// After the last run of a model, what the device answers for goes there.
+// A run that needs no further step hands over none at all steps that are left: most are over after
+// the first, and nhmmscan has a run for each sequence.
 void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
                               std::unique_ptr<RunResult> result) {
   Progress& p = progress[model];
   const MutexLock lock(p.mutex);
+  if (result != nullptr) {
+    p.handovers[step].runs[run] = std::move(result);
+    count_down(step, model, p);
+  } else if (!p.finished[run].exchange(true)) {
+    for (std::size_t left = step; left < kDomains; ++left)
+      count_down(static_cast<Step>(left), model, p);
+  }
+}
+
+// After the last run of a model, what the device answers for goes there.
+void Search::State::count_down(Step step, std::size_t model, Progress& p) {
   Handover& of = p.handovers[step];
-  of.runs[run] = std::move(result);
   if (--of.to_come > 0) return;
   of.complete = true;
   p.changed.notify_all();
@@ -597,6 +612,7 @@ Status Search::add(const TargetBlock& block) {
     p.waiting.resize(s.runs.size());
     p.next = 0;
     p.turned.clear();
+    p.finished = std::vector<std::atomic<bool>>(s.runs.size());
     for (State::Handover& of : p.handovers) {
       of = {};
       of.runs.resize(s.runs.size());
