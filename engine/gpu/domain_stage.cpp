@@ -208,7 +208,7 @@ struct DomainStage::Run {
   const T* place(const T* values, std::size_t count) {
     const std::size_t bytes = count * sizeof(T), offset = up_bytes;
     if (bytes > kUpBytes - offset) return nullptr;
-    std::memcpy(stage.up_.bytes().data() + offset, values, bytes);
+    std::ranges::copy(std::as_bytes(std::span(values, count)), stage.up_.bytes().data() + offset);
     up_bytes = std::min(kUpBytes, offset + layout::aligned_size(bytes));
     return at<const T>(offset);
   }
