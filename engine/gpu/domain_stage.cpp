@@ -817,8 +817,9 @@ bool DomainStage::Run::read_envelope(const Part& part, int L, int length, std::u
   envelope.accuracy = e.accuracy;
   std::ranges::copy(e.null2, envelope.null2.begin());
   envelope.path.resize(e.steps);
-  std::memcpy(envelope.path.data(),
-              answers.down + answers.at_words + e.path * sizeof(std::uint32_t), e.steps);
+  if (e.steps > 0)
+    std::memcpy(envelope.path.data(),
+                answers.down + answers.at_words + e.path * sizeof(std::uint32_t), e.steps);
   envelope.last_row = static_cast<int>(e.last_row);
   envelope.last_node = static_cast<int>(e.last_node);
   return true;
