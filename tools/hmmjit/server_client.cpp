@@ -43,7 +43,7 @@ Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
     return frame_head(head);
   }
   head["modified"] = info.st_mtim.tv_sec;
-  std::string bytes, piece(std::size_t{1} << 20, '\0');
+  std::string bytes, piece(std::size_t{1} << 16, '\0');
   for (;;) {
     const ssize_t got = ::read(file, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;

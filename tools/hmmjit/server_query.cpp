@@ -290,6 +290,7 @@ std::vector<Query::Output> Query::outputs() const {
   if (!options_) return all;
   for (std::size_t i = 0; i < command_->options.size(); ++i) {
     const std::string option(command_->options[i].name);
+    if (!options_->given().is_set(option)) continue;
     const std::string place = fmt::format("{}/{}.out", folder(), i);
     const auto names = names_in_folder(place);
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
