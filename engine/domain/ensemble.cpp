@@ -104,32 +104,25 @@ void Ensemble::prepare(const RegionMatrix& region) {
                                [&](Residue x) { return static_cast<int>(x) < t.K; });
 }
 
-// The last node of a domain that ends at row i. Cells are visited in the order they lie in the
-// reference's vectors; every other order would pick other domains.
-int Ensemble::choose_exit_exactly(const RegionMatrix& region, int i, double u,
-                                  bool& in_match) const {
-  const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
-  const int Q = region.tables->Q;
-  const float norm = inverse_of(region.special[i].E);
+// Cells are visited in the order they lie in the reference's vectors; every other order would pick
+// other domains.
+Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u) {
   double sum = 0;
   for (;;) {
     for (int q = 0; q < Q; ++q) {
-      const float* cell = row + q * region.layout.stripe;
+      const float* cell = row + static_cast<std::size_t>(q) * layout.stripe;
       for (const bool match : {true, false}) {
         for (int r = 0; r < kLanes; ++r) {
           sum += static_cast<double>(cell[r] * norm);
-          if (u < sum) {
-            in_match = match;
-            return r * Q + q + 1;
-          }
+          if (u < sum) return {r * Q + q + 1, match};
         }
-        cell += region.layout.state;
+        cell += layout.state;
       }
     }
   }
 }
 
-int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_match) {
+Exit Ensemble::choose_exit(const RegionMatrix& region, int i, double u) {
   const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
   const std::size_t stripe = region.layout.stripe, state = region.layout.state;
   const int Q = region.tables->Q;
@@ -166,17 +159,16 @@ int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_
           sum += static_cast<double>(cell[r] * norm);
           if (u < sum) {
             if (u - before <= exit_margin_ || sum - u <= exit_margin_) {
-              return choose_exit_exactly(region, i, u, in_match);
+              return exit_of_row(row, region.layout, Q, norm, u);
             }
-            in_match = match;
-            return r * Q + q + 1;
+            return {r * Q + q + 1, match};
           }
         }
         cell += state;
       }
     }
   }
-  return choose_exit_exactly(region, i, u, in_match);
+  return exit_of_row(row, region.layout, Q, norm, u);
 }
 
 // Null2 odds of one sampled domain, added at its positions after the first. Only visited nodes
@@ -397,10 +389,10 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& rand
         state = leave_flank(region, state == State::kC, w);
         break;
       case State::kE: {
-        bool in_match = true;
-        w.k = choose_exit(region, w.i, w.random.uniform(), in_match);
+        const Exit exit = choose_exit(region, w.i, w.random.uniform());
+        w.k = exit.node;
         w.last_i = w.visit_count = w.emitted = 0;
-        state = in_match ? State::kM : State::kD;
+        state = exit.in_match ? State::kM : State::kD;
         break;
       }
       case State::kM:

@@ -29,6 +29,15 @@ struct RegionMatrix {
   float ec, ej;
 };
 
+/// The last node of a domain, and whether it is a match or a deletion.
+struct Exit {
+  int node;
+  bool in_match;
+};
+/// The exit from a row of a matrix that the deviate `u` chooses by the reference's own arithmetic,
+/// among the row's cells times `norm`.
+Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u);
+
 /// Buffers of one thread.
 class Ensemble {
  public:
@@ -47,8 +56,7 @@ class Ensemble {
   void prepare(const RegionMatrix& region);
   void sample_trace(const RegionMatrix& region, LinearCongruential& random, int trace, int offset,
                     float* correction);
-  int choose_exit(const RegionMatrix& region, int i, double u, bool& in_match);
-  int choose_exit_exactly(const RegionMatrix& region, int i, double u, bool& in_match) const;
+  Exit choose_exit(const RegionMatrix& region, int i, double u);
   enum class State;
   struct Walk;
   void visit(Walk& walk);

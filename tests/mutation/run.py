@@ -104,7 +104,7 @@ def build(copy, programs):
         return subprocess.run(["cmake", "--build", "--preset", "release", "--target", *programs], cwd=copy, stdout=log, stderr=log).returncode == 0
 
 
-def detected(copy, tests, limit):
+def detected(copy, tests, limit, scenarios):
     """The first test that fails; None where all pass."""
     for program, tests_of in (test.split(":", 1) for test in tests):
         path = next(p for p in (copy / "build/release/tests").rglob(program) if p.is_file())
@@ -116,6 +116,11 @@ def detected(copy, tests, limit):
         if run.returncode:
             failed = re.findall(r"^\[  FAILED  \] (\S+)|^\[ RUN      \] (\S+)", run.stdout, re.M)
             return "".join(failed[-1]).rstrip(",") if failed else f"{program}: exit status {run.returncode}"
+    if scenarios:
+        run = subprocess.run(["ctest", "--preset", "release", "--stop-on-failure", "--no-tests=error", "-R", scenarios], cwd=copy,
+                             capture_output=True, text=True)
+        if run.returncode:
+            return "".join(re.findall(r"^\t *\d+ - (\S+) \(", run.stdout, re.M)[:1]) or f"ctest: exit status {run.returncode}"
     return None
 
 
@@ -126,6 +131,7 @@ def main():
     parser.add_argument("--sample", type=int, default=0, help="so many of the mutants, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=240, help="seconds for a test program")
+    parser.add_argument("--scenarios", help="tests of the program, as ctest -R takes them, for mutants that the tests of the folder pass")
     parser.add_argument("paths", nargs="+")
     options = parser.parse_args()
     chosen = list(all_mutants(options.paths))
@@ -147,16 +153,16 @@ def main():
     counts, survivors, sound = {}, [], set()
     for path, number, rule, old, new in chosen:
         tests = TESTS[max((folder for folder in TESTS if path.startswith(folder + "/")), key=len)]
-        programs = [test.split(":")[0] for test in tests]
+        programs = [test.split(":")[0] for test in tests] + (["hmmjit"] if options.scenarios else [])
         if tuple(tests) not in sound:
-            if not build(copy, programs) or (fails := detected(copy, tests, 4 * options.limit)):
+            if not build(copy, programs) or (fails := detected(copy, tests, 4 * options.limit, options.scenarios)):
                 sys.exit(f"without any mutant: {fails if build(copy, programs) else 'the build fails, see build.log'}")
             sound.add(tuple(tests))
         lines = (TREE / path).read_text().split("\n")
         lines[number - 1] = new
         try:
             (copy / path).write_text("\n".join(lines))
-            seen = detected(copy, tests, options.limit) if build(copy, programs) else "does not compile"
+            seen = detected(copy, tests, options.limit, options.scenarios) if build(copy, programs) else "does not compile"
         finally:
             (copy / path).write_text((TREE / path).read_text())
         verdict = seen or ("excused" if (path, old.strip(), new.strip()) in excused else "SURVIVED")

@@ -1,9 +1,12 @@
-// Regions and clusters of small made-up decodings and segments.
+// Regions, clusters and exits of small made-up decodings, segments and rows.
 #include "domain/regions.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "domain/clustering.hpp"
+#include "domain/ensemble.hpp"
 
 namespace hmmjit::domain {
 namespace {
@@ -62,6 +65,32 @@ TEST(Clusters, OfOnesThatOverlapTheMoreProbableStays) {
   EXPECT_EQ(clusters[0].i, 10);
   EXPECT_EQ(clusters[1].i, 90);
   EXPECT_EQ(clusters[1].probability, 0.25f);
+}
+
+// Sampling asks for this choice only where a deviate lies within rounding errors of a boundary.
+TEST(Ensemble, EveryCellOfARowIsAnExit) {
+  constexpr int Q = 3;
+  const MatrixLayout layout = MatrixLayout::of(Q, 1);
+  std::vector<float> row(layout.row);
+  for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<float>(1 + c % 5);
+  const float norm = 1.0f / 128;
+  double below = 0;
+  for (int q = 0; q < Q; ++q) {
+    for (const CellState state : {kCellM, kCellD}) {
+      for (int r = 0; r < kLanes; ++r) {
+        const std::size_t at = q * layout.stripe + state * layout.state + static_cast<unsigned>(r);
+        const double above = below + static_cast<double>(row[at] * norm);
+        for (const double u : {below, std::nextafter(above, 0.0)}) {
+          const Exit exit = exit_of_row(row.data(), layout, Q, norm, u);
+          EXPECT_EQ(exit.node, r * Q + q + 1) << u;
+          EXPECT_EQ(exit.in_match, state == kCellM) << u;
+        }
+        below = above;
+      }
+    }
+  }
+  // Rounding may leave a deviate above the sum of all: the reference then begins again.
+  EXPECT_EQ(exit_of_row(row.data(), layout, Q, norm, below).node, 1);
 }
 
 }  // namespace
