@@ -45,13 +45,13 @@ class Connection(http.client.HTTPConnection):
 class Server:
     """A server while it lives; `folder` is where its sockets and temporary files are."""
 
-    def __init__(self, folder, databases, options=(), cwd=None, prefix=()):
+    def __init__(self, folder, databases, options=(), cwd=None, prefix=(), device="cpu"):
         self.socket = os.path.join(folder, "socket")
         self.temporary = os.path.join(folder, "temporary")
         os.makedirs(self.temporary, exist_ok=True)
         words = [word for name, file in databases.items() for word in ("--db", f"{name}={file}")]
         self.process = subprocess.Popen(
-            [*prefix, scenario.program, "serve", "--socket", self.socket, "--device", "cpu", *words, *options], cwd=cwd,
+            [*prefix, scenario.program, "serve", "--socket", self.socket, "--device", device, *words, *options], cwd=cwd,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": self.temporary, "HMMER_NCPU": "1"})
         atexit.register(self.process.kill)
         self.messages = [self.process.stderr.readline().decode()]
