@@ -462,7 +462,6 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
     counters.update([](gpu::Statistics& s) { ++s.launches; });
   }
   HMMJIT_TRY(slot.end.record(slot.stream));
-  HMMJIT_TRY(slot.best.download(slot.stream, slot.results.bytes().data(), 2 * d.blocks));
   slot.model = model;
   return {};
 }
@@ -491,7 +490,11 @@ Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& fr
 Status DeviceScan::State::collect(Launch& slot) {
   if (!slot.model) return {};
   const std::size_t m = *std::exchange(slot.model, std::nullopt);
-  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, {.timeout = settings.launch_timeout}));
+  // Behind a kernel, a copy would delay those of all streams.
+  const gpu::StreamWait wait{.timeout = settings.launch_timeout};
+  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, wait));
+  HMMJIT_TRY(slot.best.download(slot.stream, slot.results.bytes().data(), 2 * d.blocks));
+  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, wait));
   HMMJIT_TRY(count_launch(gpu::Timed::kSsv, slot.begin, slot.end, std::exchange(slot.cells, 0),
                           std::exchange(slot.expected_seconds, 0)));
 
@@ -651,8 +654,10 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
     HMMJIT_TRY(kernel.launch(w.stream, *d.device, gpu::extent_of(m), &p));
   }
   HMMJIT_TRY(w.end.record(w.stream));
+  const gpu::StreamWait wait{.timeout = settings.launch_timeout};
+  HMMJIT_TRY(gpu::wait_for(w.stream, *d.device, wait));
   HMMJIT_TRY(w.block.download(w.stream, w.results.bytes().data(), result_bytes, up.bytes()));
-  HMMJIT_TRY(gpu::wait_for(w.stream, *d.device, {.timeout = settings.launch_timeout}));
+  HMMJIT_TRY(gpu::wait_for(w.stream, *d.device, wait));
   counters.update([&](gpu::Statistics& s) {
     s.launches += p.tile_count;
     s.upload_bytes += windows.residues.size() + up.bytes();

@@ -56,6 +56,7 @@ class DomainStageTest : public testing::Test {
     const auto stream = *driver::Stream::create(device_);
     EXPECT_TRUE(origin_.record(stream) && stream.synchronize());
   }
+  void TearDown() override { EXPECT_EQ(fake_.calls("copy_behind_kernel"), 0); }
 
   // `variant`: that one, else the one these tests were written about. `length`: of the model that
   // it is made for.

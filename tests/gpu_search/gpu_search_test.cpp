@@ -33,6 +33,7 @@ class GpuSearch : public testing::Test {
     }();
     return text;
   }
+  void TearDown() override { EXPECT_EQ(driver_.calls("copy_behind_kernel"), 0); }
   // Runs on devices that are ready before the search begins.
   SearchOutcome run(gpu::Settings settings, const SearchOptions& options) {
     gpu::GpuFilters gpu(std::move(settings));

@@ -212,6 +212,7 @@ class DeviceScanSearch : public testing::Test {
                                 &Counters::viterbi, &Counters::forward})
         EXPECT_EQ(a.counters.*member, b.counters.*member);
     }
+    EXPECT_EQ(driver_.calls("copy_behind_kernel"), 0);
   }
 
   FakeDriver driver_;

@@ -23,6 +23,7 @@ struct FakeDriver::State {
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
   std::map<int, std::size_t> used;
   std::map<LibraryHandle, std::string> images;
+  std::set<StreamHandle> running;  // streams that nobody has waited for since their last launch
   struct Kernel {
     std::string name, image;
     std::map<int, int> dynamic_limit;
@@ -243,13 +244,15 @@ int fake_occupancy(int* blocks, KernelHandle, int, std::size_t) {
   return 0;
 }
 int fake_launch(KernelHandle kernel, unsigned grid, unsigned grid_y, unsigned, unsigned block,
-                unsigned, unsigned, unsigned shared, StreamHandle, void** parameters, void**) {
+                unsigned, unsigned, unsigned shared, StreamHandle stream, void** parameters,
+                void**) {
   ENTER("launch");
   if (current_device_missing()) return code::kNotInitialized;
   constexpr unsigned kWithoutOptIn = 48 * 1024;
   std::string name, image;
   {
     const std::lock_guard guard(g_state->mutex);
+    g_state->running.insert(stream);
     const auto& k = *g_state->kernels.at(kernel);
     name = k.name;
     image = k.image;
@@ -318,8 +321,12 @@ int fake_copy_to_device(DevicePointer to, const void* from, std::size_t bytes, S
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return 0;
 }
-int fake_copy_to_host(void* to, DevicePointer from, std::size_t bytes, StreamHandle) {
+int fake_copy_to_host(void* to, DevicePointer from, std::size_t bytes, StreamHandle stream) {
   ENTER("copy_to_host");
+  {
+    const std::lock_guard guard(g_state->mutex);
+    if (g_state->running.contains(stream)) ++g_state->calls["copy_behind_kernel"];
+  }
   if (!inside(from, bytes)) return code::kInvalidValue;
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
@@ -341,16 +348,22 @@ int fake_stream_destroy(StreamHandle) {
   count("stream", -1);
   return 0;
 }
-int fake_stream_synchronize(StreamHandle) {
+void waited_for(StreamHandle stream) {
+  const std::lock_guard guard(g_state->mutex);
+  g_state->running.erase(stream);
+}
+int fake_stream_synchronize(StreamHandle stream) {
   ENTER("stream_synchronize");
+  waited_for(stream);
   return 0;
 }
 int fake_stream_query(StreamHandle) {
   ENTER("stream_query");
   return 0;
 }
-int fake_launch_host_function(StreamHandle, void (*function)(void*), void* argument) {
+int fake_launch_host_function(StreamHandle stream, void (*function)(void*), void* argument) {
   ENTER("launch_host_function");
+  waited_for(stream);
   if (g_state->owner->on_host_function) {
     g_state->owner->on_host_function(function, argument);
   } else {

@@ -67,6 +67,8 @@ class FakeDriver {
   /// True while this thread is in a call of the table.
   static bool inside();
 
+  /// "copy_behind_kernel": the calls of "copy_to_host" with a kernel before them in their stream,
+  /// which would hold up the copies of all streams.
   int calls(const std::string& member) const;
   int total_calls() const;
   /// The device on whose memory an address lies; -1: none.
