@@ -97,8 +97,6 @@ void Ensemble::prepare(const RegionMatrix& region) {
   exit_slot_.assign(rows, -1);
   exits_.clear();
   exit_blocks_ = (t.Q + kExitBlock - 1) / kExitBlock;
-  // Two orders of adding the same 8*Q doubles of a total near one differ by less.
-  exit_margin_ = (16.0 * t.Q + 64.0) * 0x1p-52;
 
   all_canonical_ = std::all_of(job.residues, job.residues + job.L,
                                [&](Residue x) { return static_cast<int>(x) < t.K; });
@@ -122,9 +120,46 @@ Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm
   }
 }
 
+void add_exits(const float* row, const MatrixLayout& layout, int Q, float norm, double* out) {
+  const FourFloats factor = FourFloats::all(norm);
+  double total = 0;
+  for (int q = 0; q < Q;) {
+    DoubleSums sums;
+    for (const int end = std::min(q + kExitBlock, Q); q < end; ++q) {
+      const float* cell = row + static_cast<std::size_t>(q) * layout.stripe;
+      sums.add(FourFloats::load(cell) * factor, FourFloats::load(cell + layout.state) * factor);
+    }
+    total += sums.total();
+    *out++ = total;
+  }
+}
+
+std::optional<Exit> clear_exit_of_row(const float* row, const MatrixLayout& layout, int Q,
+                                      float norm, std::span<const double> sums, double u) {
+  const auto block = static_cast<std::size_t>(std::ranges::upper_bound(sums, u) - sums.begin());
+  if (block == sums.size()) return {};
+  // Two orders of adding the same 8*Q doubles of a total near one differ by less.
+  const double margin = (16.0 * Q + 64.0) * 0x1p-52;
+  double sum = block > 0 ? sums[block - 1] : 0.0;
+  const int first = static_cast<int>(block) * kExitBlock;
+  for (int q = first; q < std::min(first + kExitBlock, Q); ++q) {
+    const float* cell = row + static_cast<std::size_t>(q) * layout.stripe;
+    for (const bool match : {true, false}) {
+      for (int r = 0; r < kLanes; ++r) {
+        const double before = sum;
+        sum += static_cast<double>(cell[r] * norm);
+        if (u >= sum) continue;
+        if (u - before <= margin || sum - u <= margin) return {};
+        return Exit{r * Q + q + 1, match};
+      }
+      cell += layout.state;
+    }
+  }
+  return {};
+}
+
 Exit Ensemble::choose_exit(const RegionMatrix& region, int i, double u) {
   const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
-  const std::size_t stripe = region.layout.stripe, state = region.layout.state;
   const int Q = region.tables->Q;
   const float norm = inverse_of(region.special[i].E);
   const auto blocks = static_cast<std::size_t>(exit_blocks_);
@@ -132,42 +167,10 @@ Exit Ensemble::choose_exit(const RegionMatrix& region, int i, double u) {
   if (slot < 0) {
     slot = static_cast<std::int32_t>(exits_.size() / blocks);
     exits_.resize(exits_.size() + blocks);
-    double* out = exits_.data() + static_cast<std::size_t>(slot) * blocks;
-    const FourFloats factor = FourFloats::all(norm);
-    double total = 0;
-    for (int q = 0; q < Q;) {
-      DoubleSums sums;
-      for (const int end = std::min(q + kExitBlock, Q); q < end; ++q) {
-        const float* cell = row + q * stripe;
-        sums.add(FourFloats::load(cell) * factor, FourFloats::load(cell + state) * factor);
-      }
-      total += sums.total();
-      *out++ = total;
-    }
+    add_exits(row, region.layout, Q, norm, exits_.data() + exits_.size() - blocks);
   }
-  const double* sums = exits_.data() + static_cast<std::size_t>(slot) * blocks;
-  const auto block = static_cast<std::size_t>(std::upper_bound(sums, sums + blocks, u) - sums);
-  if (block < blocks) {
-    double sum = block > 0 ? sums[block - 1] : 0.0;
-    const int first = static_cast<int>(block) * kExitBlock;
-    // One stripe more: the boundary may belong to it by rounding, and then be told apart below.
-    for (int q = first; q < std::min(first + kExitBlock, Q); ++q) {
-      const float* cell = row + q * stripe;
-      for (const bool match : {true, false}) {
-        for (int r = 0; r < kLanes; ++r) {
-          const double before = sum;
-          sum += static_cast<double>(cell[r] * norm);
-          if (u < sum) {
-            if (u - before <= exit_margin_ || sum - u <= exit_margin_) {
-              return exit_of_row(row, region.layout, Q, norm, u);
-            }
-            return {r * Q + q + 1, match};
-          }
-        }
-        cell += state;
-      }
-    }
-  }
+  const std::span sums(exits_.data() + static_cast<std::size_t>(slot) * blocks, blocks);
+  if (const auto exit = clear_exit_of_row(row, region.layout, Q, norm, sums, u)) return *exit;
   return exit_of_row(row, region.layout, Q, norm, u);
 }
 

@@ -8,6 +8,7 @@
 // choices) the reference's own arithmetic decides. The results are therefore the same, always.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,12 @@ struct Exit {
 /// The exit from a row of a matrix that the deviate `u` chooses by the reference's own arithmetic,
 /// among the row's cells times `norm`.
 Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u);
+/// The same from the running sums of add_exits(); nothing where rounding might decide.
+std::optional<Exit> clear_exit_of_row(const float* row, const MatrixLayout& layout, int Q,
+                                      float norm, std::span<const double> sums, double u);
+/// Writes the running sums of exit probabilities, one for each kExitBlock stripes.
+void add_exits(const float* row, const MatrixLayout& layout, int Q, float norm, double* out);
+inline constexpr int kExitBlock = 4;
 
 /// Buffers of one thread.
 class Ensemble {
@@ -77,13 +84,10 @@ class Ensemble {
   // Deviates below which C(i) clearly comes from C(i-1), J(i) from J(i-1).
   std::vector<std::uint32_t> stay_c_, stay_j_;
 
-  // Running sums of the exit probabilities of a row, one for each kExitBlock stripes, made when
-  // the first trace leaves through that row.
-  static constexpr int kExitBlock = 4;
+  // Sums of add_exits(), made when the first trace leaves through a row.
   std::vector<std::int32_t> exit_slot_;  // by row, -1: not made yet
   std::vector<double> exits_;
   int exit_blocks_ = 0;
-  double exit_margin_ = 0;
 
   // What comes before a match, B, M, I or D, by the deviate in units of 2^-32: clearly M for
   // `width` deviates from `low` on; `i`, `d`: where I and D begin. Computed when a trace first asks

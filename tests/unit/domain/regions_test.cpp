@@ -67,29 +67,38 @@ TEST(Clusters, OfOnesThatOverlapTheMoreProbableStays) {
   EXPECT_EQ(clusters[1].probability, 0.25f);
 }
 
-// Sampling asks for this choice only where a deviate lies within rounding errors of a boundary.
-TEST(Ensemble, EveryCellOfARowIsAnExit) {
-  constexpr int Q = 3;
+TEST(Ensemble, EveryCellOfARowIsAnExitAndTheReferenceDecidesNextToBoundaries) {
+  constexpr int Q = 6;
   const MatrixLayout layout = MatrixLayout::of(Q, 1);
   std::vector<float> row(layout.row);
   for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<float>(1 + c % 5);
-  const float norm = 1.0f / 128;
+  const float norm = 1.0f / 256;
+  std::vector<double> sums(2);
+  add_exits(row.data(), layout, Q, norm, sums.data());
   double below = 0;
   for (int q = 0; q < Q; ++q) {
     for (const CellState state : {kCellM, kCellD}) {
       for (int r = 0; r < kLanes; ++r) {
-        const std::size_t at = q * layout.stripe + state * layout.state + static_cast<unsigned>(r);
+        const std::size_t at = static_cast<unsigned>(q) * layout.stripe + state * layout.state +
+                               static_cast<unsigned>(r);
         const double above = below + static_cast<double>(row[at] * norm);
-        for (const double u : {below, std::nextafter(above, 0.0)}) {
+        const double first = std::nextafter(below, 1.0), last = std::nextafter(above, 0.0);
+        for (const double u : {below, first, (below + above) / 2, last}) {
           const Exit exit = exit_of_row(row.data(), layout, Q, norm, u);
           EXPECT_EQ(exit.node, r * Q + q + 1) << u;
           EXPECT_EQ(exit.in_match, state == kCellM) << u;
+          const auto clear = clear_exit_of_row(row.data(), layout, Q, norm, sums, u);
+          EXPECT_EQ(clear.has_value(), u != below && u != first && u != last) << u;
+          if (!clear) continue;
+          EXPECT_EQ(clear->node, exit.node) << u;
+          EXPECT_EQ(clear->in_match, exit.in_match) << u;
         }
         below = above;
       }
     }
   }
   // Rounding may leave a deviate above the sum of all: the reference then begins again.
+  EXPECT_FALSE(clear_exit_of_row(row.data(), layout, Q, norm, sums, below));
   EXPECT_EQ(exit_of_row(row.data(), layout, Q, norm, below).node, 1);
 }
 

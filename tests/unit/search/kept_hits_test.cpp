@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "search/agenda.hpp"
+#include "search/memory_shares.hpp"
 #include "search/stored_hits.hpp"
 
 namespace hmmjit::search_run {
@@ -89,6 +91,15 @@ TEST_F(KeptHitsTest, TargetsMayHaveOneNameAndEqualScores) {
     ASSERT_TRUE(got) << got.error().to_string();
     EXPECT_EQ(*got, (std::vector<std::uint64_t>{3, 4, 5}));
   }
+}
+
+TEST(MemoryByTarget, IsATwentiethOfWhatTheProgramLeaves) {
+  SearchOptions options;
+  options.threads = 2;
+  options.memory = kProgramMemory + 2 * kThreadMemory + (std::uint64_t{100} << 20);
+  EXPECT_EQ(memory_by_target(options).value(), std::uint64_t{5} << 20);
+  options.memory = kProgramMemory + 2 * kThreadMemory + (std::uint64_t{1} << 20);
+  EXPECT_EQ(memory_by_target(options).value(), std::uint64_t{256} << 10);
 }
 
 }  // namespace
