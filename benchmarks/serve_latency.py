@@ -5,8 +5,8 @@ usage: serve_latency.py --program PATH --db FILE [--small-db FILE] --models FILE
 
 Starts a server and measures, from the request to the last byte of the answer:
   one      a model of the size closest to --positions against the database, --repeat times
-  small    the same against the small database, one thread; what it takes beyond the seconds of its filters and of scoring; and the
-           same by the program's --server
+  small    the same against the small database; with one thread, what it takes beyond the seconds of its filters and of scoring, and
+           what the program takes with --server
   jackhmmer  the sequence, -N 1, a tenth as often
   mixed    100 models of the file, 8 at a time, and the same in one run of the program that has its kernels
   memory   of host and device over --queries further queries
@@ -142,6 +142,7 @@ def main():
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeat", type=int, default=200)
     parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--query-options", default="", help="of the rows one and small, as &device=gpu")
     parser.add_argument("--svg")
     args = parser.parse_args()
     with open(args.models, "rb") as file:
@@ -160,11 +161,10 @@ def main():
                 if server.poll() is not None:
                     sys.exit("the server ended")
                 time.sleep(0.1)
-            latencies("one", path, "/v1/search?db=large", one, args.repeat)
+            latencies("one", path, "/v1/search?db=large" + args.query_options, one, args.repeat)
             if args.small_db:
-                small = "/v1/search?db=small&cpu=1"
-                latencies("small", path, small, one, args.repeat)
-                show_times("beyond cells", [beyond_cells(path, small, one) for _ in range(args.repeat)])
+                latencies("small", path, "/v1/search?db=small" + args.query_options, one, args.repeat)
+                show_times("beyond cells", [beyond_cells(path, "/v1/search?db=small&cpu=1", one) for _ in range(args.repeat)])
                 show_times("program", [by_program(args, path, folder, one) for _ in range(args.repeat)])
             latencies("jackhmmer", path, "/v1/jackhmmer?db=large&N=1", sequence, max(args.repeat // 10, 1))
             if args.svg:
