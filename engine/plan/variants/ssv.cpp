@@ -46,7 +46,7 @@ std::int64_t segment_bytes(std::int64_t lanes, std::int64_t words) {
 struct Shape {
   int lanes = 0, byte_words = 0, half_words = 0;
   int words() const { return byte_words + half_words; }
-  int nodes() const { return lanes * (4 * byte_words + 2 * half_words); }
+  constexpr int nodes() const { return lanes * (4 * byte_words + 2 * half_words); }
   double half_share() const { return 2.0 * half_words * lanes / nodes(); }
   std::int64_t shared() const {
     return 32 * (segment_bytes(lanes, byte_words) + segment_bytes(lanes, half_words));
@@ -89,7 +89,11 @@ double predicted_rate(const Shape& s) {
 
 // ---- measured rates
 
-Shape shape_of(const MeasuredSplit& m) { return {m.lanes, m.byte_words, m.half_words}; }
+constexpr Shape shape_of(const MeasuredSplit& m) { return {m.lanes, m.byte_words, m.half_words}; }
+static_assert(std::ranges::is_sorted(ssv_measured::kMeasured, {}, &MeasuredSplit::length));
+static_assert(std::ranges::all_of(ssv_measured::kMeasured, [](const MeasuredSplit& m) {
+  return shape_of(m).nodes() == m.length && kWarp % m.lanes == 0;
+}));
 
 /// The fastest split of this size class if it was measured for the device's capability.
 const MeasuredSplit* measured_split(int length, const DeviceTraits& device) {
