@@ -191,6 +191,19 @@ class AgainstHmmer(ScratchFolder):
                 self.compare_build(options, path)
         self.compare_build([], path, alphabet=None)
 
+    def test_build_from_a_sample_of_the_rows(self):
+        """Of more than 50,000 rows a sample of 10,000 decides which columns are consensus; another method draws it from more than
+        130,000."""
+        rng, path = random.Random(SEED + 4), self.path("many.sto")
+        for count in (60_000, 140_000):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("# STOCKHOLM 1.0\n")
+                for number in range(count):  # half of the columns have about as many gaps as residues
+                    row = "".join(residue if rng.random() < (0.5, 0.9)[at % 2] else "-" for at, residue in enumerate("ACDEFGHIKLMN"))
+                    file.write(f"s{number} {row}\n")
+                file.write("//\n")
+            self.compare_build(["-n", "many"], path)
+
     def test_build_nucleotides(self):
         """Recorded and random alignments of DNA and RNA, with random options."""
         rng, clean = random.Random(SEED + 3), []
