@@ -15,13 +15,13 @@ struct ScoreSystem {
   double lambda = 0;
   /// P(column residue | row code); the rows of '-', '*' and '~' are zero.
   std::array<std::array<double, kMaxBases>, kMaxCodes> conditional{};
-  double gap_open = 0.02;   ///< [0, 0.5)
-  double gap_extend = 0.4;  ///< [0, 1)
+  double gap_open = 0;    ///< [0, 0.5)
+  double gap_extend = 0;  ///< [0, 1)
 };
 
 /// Solves for lambda with the null model's background frequencies. Bit-identical to HMMER 3.4.
 /// Fails with kInput if no positive lambda exists, for example without negative scores.
-Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open = 0.02,
-                                      double gap_extend = 0.4);
+Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open,
+                                      double gap_extend);
 
 }  // namespace hmmjit::build

@@ -59,6 +59,7 @@ TEST_F(GpuSearch, ExpectedResultsAreNotTrivial) {
 TEST_F(GpuSearch, ASecondSearchLoadsNothingAgain) {
   gpu::GpuFilters gpu(fake_settings(driver_, 2));
   wait_until_started(gpu);
+  EXPECT_LT(gpu.statistics().driver_seconds + gpu.statistics().context_seconds, 600);
   const auto targets = kept_targets(data());
   std::uint64_t uploaded = 0;
   int loaded = 0;

@@ -77,7 +77,7 @@ TEST(ScoreSystem, LambdaOfEveryMatrix) {
       {"PAM240", 0x1.c7a97ea182bd2p-3}};
   EXPECT_EQ(build::matrix_names(amino_alphabet()).size(), std::size(wanted));
   for (const auto& [name, lambda] : wanted) {
-    const auto system = build::make_score_system(build::find_matrix(name).value());
+    const auto system = build::make_score_system(build::find_matrix(name).value(), 0.02, 0.4);
     ASSERT_TRUE(system) << name;
     EXPECT_EQ(system->lambda, lambda) << name;
   }
@@ -131,14 +131,15 @@ TEST(SubstitutionMatrix, LabelsAndErrors) {
   // Scores that are all positive or all negative have no scale.
   for (const int off : {5, 1}) {
     const auto matrix = build::parse_matrix(small_matrix(kAll, true, 5, off), "m");
-    EXPECT_FALSE(build::make_score_system(*matrix));
+    EXPECT_FALSE(build::make_score_system(*matrix, 0.02, 0.4));
   }
-  EXPECT_FALSE(
-      build::make_score_system(*build::parse_matrix(small_matrix(kAll, true, -1, -5), "m")));
+  EXPECT_FALSE(build::make_score_system(*build::parse_matrix(small_matrix(kAll, true, -1, -5), "m"),
+                                        0.02, 0.4));
 }
 
 TEST(SequenceModel, OnlyStarsCannotBeCalibrated) {
-  const auto system = build::make_score_system(build::find_matrix("BLOSUM62").value()).value();
+  const auto system =
+      build::make_score_system(build::find_matrix("BLOSUM62").value(), 0.02, 0.4).value();
   const std::vector<Residue> stars(5, static_cast<Residue>(amino_alphabet().nonresidue()));
   const auto calibration = build::calibrate(build::build_from_sequence(system, "s", stars).hmm);
   ASSERT_FALSE(calibration);
