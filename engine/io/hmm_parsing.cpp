@@ -65,7 +65,7 @@ Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
       text.remove_suffix(1);
     }
-    hmm_.description = text;
+    if (!text.empty()) hmm_.description = text;
   } else if (tag == "LENG") {
     const std::string_view token = tokens.next();
     hmm_.M = c_atoi(token);

@@ -128,6 +128,20 @@ TEST(ByteSource, RewindInTheMiddleStartsAgain) {
   }
 }
 
+TEST(ByteSource, RewindAfterAnErrorStartsAgain) {
+  const std::string text = random_text(std::size_t{1} << 20, 4);
+  std::string bytes = gzip(text, 1);
+  auto source = open_memory_source("x", bytes, 4096);
+  ASSERT_TRUE(source);
+  bytes.back() ^= 1;
+  EXPECT_NE(drain(**source).error, "");
+  bytes.back() ^= 1;
+  ASSERT_TRUE((*source)->rewind());
+  const Bytes got = drain(**source);
+  EXPECT_EQ(got.error, "");
+  EXPECT_TRUE(got.data == text);
+}
+
 TEST(ByteSource, TruncationIsAnErrorAtEveryCut) {
   TemporaryFolder folder;
   std::string text = random_text(300, 3);

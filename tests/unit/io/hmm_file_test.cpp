@@ -356,6 +356,19 @@ INSTANTIATE_TEST_SUITE_P(
                       "edge/hmm_odd/tabs.hmm", "edge/hmm_crlf/PF13419.hmm",
                       "hmm/lib/interproscan_pfam_small.hmm.gz"));
 
+TEST(AgainstHmmconvert, TheDescriptionOfAVersion2ModelMayBeEmpty) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  if (!test_support::has_program("hmmconvert")) GTEST_SKIP() << "hmmconvert is not installed";
+  auto text =
+      test_support::output_of("hmmconvert -2 " + (shared / "data/hmm/hmmer/RRM_1.hmm").string() +
+                              " | sed 's/^DESC.*/DESC/'");
+  ASSERT_TRUE(text);
+  ASSERT_NE(text->find("DESC\n"), text->npos);
+  const ModelsResult got = read_models_text(*text);
+  ASSERT_EQ(got.models.size(), 1u) << got.error;
+  EXPECT_FALSE(got.models[0].description) << "HMMER's reports have no line for it";
+}
+
 TEST(AgainstHmmconvert, AllVersionsOfOneModelAreEqual) {
   HMMJIT_SHARED_OR_SKIP(shared);
   if (!test_support::has_program("hmmconvert")) GTEST_SKIP() << "hmmconvert is not installed";
