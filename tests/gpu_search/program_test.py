@@ -5,6 +5,7 @@ usage: program_test.py HMMJIT_ON_HOST FOLDER_OF_NVRTC
 import concurrent.futures
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -27,13 +28,16 @@ class OnHost(unittest.TestCase):
         cls.model = scenario.example_model("globins4.hmm", root)
         cls.targets, cls.lost = root + "/targets.fa", root + "/lost"
         scenario.write_fasta(cls.targets, scenario.emitted_targets([cls.model], 7, 20, 400) * 10)
-        os.environ.update(HMMJIT_NVRTC_DIR=NVRTC, HMMJIT_CACHE_DIR=root + "/shipped", HMMJIT_CACHE_SYSTEM_DIR="",
+        os.environ.update(HMMJIT_NVRTC_DIR=NVRTC, HMMJIT_CACHE_DIR=root + "/share/hmmjit/kernels", HMMJIT_CACHE_SYSTEM_DIR="",
                           TEST_LOST_DEVICE=cls.lost)
         made = scenario.run([scenario.program, "cache", "warm", "--target", "sm_90", "--model", cls.model])
         if b"without the CUDA headers" in made.stderr:
             raise unittest.SkipTest("the program was built without CUDA headers")
         assert made.returncode == 0, made.stderr
-        os.environ.update(HMMJIT_CACHE_SYSTEM_DIR=root + "/shipped", HMMJIT_CACHE_DIR=root + "/empty", HMMJIT_NVRTC_DIR="/nonexistent")
+        os.makedirs(root + "/bin")  # an installation, as packages make it
+        scenario.program = shutil.copy(scenario.program, root + "/bin/hmmjit")
+        os.environ.update(HMMJIT_CACHE_DIR=root + "/empty", HMMJIT_NVRTC_DIR="/nonexistent")
+        del os.environ["HMMJIT_CACHE_SYSTEM_DIR"]
         cls.want = rows(cls.search("cpu")[0])
         assert len(cls.want) >= 200, len(cls.want)
 
