@@ -20,6 +20,7 @@ def rows(table):
     return [line for line in table.split(b"\n") if line and not line.startswith(b"#")]
 
 
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmemit or hmmer-examples not installed")
 class OnHost(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -65,6 +66,8 @@ class OnHost(unittest.TestCase):
         self.assertGreater(gpu["chains"], 0)
 
     def test_a_server_whose_device_is_lost(self):
+        if b"built without a server" in scenario.run([scenario.program, "serve", "--db", "a=b"]).stderr:
+            self.skipTest("the program was built without Boost")
         server = Server(self.folder.name, {"targets": self.targets}, device="gpu")
         model = scenario.read(self.model)
 
