@@ -101,6 +101,7 @@ class OnHost(unittest.TestCase):
         self.assertIn(b'hmmjit_device{state="failed"} 1\n', server.ask("GET", "/metrics")[1])
         self.assertEqual((is_right("auto"), is_right("gpu")), (True, False))
         self.assertEqual(server.end(), 0)
+        self.assertTrue(any("device 0 is given up" in line for line in server.messages), server.messages)
 
 
 if __name__ == "__main__":
