@@ -443,15 +443,11 @@ struct Identity {
 
 std::optional<Identity> identity_of(const std::string& path, bool input) {
   struct stat info {};
-  if (input && path == "-") {
-    if (::fstat(STDIN_FILENO, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-    return Identity{{}, true, info.st_dev, info.st_ino, false};
-  }
-  if (const int number = named_descriptor(path); number >= 0) {
+  const int number = input && path == "-" ? STDIN_FILENO : named_descriptor(path);
+  if (number >= 0) {
+    if (::fstat(number, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
     // Several outputs may share an open file, one after the other.
-    if (!input && ::fstat(number, &info) == 0 && S_ISREG(info.st_mode))
-      return Identity{{}, true, info.st_dev, info.st_ino, true};
-    return std::nullopt;
+    return Identity{{}, true, info.st_dev, info.st_ino, !input};
   }
   Identity identity{.path = canonical_name(path)};
   if (::stat(path.c_str(), &info) == 0) {

@@ -246,6 +246,17 @@ TEST_F(CheckOutputs, AnInput) {
             std::string::npos);
   EXPECT_EQ(refusal({{"-o", folder_ / "b"}}, {{"sequence file", a}, {"profile file", "-"}}), "");
   EXPECT_EQ(refusal({{"-o", "/dev/null"}}, {{"sequence file", "/dev/null"}}), "");
+  // Whatever the input is called.
+  const int standard_input = ::dup(STDIN_FILENO);
+  const int file = ::open(a.c_str(), O_RDONLY);
+  ASSERT_EQ(::dup2(file, STDIN_FILENO), STDIN_FILENO);
+  for (const std::string name : {"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}) {
+    EXPECT_NE(refusal({{"-o", a}}, {{"sequence file", name}}), "") << name;
+    EXPECT_EQ(refusal({{"-o", folder_ / "b"}}, {{"sequence file", name}}), "") << name;
+  }
+  ::dup2(standard_input, STDIN_FILENO);
+  ::close(file);
+  ::close(standard_input);
 }
 
 }  // namespace
