@@ -205,6 +205,8 @@ TEST(HmmFile, CutsAtEveryByteAreErrorsOrWholeModels) {
 TEST(HmmFile, MessagesAreOneLineWithoutControlCharacters) {
   ModelsResult got = read_models_text("HMMER3/f\nNAME \x1b[31mx\nLENG zero\n");
   EXPECT_THAT(got.error, HasSubstr("model ?[31mx: LENG must be"));
+  got = read_models_text("# STOCKHOLM 1.0\na ACDE\n//\n");
+  EXPECT_THAT(got.error, HasSubstr("format tag \"# STOCKHOLM\""));
 }
 
 TEST(HmmFile, LinesHaveALimit) {
