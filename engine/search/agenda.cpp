@@ -186,14 +186,19 @@ void Agenda::open_pair(Model& model, const BlockPtr& block) {
   push(Class::kFilter, static_cast<double>(model.job->index), FilterPair{model.job, block->id});
 }
 
+bool Agenda::few_filters_wait() const {
+  return filters_waiting_ < static_cast<std::size_t>(threads_);
+}
+
 void Agenda::make_batches(Model& model) {
   if (model.waiting.empty()) return;
-  Batches batches = divide(std::exchange(model.waiting, {}),
-                           {.threads = static_cast<std::size_t>(threads_),
-                            .nodes = model.job->nodes,
-                            .rows = limits_.batch_rows,
-                            .device = limits_.window.device,
-                            .idle = limits_.window.device && gpu::host_is_idle(host_load())});
+  Batches batches =
+      divide(std::exchange(model.waiting, {}),
+             {.threads = static_cast<std::size_t>(threads_),
+              .nodes = model.job->nodes,
+              .rows = limits_.batch_rows,
+              .device = limits_.window.device,
+              .idle = limits_.window.device ? gpu::host_is_idle(host_load()) : few_filters_wait()});
   model.scoring += batches.large.size() + batches.others.size();
   for (auto& targets : batches.large) {
     const double rank = -static_cast<double>(targets.front().cells_left);
@@ -213,8 +218,7 @@ void Agenda::settle(Model& model, bool at_once) {
   const bool last = model.filtering == 0 && !model.expects_blocks;
   // Survivors wait until they fill a batch, unless they hold blocks that must be released, or
   // threads are idle.
-  const bool idle = filters_waiting_ < static_cast<std::size_t>(threads_);
-  const std::size_t batch = idle ? kSmallestBatch : 2 * kLargestBatch;
+  const std::size_t batch = few_filters_wait() ? kSmallestBatch : 2 * kLargestBatch;
   if (last || at_once || !collecting_ || model.waiting.size() >= batch) make_batches(model);
   if (!last || model.scoring > 0 || std::exchange(model.finishing, true)) return;
   push(Class::kFinish, static_cast<double>(model.job->index), FinishModel{model.job});

@@ -178,6 +178,7 @@ class Agenda {
   // Makes batches of waiting survivors if there are enough, and finishes a model if it can be.
   void settle(Model& model, bool at_once = false) HMMJIT_REQUIRES(mutex_);
   void make_batches(Model& model) HMMJIT_REQUIRES(mutex_);
+  bool few_filters_wait() const HMMJIT_REQUIRES(mutex_);
   void add_result(FinishedPtr finished) HMMJIT_REQUIRES(mutex_);
   void end_with(Error error) HMMJIT_REQUIRES(mutex_);
   gpu::HostLoad host_load() const HMMJIT_REQUIRES(mutex_);

@@ -54,10 +54,11 @@ Batches divide(std::vector<WaitingTarget> targets, const BatchSizes& sizes) {
     out.large.push_back(take(at, at + 1));
   const std::size_t share = (targets.size() - at) / sizes.threads + 1;
   const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
-  // The last targets of a device reach all threads at once: no thread should have many of them.
-  const std::uint64_t balanced = !sizes.device ? std::max(2 * kLargeTargetCells, fair)
-                                 : sizes.idle  ? kLargeTargetCells / 4
-                                               : kLargeTargetCells / 2;
+  // Where threads have nothing else to do, and where the last targets of a device reach all threads
+  // at once, no thread should have many of them.
+  const std::uint64_t balanced = sizes.idle     ? std::max(kLargeTargetCells / 4, fair)
+                                 : sizes.device ? kLargeTargetCells / 2
+                                                : std::max(2 * kLargeTargetCells, fair);
   const std::uint64_t most = std::min(balanced, sizes.rows * sizes.nodes);
   while (at < targets.size()) {
     std::size_t end = at;

@@ -461,6 +461,25 @@ TEST(BatchesTest, NoneHasMoreRowsThanItsThreadHasMemoryFor) {
   EXPECT_EQ(divide(targets, {.nodes = kModelNodes, .rows = 0}).others.size(), targets.size());
 }
 
+// At the end of a search of one model threads would wait for the one with the largest batch.
+TEST(BatchesTest, IdleThreadsShareWhatIsLeft) {
+  constexpr std::uint64_t kCells = 1'000'000;
+  std::vector<WaitingTarget> targets(40);
+  for (std::uint32_t n = 0; n < targets.size(); ++n)
+    targets[n] = {.targets = nullptr,
+                  .index = n,
+                  .filter_nats = 0,
+                  .cells = 0,
+                  .cells_left = kCells,
+                  .parsed = nullptr};
+  BatchSizes sizes{.threads = 16, .nodes = 100, .rows = kCells};
+  EXPECT_EQ(divide(targets, sizes).others.size(), 5u);
+  sizes.idle = true;
+  EXPECT_EQ(divide(targets, sizes).others.size(), targets.size());
+  sizes.threads = 1;  // nothing to share
+  EXPECT_EQ(divide(targets, sizes).others.size(), 1u);
+}
+
 TEST(ModelsInFlightTest, ModelsAreBegunWhileThereIsRoomAndNeed) {
   const auto begun = [](const SearchDemand& demand, Batch batch, std::uint64_t model_bytes) {
     ModelsInFlight models(
