@@ -185,7 +185,7 @@ class DeviceBench {
         fmt::print(stderr, " {} {} {:.2f} ms, {:.2f} Gcells/s ({} {:.2f}, {:.0f} at once);",
                    items[s], gpu::kDomainStages[s], found.end[s] - begin,
                    cells[s] / (found.end[s] - begin) * 1e-6, used[s]->candidate().variant->name,
-                   1e-9 / used[s]->seconds_of(*device_, 1),
+                   1e-9 / used[s]->cell_seconds(*device_, {longest, codes}),
                    used[s]->candidate().expected.items_per_sm * device_->traits().sm_count);
         begin = found.end[s];
       }

@@ -191,6 +191,7 @@ struct DomainStage::Run {
     std::size_t own_odds = 0, own_bounds = 0;
     std::map<dev::u32, const float*> run_emissions;
     dev::DomainParams params;
+    std::array<double, 3> cell_seconds = {};  // expected, of parser, ensembles, envelopes
   };
   std::vector<Part> parts{};
   std::vector<float> own_floats{};  // emissions of envelopes
@@ -448,6 +449,9 @@ bool DomainStage::Run::add(DomainRequest& request) {
             .order = std::move(order),
             .run_emissions = std::move(run_emissions),
             .params = d};
+  for (const auto& [i, kernel] :
+       {std::pair{0, &kernels.parser}, {1, &kernels.ensemble}, {2, &kernels.envelope}})
+    if (*kernel) part.cell_seconds[i] = kernel->cell_seconds(*stage.device_, own);
   if (!request.own.empty() && !list_own(part)) return false;
   d = part.params;
   parts.push_back(std::move(part));
@@ -773,11 +777,6 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
                          : request.scored.resize(part.request->passed.size()));
     HMMJIT_TRY(request.own.empty() ? read(part) : read_own(part));
   }
-  const ReadyKernel* const used[] = {&kernels.parser, &kernels.ensemble, &kernels.envelope};
-  for (std::size_t i = 0; i < result.work.size(); ++i) {
-    if (*used[i])
-      result.work[i].expected_seconds = used[i]->seconds_of(*stage.device_, result.work[i].cells);
-  }
   return {};
 }
 
@@ -788,6 +787,7 @@ void DomainStage::Run::count(std::size_t stage_number, const Part& part, int len
       std::uint64_t{part.params.model_length} * static_cast<unsigned>(length);
   if (status == dev::kDone) {
     work.cells += cells;
+    work.expected_seconds += static_cast<double>(cells) * part.cell_seconds[stage_number];
     return;
   }
   const bool large = static_cast<unsigned>(length) > most_cells / (4 * part.params.stripes);

@@ -7,6 +7,15 @@
 #include "layout/table_block.hpp"
 
 namespace hmmjit::gpu {
+namespace {
+
+double seconds_per_cell(const driver::Device& device, const plan::Expected& expected) {
+  const plan::DeviceTraits& traits = device.traits();
+  return 1 / (expected.cells_per_clock_per_sm * traits.sm_count *
+              (static_cast<double>(traits.clock_khz) * 1e3));
+}
+
+}  // namespace
 
 ModelExtent extent_of(const SearchModel& model) { return {model.bytes.M, model.bytes.Kp}; }
 
@@ -37,20 +46,21 @@ ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
           residue_bytes * static_cast<std::size_t>(expected.scratch_per_residue)};
 }
 
-double ReadyKernel::seconds_of(const driver::Device& device, std::uint64_t cells) const {
-  const plan::DeviceTraits& traits = device.traits();
-  return static_cast<double>(cells) /
-         (candidate().expected.cells_per_clock_per_sm * traits.sm_count *
-          (static_cast<double>(traits.clock_khz) * 1e3));
+double ReadyKernel::expected_seconds(const driver::Device& device, std::uint64_t residues) const {
+  return static_cast<double>(residues) * candidate().expected.covered_length *
+         seconds_per_cell(device, candidate().expected);
 }
 
-double ReadyKernel::expected_seconds(const driver::Device& device, std::uint64_t residues) const {
-  return seconds_of(device,
-                    residues * static_cast<std::uint64_t>(candidate().expected.covered_length));
+double ReadyKernel::cell_seconds(const driver::Device& device, const ModelExtent& model) const {
+  const plan::KernelVariant& variant = *candidate().variant;
+  return seconds_per_cell(device,
+                          variant.expected({variant.stage, model.positions, model.alphabet_codes},
+                                           candidate().constants, device.traits()));
 }
 
 double ReadyKernel::item_cell_seconds(const driver::Device& device) const {
-  return seconds_of(device, 1) * candidate().expected.items_per_sm * device.traits().sm_count;
+  const plan::Expected& expected = candidate().expected;
+  return seconds_per_cell(device, expected) * expected.items_per_sm * device.traits().sm_count;
 }
 
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,

@@ -59,8 +59,9 @@ class ReadyKernel {
   /// (plan::Expected::cells_per_clock_per_sm, which `hmmjit bench` measures).
   double expected_seconds(const driver::Device& device, std::uint64_t residues) const;
 
-  /// Seconds that so many cells take at that rate.
-  double seconds_of(const driver::Device& device, std::uint64_t cells) const;
+  /// Seconds per cell of a model, for the whole device: a kernel that serves models of many lengths
+  /// has a rate for each.
+  double cell_seconds(const driver::Device& device, const ModelExtent& model) const;
   /// Seconds that one item takes for a cell where as many are in work as find room.
   double item_cell_seconds(const driver::Device& device) const;
   /// Blocks that the device holds at a time.

@@ -449,6 +449,28 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
 }
 
 // The tables of long models exceed the upload of one launch: another launch takes the rest.
+// A kernel serves models of many lengths, each at a rate of its own.
+TEST_F(DomainStageTest, ExpectedTimesAreThoseOfTheModelsLength) {
+  kernels_.parser = kernel(plan::Stage::kParser, "four_lane", 400);
+  const SearchData data = make_search_data(7, 1, 60, 20);
+  gpu::DomainRequest request{make_search_model(data.models.front()), upload(data.targets), {}, {}};
+  request.passed = all_of(*request.targets);
+  const gpu::ModelExtent extent = gpu::extent_of(*request.model);
+  const auto stage = this->stage(kWorkspace);
+  const auto result = run(*stage, request);
+  ASSERT_TRUE(result) << result.error().to_string();
+  const gpu::DomainWorkDone& parsed = result->work.front();
+  ASSERT_GT(parsed.cells, 0u);
+  plan::PlanOptions options;
+  options.variant = "four_lane";
+  const plan::Plan own = *plan::make_plan(plan::Stage::kParser, extent.positions,
+                                          extent.alphabet_codes, device_->traits(), options);
+  EXPECT_EQ(own.chosen.constants, kernels_.parser.candidate().constants);
+  EXPECT_LT(own.chosen.predicted_gcups, 0.9 * kernels_.parser.candidate().predicted_gcups);
+  EXPECT_NEAR(1e-9 * static_cast<double>(parsed.cells) / parsed.expected_seconds,
+              own.chosen.predicted_gcups, 0.1 * own.chosen.predicted_gcups);
+}
+
 TEST_F(DomainStageTest, WhatALaunchHasNoRoomForIsLeftOut) {
   NEEDS_FAKE_DRIVER();
   const SearchModel model =
