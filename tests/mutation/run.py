@@ -22,12 +22,13 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
 TESTS = {  # test programs, with their filters, of a folder; the longest name that fits counts
-    "engine/core": ["test_core:*", "test_io:*", "test_search:*", "cache_test:*"], "engine/model": ["test_model:*"], "engine/io": ["test_io:*"],
+    "engine/core": ["test_core:*", "test_io:*", "test_search:*", "cache_test:*", "test_report:*"],
+    "engine/model": ["test_model:*"], "engine/io": ["test_io:*"],
     "engine/work": ["test_work:*", "test_gpu_search:GpuFiltersTest.*"], "engine/reference": ["test_reference:*"],
     "engine/layout": ["lockstep_test:*", "late_lockstep_test:*", "test_gpu_search:MixedLengths*:PackedTargets*"],
     "engine/cpu": ["test_cpu_filters:*"], "engine/domain": ["test_domain:*", "test_nucleotide:*"], "engine/build": ["test_build:*"],
     "engine/plan": ["test_plan:*", "test_golden:*"], "engine/render": ["test_render:*", "test_golden:*"],
-    "engine/compile": ["test_compile:*"], "engine/driver": ["test_driver:*"], "cache": ["cache_test:*"],
+    "engine/compile": ["test_compile:*", "test_kernel_provider:*"], "engine/driver": ["test_driver:*"], "cache": ["cache_test:*"],
     "engine/nucleotide": ["test_nucleotide:*", "test_device_scan:*"],
     # The longest tests come last: a mutant is seen by the first that fails.
     "engine/gpu": ["test_gpu_search:-*EveryCall*:*ADeviceLost*:DomainStage*:RandomLibraries*:GpuSearch.*",

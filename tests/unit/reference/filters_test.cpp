@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/threads.hpp"
+#include "reference/scans.hpp"
 #include "tests/support/random_profiles.hpp"
 
 namespace hmmjit {
@@ -368,6 +369,20 @@ TEST(BiasFilter, WithoutComposition) {
   const auto residues = test_support::random_target(8, 300, TargetKind::kBackground, hmm);
   const float score = reference::bias_filter(make_bias_model(hmm), residues);
   EXPECT_NEAR(score, null_score(300) - 1.0, 0.02);
+}
+
+TEST(Scans, BytesMarkRowsUpToTheirLimits) {
+  ByteProfile profile;
+  profile.bias = 20;
+  const auto height = [&](int threshold, int begin) {
+    return reference::marking_height(profile, {threshold, begin, 0});
+  };
+  EXPECT_EQ(height(190, 189), 1);
+  EXPECT_EQ(height(190, 190), 0);
+  EXPECT_EQ(height(190, 83), 107);  // with the bias a signed byte
+  EXPECT_EQ(height(190, 82), 0);
+  EXPECT_EQ(height(235, 200), 35);  // with the bias a byte
+  EXPECT_EQ(height(236, 200), 0);
 }
 
 }  // namespace
