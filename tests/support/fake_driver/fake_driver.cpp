@@ -337,8 +337,9 @@ int fake_fill(DevicePointer to, unsigned char value, std::size_t bytes, StreamHa
   std::memset(reinterpret_cast<void*>(to), value, bytes);
   return 0;
 }
-int fake_stream_create(StreamHandle* stream, unsigned, int) {
+int fake_stream_create(StreamHandle* stream, unsigned flags, int) {
   ENTER("stream_create");
+  if (flags > 1) return code::kInvalidValue;
   *stream = next_handle<StreamHandle>();
   count("stream", 1);
   return 0;
