@@ -171,6 +171,9 @@ class Outputs(ResultsFolder):
             self.assertEqual(len(rows), len(table))
             for want, got in zip(table, rows):
                 self.assertEqual(want, got)
+            counts = [line.split()[10:16] for line in result_lines(read(paths["tbl"])) if line]
+            self.assertEqual(counts, [["%.1f" % target["expected_domains"]] + [
+                str(target[key]) for key in ("regions", "clustered", "overlaps", "envelopes", "domains_found")] for target in targets])
             summary = lines[-1]
             self.assertEqual(summary["domains_reported"], len(rows))
             self.assertEqual(summary["targets_reported"], len(targets))

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "search/kept_targets.hpp"
 
 namespace hmmjit {
 namespace {
@@ -53,6 +56,20 @@ Seen read_all(TargetSource& source) {
         text.append(1, '|').append(part);
       text.append(1, '|').append(target.residues.begin(), target.residues.end());
       seen.text.push_back(std::move(text));
+    }
+  }
+}
+
+TEST(KeptTargets, AreAllThereWhetherTheyFitOrNot) {
+  Numbered source(20);
+  const Seen all = read_all(source);
+  for (const std::uint64_t memory : {0, 2000, 1 << 20}) {
+    const auto kept = keep_targets(std::make_unique<Numbered>(20), memory);
+    for (int pass = 0; pass < 3; ++pass) {
+      const Seen seen = read_all(*kept);
+      EXPECT_EQ(seen.text, all.text) << memory;
+      EXPECT_EQ(seen.firsts, all.firsts) << memory;
+      ASSERT_TRUE(kept->rewind());
     }
   }
 }
