@@ -112,7 +112,7 @@ Result<Parsed> parse(std::string_view bytes) {
   }
   Parsed parsed;
   parsed.digest = Digest::from_bytes(*reader.take(16));
-  // Check the contents although the checksum holds: whoever changed the bytes can recompute it.
+  // Check the contents although the checksum holds: a change of the bytes can include it.
   for (std::uint32_t i = 0; i < count; ++i) {
     Section section;
     std::uint16_t name_size = 0;

@@ -16,7 +16,7 @@ namespace hmmjit::cache {
 
 inline constexpr std::uint32_t kEntryFormatVersion = 1;
 
-/// What a compile produced. `payload` is loaded by the consumer (a cubin or PTX text); the cache
+/// The result of a compile. `payload` is loaded by the consumer (a cubin or PTX text); the cache
 /// never interprets it.
 struct Entry {
   std::map<std::string, std::string> attributes;   ///< registers, spills, shared memory, ...

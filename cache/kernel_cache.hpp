@@ -51,7 +51,7 @@ class KernelCache {
   enum class Counted { kNone, kHits, kAll };
   Lookup find(const CacheKey& key, Counted counted);
 
-  /// Released on destruction, possibly after the cache's.
+  /// Releases the lock on destruction, which may come after that of the cache.
   class Guard {
    public:
     Guard(Guard&&) noexcept;

@@ -93,13 +93,13 @@ SearchResults nhmmer_on(const OpenDriver& open_driver, const Models& models, con
 /// The internals' options, of options that have been checked.
 hmmjit::SearchOptions to_options(const hmmjit_search_options& options);
 
-/// What a call of the library searches, with a session that run_search() has started.
+/// The search of a library call, with a session that run_search() has started.
 using SearchBody = std::function<Result<hmmjit::SearchStatistics>(
     const hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
     const ModelSource& models, SearchProgress& progress)>;
 /// Opens the models and calls `body`, inside a guarded() of `host`. Calls it again, on the CPU, if
 /// a kernel of a device computes wrong scores and no result has been delivered; with `restarts`
-/// even then. The result has no models. `open_driver`: empty for this machine's.
+/// even then. The result has no models. `open_driver`: empty for the driver of this machine.
 SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver,
                          const Models& models, const Targets& targets,
                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,

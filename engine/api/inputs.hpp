@@ -43,7 +43,7 @@ struct TargetsImpl {
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   std::size_t targets = 0;
   std::uint64_t residues = 0;
-  // Of kept targets; the path then only names them.
+  // Set for kept targets; the path then only names them.
   std::shared_ptr<const ResidentTargets> source;
   std::shared_ptr<hmmjit::Session> session;
 };

@@ -20,7 +20,7 @@ struct IterativeSearchImpl {
   };
   RoundOptions options;  // the queries refer to it
   SearchOptions search;
-  // What `search` refers to.
+  // Objects to which `search` refers.
   std::optional<Cache> cache;
   std::vector<std::int32_t> gpus;
   build::CalibrationOptions calibration;

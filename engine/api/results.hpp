@@ -10,7 +10,7 @@
 
 namespace hmmjit::v0 {
 
-/// What nhmmer's own outputs need besides the hits.
+/// Fields of nhmmer's own outputs, besides the hits.
 struct NucleotideFields {
   std::int64_t longest_position = 0;
   double F1 = 0, F2 = 0, F3 = 0;

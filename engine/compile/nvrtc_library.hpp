@@ -16,7 +16,7 @@
 
 namespace hmmjit::compile {
 
-/// Where to look. Defaults to the environment's.
+/// Where to look for the library. The default follows the environment.
 struct NvrtcSearch {
   std::vector<std::string> folders;  ///< in order; each may hold libnvrtc.so.13 or .12
   bool system_loader = true;         ///< then ask the dynamic loader

@@ -199,7 +199,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   const auto place = follow_links(path);
   if (!place) return output_error(path, "follow the symbolic link of another user", place.error());
   file.place_ = place->string();
-  // The kernel follows the links too, and may refuse to. Only what it says is missing is new.
+  // The kernel follows the links too, and may refuse to. Only a missing file (ENOENT) is new.
   const int found = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (found < 0 && errno != ENOENT) return output_error(path, "open", errno);
   const bool exists = found >= 0;

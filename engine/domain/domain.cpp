@@ -208,7 +208,7 @@ class Batch {
       work.dropped = L == 0;
       if (!parsed.empty()) work.parsed = parsed[n];
       if (is_long(L)) {
-        // What lies outside the regions stays zero, and takes no memory.
+        // Residues outside the regions stay zero, and their pages take no memory.
         s_.long_corrections.emplace_back(L + 1);
         work.correction = s_.long_corrections.back().data();
       } else {
@@ -355,8 +355,8 @@ class Batch {
     }
   }
 
-  // What a device has found out about a region of several domains. A generator that is never reset
-  // goes on here, whatever others have sampled.
+  // The device's sampled traces of a region of several domains; null: none. They are of no use if
+  // the generator is never reset, since its numbers then depend on all regions before.
   const SampledRegion* sampled(const RegionWork& r) const {
     return options_.reseed && r.found != nullptr && r.found->sampled ? &*r.found->sampled : nullptr;
   }

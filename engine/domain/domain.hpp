@@ -147,8 +147,7 @@ void forward_filter_batch(const ForwardTables& model,
 /// to `passes`). Targets that are not `wanted` (if given) yield nothing. Memory: 12 bytes *
 /// residues * M of the largest region of several domains, a twentieth to a fifth of that for
 /// envelopes, and some 100 bytes a residue of the batch. 128 targets a call fill the vectors; up to
-/// 512 save a few per cent. `parsed`: what is known of each target already, null for nothing;
-/// empty: nothing at all.
+/// 512 save a few per cent. `parsed`: a device's findings for each target, or null; empty: none.
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,

@@ -107,8 +107,8 @@ int exit_node(const Tables& t, const float* row, int g, float value) {
   return 0;
 }
 
-// What a way into a cell of optimal accuracy is worth, and what it counts for where the ways are
-// compared: 0 and never where the transition does not exist (Tables::plain: all of them exist).
+// The value of a way into a cell of optimal accuracy, and its rank where ways are compared: 0 and
+// last where the transition does not exist (Tables::plain: all of them exist).
 template <class V>
 struct Way {
   V value, rank;

@@ -21,7 +21,7 @@ class EnvelopeScorer {
   std::span<const Job> next();
   /// Keeps the posteriors of all cells, 8 bytes each, not only those that show.
   void keep_all_posteriors() { space_.hot.above = -1.0f; }
-  /// Of the set at hand.
+  /// Results of the current set.
   float forward_nats(const Job& job) const { return forward_score(lanes_, job); }
   AccuracyChoices choices(const Job& job) const {
     return {*tables_, *kernel_, lanes_, space_, job};

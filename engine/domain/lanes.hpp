@@ -57,7 +57,7 @@ struct Job {
   int L = 0;
   float loop = 0, move = 0;  ///< N, C, J odds
   int first_row = 0;         ///< of its table in the EmissionRows of the lanes
-  std::size_t owner = 0;     ///< number of what it belongs to
+  std::size_t owner = 0;     ///< index of its target, region or envelope
   int group = 0, start = 0;  ///< where row 0 lies: group of lanes, row
   bool own_scale = false;    ///< Backward left Forward's scale factors
   DecodedEnvelope decoded;

@@ -48,7 +48,7 @@ class LongTarget {
   int rows_, parts_;
   float ec_, ej_;
   std::vector<Checkpoint> forward_, backward_;  // of each part
-  // Of the part at hand.
+  // Buffers of the current part.
   AlignedArray<float> cells_;
   Lanes lanes_;
 };

@@ -317,7 +317,7 @@ Status Cascade::Run::launch(const ReadyKernel& ready, Params& p, std::size_t nex
   }
 }
 
-// SSV, and the true recurrence for what it leaves undecided.
+// SSV, and MSV's full recurrence for the targets that SSV leaves undecided.
 Status Cascade::Run::queue_bytes() {
   dev::ByteFilterParams p = byte_stage->parameters(base());
   p.database = database;

@@ -153,8 +153,8 @@ struct CascadeResult {
   std::array<float, kTimedStages.size()> end{};
   std::uint64_t launches = 0, survivors = 0, undecided = 0, open = 0, passed = 0;
   std::uint64_t viterbi_targets = 0, viterbi_flagged = 0, forward_targets = 0;
-  /// MSV's is left at 0: nobody adds up the few targets that SSV leaves to it; what the exact
-  /// Viterbi kernel does again is not counted either.
+  /// MSV's entry stays 0, since SSV leaves it few targets. Targets that the exact Viterbi kernel
+  /// repeats count once.
   std::array<StageWork, kTimedStages.size()> work{};
 };
 

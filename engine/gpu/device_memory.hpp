@@ -36,7 +36,7 @@ class DeviceMemory {
 
   /// Before a buffer of `from` bytes gives way to one of `to`; kResources: it counts nothing then.
   Status resize_buffer(std::size_t from, std::size_t to);
-  /// The device has refused memory: the budget was larger than what there is.
+  /// The device has refused memory: the budget was larger than its free memory.
   void reduce_to_what_is_held();
   std::uint64_t peak() const;
 

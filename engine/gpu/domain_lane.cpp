@@ -114,7 +114,7 @@ bool backfill(SearchParts& parts, const HostLoad& load) {
   if (longest == nullptr) return false;
   parts.deliver_and_count(*longest);
   longest.reset();
-  // If the device was lost meanwhile, its lanes have left this segment to whoever uses it last.
+  // If the device was lost meanwhile, the last user of this segment has to leave it.
   parts.availability.leave_if_lost(**busiest);
   return true;
 }

@@ -19,7 +19,7 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-// Of all models of a launch together.
+// Limits for all models of a launch together.
 constexpr std::size_t kSlots = 32768, kRegions = 65536, kEnvelopes = 49152;
 constexpr std::size_t kMostWords = std::size_t{32} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
@@ -54,7 +54,7 @@ constexpr std::size_t kBufferBytes = kAtEnvelopeOrder + kEnvelopes * sizeof(std:
 static_assert(kAtScored % 256 == 0 && kAtSampled % 256 == 0 && kAtEnvelopes % 256 == 0 &&
               kAtRegions % 256 == 0 && kAtRegionOrder % 256 == 0 && kAtEnvelopeOrder % 256 == 0);
 
-// What goes up: the counters, the models, then tables and lists.
+// Layout of the upload: the counters, the models, then tables and lists.
 constexpr std::size_t kAtCounters = layout::aligned_size(sizeof(dev::DomainArena));
 constexpr std::size_t kAtModels =
     kAtCounters + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainCounters));
@@ -67,10 +67,10 @@ static_assert(kAtTables + std::max(kEnvelopes, kRegions) * sizeof(std::uint32_t)
 using ReservedUnits = std::vector<std::uint64_t>;
 
 // How many items of each list may be in work at once so that all find workspace: an equal part of
-// each list. With the longest first, what an item leaves is enough for those that come after it.
+// each list. With the longest first, the room of an item is enough for those after it.
 std::vector<dev::u32> most_at_once(std::vector<ReservedUnits> lists, std::uint64_t workspace) {
   for (ReservedUnits& units : lists) {
-    // Kernels leave alone what is larger than the workspace.
+    // Kernels skip items that are larger than the workspace.
     std::ranges::replace_if(
         units, [&](std::uint64_t u) { return u > workspace; }, 0u);
     std::partial_sum(units.begin(), units.end(), units.begin());
@@ -149,7 +149,7 @@ KernelForm form_of(const ReadyKernel& kernel, const driver::Device& device) {
           run > 0 ? kernel.resident_blocks(device) : std::numeric_limits<std::size_t>::max()};
 }
 
-// What has come down, and where in it things lie: parsed targets at the beginning.
+// The downloaded results and the offsets of their parts. Parsed targets come first.
 struct Answers {
   const std::byte* down = nullptr;
   std::size_t at_scored = 0, at_sampled = 0, at_words = 0, words = 0;
@@ -180,12 +180,12 @@ struct DomainStage::Run {
   const DomainLimits& limits;
   DomainResult result{};
 
-  // Of each request that takes part.
+  // A request that takes part.
   struct Part {
     DomainRequest* request;
     std::size_t slots, first_slot, first_region, first_envelope;
     std::vector<std::uint32_t> order;  // position in the request of each slot
-    // Of envelopes with emissions of their own: the entry of each in the list, or kNoEntry, and
+    // For envelopes with emissions of their own: the entry of each in the list, or kNoEntry, and
     // where in `own_floats` the odds and the bounds begin.
     std::vector<dev::u32> entries = {};
     std::size_t own_odds = 0, own_bounds = 0;
@@ -231,9 +231,9 @@ struct DomainStage::Run {
                         std::size_t most_warps,
                         dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets));
   Status launch(const ReadyKernel& ready, dev::u32 blocks);
-  // The parser's launch, and one after the other those of what it has found. A stream may share its
-  // queue of the driver with others (CUDA C++ Programming Guide, "Concurrent Kernel Execution"):
-  // a launch is queued when it can begin, so that it holds up nobody.
+  // Launches the parser, then the kernels for its findings. Streams may share a queue of the driver
+  // (CUDA C++ Programming Guide, "Concurrent Kernel Execution"): a launch is queued when it can
+  // begin, so that it delays no other stream.
   Status queue_parser();
   // How many items of each part may be in work at once, once the workspace has grown to what all of
   // them take. Nothing may be queued.
@@ -293,7 +293,7 @@ Status DomainStage::grow(std::size_t wanted) {
     }
     if (room.error().code != ErrorCode::kResources) return room;
     size /= 2;
-    // What there is serves, if there is something.
+    // A smaller workspace serves, too.
     if (size < kFirst && workspaces_.empty()) return room;
   }
   return {};
@@ -335,7 +335,7 @@ Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
     request->left_out = false;
   }
   if (Status done = run.all(wait); !done) {
-    // What has been queued reads the buffers that the next launch uploads from.
+    // Queued copies read the buffers from which the next launch uploads.
     if (done.error().code == ErrorCode::kResources) HMMJIT_TRY(wait_for(stream_, *device_, wait));
     return std::unexpected(std::move(done.error()));
   }
@@ -578,7 +578,7 @@ Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<Rese
   for (const ReservedUnits& list : lists) units = std::accumulate(list.begin(), list.end(), units);
   const bool first = word_room_units == 0;
   if (first) {
-    // A quarter of what there can be, at most.
+    // A quarter of the largest workspace, at most.
     const std::size_t most = std::min(kMostWords, stage.most_workspace_ / 4 / sizeof(dev::u32));
     word_room_units = (std::min(word_room, most) * sizeof(dev::u32) + dev::kWorkspaceUnit - 1) /
                       dev::kWorkspaceUnit;
@@ -608,8 +608,8 @@ Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<Rese
 Status DomainStage::Run::queue_parser() {
   for (DomainRequest* request : requests) {
     const ReadyKernel& first = request->own.empty() ? kernels.parser : kernels.envelope;
-    if (!first || !first.covers(extent_of(*request->model))) continue;  // done by the host
-    // What an empty launch has no room for is the host's.
+    if (!first || !first.covers(extent_of(*request->model))) continue;  // falls back to the CPU
+    // A request that does not fit into an empty launch falls back to the CPU.
     if (parts.size() == kMostRequests || !add(*request)) request->left_out = !parts.empty();
   }
   if (parts.empty()) return {};
@@ -640,7 +640,7 @@ Status DomainStage::Run::queue_parser() {
   const dev::u32 blocks =
       slots > 0 ? place_models(kernels.parser, most, kSlots, dev::parser_warp_floats) : 0;
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
-  // What no warp comes to must not look done because an earlier launch has done it.
+  // A slot that no warp reaches must not show the result of an earlier launch.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
   HMMJIT_TRY(stage.begin_.record(stage.stream_));
   HMMJIT_TRY(launch(kernels.parser, blocks));

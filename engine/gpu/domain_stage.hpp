@@ -25,14 +25,14 @@ namespace hmmjit::gpu {
 /// Launches whose device time is measured one by one.
 inline constexpr std::array<const char*, 3> kDomainStages{"parser", "ensembles", "envelopes"};
 
-/// Why a thread of the CPU does an item: it has more cells than its matrix finds room for or than
-/// the device does in time; the time of its launch was over; its answer found no room; the kernels
-/// do not do what it asks for.
+/// Why an item falls back to the CPU. size: its matrix finds no room, or it takes the device too
+/// long. time: its launch had no time left. room: its answer found no room. kind: the kernels do
+/// not support it.
 inline constexpr std::array<const char*, 4> kHostReasons{"size", "time", "room", "kind"};
 enum class HostReason { kSize, kTime, kRoom, kKind };
 
-/// Of one stage: what the device did, how long that would take at the rate that the planner counts
-/// on, and the cells of items that the CPU does, by HostReason.
+/// Work of one stage: the device's cells, their time at the planner's rates, and the cells of items
+/// that fall back to the CPU, by HostReason.
 struct DomainWorkDone {
   std::uint64_t cells = 0;
   double expected_seconds = 0;

@@ -102,8 +102,8 @@ struct Statistics {
   std::uint64_t survivors = 0, undecided = 0, viterbi = 0, viterbi_flagged = 0, forward = 0;
   /// Targets delivered: those that the host goes on with after MSV, and after Viterbi or Forward.
   std::uint64_t open = 0, passed = 0;
-  /// Of those that passed: targets whose regions were found, regions with sampled traces, and
-  /// envelopes scored.
+  /// Domain stage of the targets that passed: targets whose regions were found, regions with
+  /// sampled traces, and envelopes scored.
   std::uint64_t parsed = 0, sampled = 0, envelopes = 0;
   std::array<StageTimes, kTimedStages.size()> stages{};
   std::array<DomainStageTimes, kDomainStages.size()> domain_stages{};

@@ -5,8 +5,8 @@
 namespace hmmjit::gpu {
 namespace {
 
-// A few tasks ahead of the threads: what they have not begun when the device has finished is done
-// too late. A task that has only just been submitted may still lead to much work.
+// A few tasks per thread. Tasks that threads begin after the device has finished delay the search,
+// and a task that has just been submitted may still lead to much work.
 constexpr double kAheadSeconds = 0.025;
 
 // Cells given to one idle thread: about 20 ms of work.
@@ -22,10 +22,10 @@ constexpr std::size_t kManyChains = 32, kManyTargets = 8192;
 constexpr std::size_t kFullLaunch = 6000;
 constexpr double kFiltersAlmostDone = 0.05;
 
-// A launch may take as long as the threads would for all targets that wait; or this many
-// times as long as they still have to do, which what it leaves to them and what other launches find
-// adds to; or this part of what the filters still take. Two to three and a half times is best on an
-// H200 with 16 cores, by 2 to 4 % of a search of one second; once and five times are worse.
+// A launch may take the longest of three times: that of the threads for all waiting targets; this
+// multiple of the threads' remaining work, which grows by the results of launches; and this part of
+// the filters' remaining time. Multiples of 2 to 3.5 are best on an H200 with 16 cores, by 2 to 4 %
+// of a search of one second; 1 and 5 are worse.
 constexpr double kTimesOfThreads = 3, kPartOfFilters = 0.25;
 constexpr double kShortestLaunch = 0.03;
 

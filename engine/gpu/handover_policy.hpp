@@ -49,8 +49,8 @@ inline constexpr double kMostDomainWait = 0.2;
 /// wait. Longer, and threads wait for its end; shorter, and they are given more than they can
 /// finish.
 double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);
-/// The most that a launch is ever given: a target that alone takes longer is left to the host
-/// from the beginning.
+/// Upper bound of a launch, in seconds. A target that alone takes longer falls back to the CPU at
+/// once.
 inline constexpr double kLongestDomainLaunch = 2;
 
 }  // namespace hmmjit::gpu

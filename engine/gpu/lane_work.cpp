@@ -71,8 +71,8 @@ bool ends(const SearchParts& parts, const ActiveDevice& device) {
   return parts.stop || device.lost || parts.availability.phase() == Availability::Phase::kFailed;
 }
 
-// Models without a kernel leave first. Then one lane loads what there is room for while the others
-// work. The lowest model comes first, so that results leave in order.
+// Models without a kernel leave first. Then one lane loads segments into the free memory while the
+// others work. The lowest model comes first, so that results leave in order.
 std::optional<FilterWork> try_next_filter_work(SearchParts& parts, ActiveDevice& device,
                                                bool& reserved, Wait& wait) {
   for (;;) {

@@ -98,7 +98,7 @@ struct DeviceScan::State {
   };
   // A stage and a size class.
   using KernelClass = std::pair<plan::Stage, int>;
-  // Of the thread that serves the device.
+  // State of the thread that serves the device.
   struct Device {
     std::shared_ptr<driver::Driver> driver;
     driver::DevicePtr device;
@@ -152,7 +152,7 @@ struct DeviceScan::State {
   void fail_with(const Error& error);
   Status scan_block();
   Status upload(std::span<const Residue> residues);
-  // What the device does next.
+  // The next work of the device.
   struct Next {
     std::optional<std::size_t> windows = {};  // of this model
     std::optional<std::size_t> model = {};    // SSV

@@ -9,7 +9,7 @@
 // whose highest match cell stays below the threshold has no hit, and threads scan the other
 // windows.
 //
-// Forward and what follows it up to the envelopes is WindowParser's.
+// WindowParser computes Forward and the steps after it, up to the envelopes.
 //
 // A thread of its own serves the device. While it waits for the driver or the compiler, and after
 // the loss of the device, the threads compute everything themselves.

@@ -66,7 +66,7 @@ class Partitioner {
 
   bool gathered_;
   std::int64_t block_length_;
-  // Of the current block of short targets.
+  // Counts of the current block of short targets.
   std::int64_t residues_ = 0;
   int pieces_ = 0;
 };

@@ -159,9 +159,9 @@ Status check(const Query& query) {
   return {};
 }
 
-// What a model finds depends on how often its emissions were restored before (emissions.hpp), so
-// runs count in their order. A run whose predecessors are still being searched starts from what is
-// known of them; where that was wrong, its domains are found again.
+// The hits of a model depend on how often its emissions were restored before (emissions.hpp), so
+// runs have an order. A run whose predecessors are still being searched starts from a guess; if the
+// guess was wrong, its domains are found again.
 struct Search::State {
   struct Run {
     std::size_t first_unit = 0, count = 0;
@@ -169,8 +169,8 @@ struct Search::State {
   struct RunResult {
     std::vector<Candidate> candidates;
     std::vector<Window> windows;
-    // Of the candidates, then of the windows, and at last of the run, among those of the model for
-    // which the device answers.
+    // Index in the device's request for the model: of the run's first candidate, then of its first
+    // window, and at last of the run.
     std::size_t first = 0;
     std::vector<ParsedWindows> parsed;
     DomainProgress progress;
@@ -255,7 +255,7 @@ struct Search::State {
                                                       Scratch& s) const {
     return sequences_of(units_of(runs[run]), strands, targets, model.query.window_length, s);
   }
-  // Of the sequences that `s` holds.
+  // For the sequences that `s` holds.
   DomainContext context_of(std::size_t model, const RunResult& result, Scratch& s) const {
     Model& m = *models[model];
     return {m.filters, m.domains, options, s.sequences, result.windows, s.domains, s.times};
@@ -277,7 +277,7 @@ struct Search::State {
   Partitioner partitioner;
   std::uint64_t targets = 0;  // before the block
   std::uint64_t residues = 0;
-  // Of the block.
+  // The current block.
   BlockStrands strands;
   std::vector<Piece> pieces;
   std::vector<Unit> units;
@@ -540,7 +540,7 @@ void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResu
   p.turned.emplace_back(run, result.turns_after - result.turns_before);
 }
 
-// What is left of them.
+// Aligns the envelopes that are still open.
 void Search::State::find_domains(std::size_t model, Scratch& s, RunResult& result) const {
   const DomainContext context = context_of(model, result, s);
   while (!result.progress.open.empty()) align_open(context, result.progress, nullptr, {});
@@ -624,7 +624,7 @@ Status Search::add(const TargetBlock& block) {
   if (device) s.device->begin_block(s.strands.top(), runs);
   const Status searched = without_large_matrices([&] {
     if (!device) {
-      // Threads reuse what they have just read.
+      // Threads reuse cached data.
       for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
         if (!s.stopped()) s.search(n / models, n % models, block);
       });

@@ -137,7 +137,7 @@ class Search {
   /// The hits of all models on each target of the next block, in the order of the targets, with
   /// Partition::kTargets; `Z` has no meaning. Fails as add() does.
   Result<std::vector<HitList>> scan(const TargetBlock& block);
-  /// Of all threads, between calls of the others.
+  /// Sums over all threads. Call it only between calls of the other functions.
   Times times() const;
 
  private:

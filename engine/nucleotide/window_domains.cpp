@@ -356,7 +356,7 @@ class Scorer {
 
   void finish(Envelope& e) {
     domain::Domain& d = *e.domain;
-    // What the score loses by the emissions of its envelope.
+    // The bias is the difference between the scores with the two sets of emissions.
     if (e.normal_nats) {
       if (*e.normal_nats < d.envelope_nats) d.envelope_nats = *e.normal_nats;
       d.bias_nats = *e.normal_nats - d.envelope_nats;

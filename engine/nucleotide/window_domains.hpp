@@ -41,7 +41,7 @@ struct WindowDomain {
   domain::Domain domain;
 };
 
-/// What is known of windows, found with these emissions.
+/// Regions of windows, found with these emissions.
 struct ParsedWindows {
   std::shared_ptr<const EmissionState> emissions;
   std::vector<std::shared_ptr<const ParsedTarget>> windows;  ///< null: not known
@@ -65,7 +65,7 @@ struct EstimatedEnvelopes {
   TargetBlock residues;         ///< a target each
   domain::EmissionRows rows;    ///< for the codes of one after the other
   std::vector<int> first_rows;  ///< of each, and the end
-  /// Of DomainProgress: those with the model's odds.
+  /// Indices into DomainProgress of the envelopes with the model's odds.
   std::vector<std::size_t> normal;
   std::vector<const domain::EmissionRows*> normal_rows;  ///< of each
 };
@@ -79,7 +79,7 @@ struct DomainProgress {
   int rounds = 0;
 };
 
-/// What all steps read, and the buffers of a thread.
+/// Input of all steps, and the buffers of a thread.
 struct DomainContext {
   const WindowModel& filters;
   DomainModel& model;

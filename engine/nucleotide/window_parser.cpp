@@ -48,7 +48,7 @@ struct Work {
     for (const auto& run : std::get<EnvelopeRequest>(request).runs) count += run->residues.size();
     return count;
   }
-  // Of envelopes without an answer.
+  // Cells of envelopes without an answer.
   std::uint64_t host_cells() const {
     const auto* of = std::get_if<EnvelopeRequest>(&request);
     std::uint64_t residues = 0;
@@ -86,7 +86,7 @@ struct WindowParser::State {
                                        end({ErrorCode::kInternal, "out of memory", {}, {}});
                                      }));
   }
-  // Of one thread.
+  // State of one thread.
   struct Lane {
     std::optional<gpu::Uploader> uploader;
     driver::Event origin;
@@ -101,9 +101,9 @@ struct WindowParser::State {
     running = 0;
     changed.notify_all();
   }
-  // What came last; null: the end.
+  // The newest request; null: the end.
   WorkPtr next_work();
-  // The last of those that wait and have the same kernels, for one launch.
+  // The newest waiting requests with the same kernels, for one launch.
   std::vector<WorkPtr> take_batch(const Lengths& lengths);
   Lengths lengths_of(const Work& work) const {
     const auto length = [&](gpu::Link link) {

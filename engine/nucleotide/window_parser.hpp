@@ -50,8 +50,8 @@ class WindowParser {
   /// At most one request of a model until finish(), and one of each round of its envelopes.
   void request(std::size_t model, ParseRequest request);
   void request(std::size_t model, std::size_t round, EnvelopeRequest request);
-  /// What the device has found with each of the emissions; null: nothing. Waits only for a launch
-  /// that has begun.
+  /// The device's findings for each set of emissions; null: none. Waits only for a launch that has
+  /// begun.
   std::shared_ptr<const std::vector<ParsedWindows>> parsed(std::size_t model);
   /// The same of envelopes. Call it once for each run.
   std::shared_ptr<const ScoredRuns> scored(std::size_t model, std::size_t round);

@@ -173,7 +173,7 @@ void filter_by_bias(const WindowModel& model, const Options& options, Sequences 
   });
 }
 
-// The word that a cell must reach. Wraps around like the reference's.
+// The word that a cell must reach. It wraps around, as in the reference.
 int viterbi_threshold(const WindowModel& model, const Candidate& c, int length, int move, int B2) {
   const auto filter_nats = static_cast<float>(static_cast<double>(null_score(length)) +
                                               static_cast<double>(c.bias_nats) *
@@ -186,7 +186,7 @@ int viterbi_threshold(const WindowModel& model, const Candidate& c, int length, 
   return static_cast<std::int16_t>(to_int(threshold));
 }
 
-// Cuts windows from `from` on that are too long; what is cut off goes to the end.
+// Cuts long windows, from `from` on; the rest of a window goes to the end of the list.
 void split_long(std::vector<Window>& windows, std::size_t from, int W) {
   const std::int64_t step = kLongestWindow - std::min<std::int64_t>(kLongestOverlap, W);
   const std::size_t count = windows.size();

@@ -15,7 +15,7 @@
 namespace hmmjit {
 namespace {
 
-// What a run keeps in memory at a time.
+// Limits of the memory of a run.
 struct Limits {
   // Targets are read in blocks of at least so many residues; a target is never divided. Two blocks
   // are in memory, and the bottom strand of one. The blocks of a device are larger: it works on

@@ -1,5 +1,5 @@
-// The agenda of a search: the only shared record of what has been done, what is being done and what
-// is to be done next. Workers ask it for work, do the work without knowing each other, and report:
+// The agenda of a search: the only shared record of finished, running and open work. Workers ask it
+// for work, do the work without knowing each other, and report:
 //
 //   while (work = agenda.next(me)) agenda.done(work, run(work))
 //

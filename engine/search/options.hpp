@@ -58,7 +58,7 @@ struct FilterOptions {
 /// generator that is never reset, so that results vary.
 void set_seed(domain::DomainOptions& domain, std::uint32_t seed);
 
-/// What results, and the use of threads and memory, depend on.
+/// Settings that decide the results and the use of threads and memory.
 struct SearchSettings {
   /// For a report by target, where Z is the number of models: a hit is kept if it would be reported
   /// were its model the last. `Z`: as set by the user.

@@ -90,7 +90,7 @@ class Session {
   // The search that uses the devices, and those that wait for them.
   std::deque<const Turn*> turns_ HMMJIT_GUARDED_BY(mutex_);
   Mutex warning_mutex_;
-  // The search that uses the devices, and what they have said before the first one.
+  // The search that uses the devices, and the devices' messages from before the first one.
   const SearchOptions* listener_ HMMJIT_GUARDED_BY(warning_mutex_) = nullptr;
   std::vector<Error> unheard_ HMMJIT_GUARDED_BY(warning_mutex_);
   // Its threads may warn until it is destroyed.

@@ -56,7 +56,7 @@ class SharedSearch final : public ResultSink {
   void with(Use&& use) const;
   void end_if_complete() HMMJIT_EXCLUDES(mutex_);
 
-  // Of the caller.
+  // The caller's objects.
   const SearchOptions& options_;
   const ModelSource& models_;
   ResultSink& sink_;

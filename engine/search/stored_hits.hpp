@@ -33,7 +33,7 @@ class HitSource {
   virtual Status begin() = 0;
   /// The next hit, judged; false after the last.
   virtual Result<bool> next(Hit& hit) = 0;
-  /// Frees what is needed only while hits are read.
+  /// Frees the buffers for reading hits.
   virtual void end() {}
   virtual std::size_t hits_of_lot() const = 0;
 

@@ -48,10 +48,9 @@ class TargetSource {
   virtual std::uint64_t bytes_total() const { return 0; }
 };
 
-/// The residues of a block for an input of `bytes` (0: not known). A pair of a model and a block is
-/// a task or two and an entry of the board, which cost tens of microseconds whoever does it. So a
-/// large input has some hundreds of blocks, of which one with a long model takes a tenth of a
-/// second.
+/// The residues of a block for an input of `bytes` (0: not known). Each pair of a model and a block
+/// costs a task or two and an entry of the board: tens of microseconds. So a large input has some
+/// hundreds of blocks, and a block with a long model takes a tenth of a second.
 std::uint64_t block_residues_of(std::uint64_t bytes);
 
 /// A source that reads from another one.

@@ -179,7 +179,7 @@ Check check_cache(const cache::KernelCache& cache) {
   return out;
 }
 
-/// The folder that is asked before the user's.
+/// The system's cache folder, which is searched before the user's.
 Check check_system_folder(const cache::KernelCache& cache) {
   Check out{"system folder", Outcome::kOk, {}, {}, {}};
   const std::string& directory = cache.settings().system_directory;

@@ -1,4 +1,4 @@
-// hmmjit jackhmmer: query sequences searched in rounds, each with a model of what was found before.
+// hmmjit jackhmmer: query sequences searched in rounds, each with a model of the hits before.
 #include <fmt/format.h>
 
 #include <limits>

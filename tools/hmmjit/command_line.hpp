@@ -48,7 +48,7 @@ int run_command(const CommandSpec& command, const std::string& path,
 /// format of a file, the message names the option of `options` that does so.
 int report_failure(std::string_view path, const Error& error,
                    std::span<const OptionSpec> options = {});
-/// What run_command shows for the failure of a command, with line feeds.
+/// The message of run_command for a failed command, with line feeds.
 std::string failure_text(const CommandSpec& command, const std::string& path, const Error& error);
 
 /// The row of -h and --help, which every command takes.

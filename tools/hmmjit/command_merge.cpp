@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kGroup = "Options of merging";
 
-// The options of a search that decide what is written, and how.
+// The options of a search that select and format its outputs.
 constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",   "--domtblout",
                                   "--pfamtblout", "--acc",  "--noali", "--notextw",  "--textw",
                                   "--tsv",        "--json", "--a3m",   "--seq-limit",

@@ -27,7 +27,7 @@ Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const 
     if (!sequence) return std::nullopt;
     Hmm hmm =
         build::build_from_sequence(system, std::string(sequence->name), sequence->residues).hmm;
-    // The cutoffs of a model built from a sequence, which nobody has set.
+    // A model built from a sequence has no cutoffs.
     if (cutoffs) hmm.ga = hmm.nc = hmm.tc = Cutoff{0, 0};
     return Query(std::move(hmm), names_of(*sequence));
   };

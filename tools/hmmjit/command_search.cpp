@@ -72,9 +72,9 @@ std::string description_of_run(const SearchStatistics& s, const std::optional<gp
                     peak_resident_memory() >> 20);
 }
 
-// From some size on a block is a mapping of its own, which leaves the process when it is freed;
-// what is smaller stays with the arena of a thread. The C library raises that size up to 32 MiB as
-// it sees larger blocks freed. An arena gives back its free end when that exceeds `kept` bytes.
+// Large blocks are mappings of their own, which leave the process when they are freed; smaller ones
+// stay in the arena of a thread. The C library raises the limit between the two up to 32 MiB as
+// larger blocks are freed. An arena returns its free end when that exceeds `kept` bytes.
 void return_memory_early(int kept) {
 #ifdef M_MMAP_THRESHOLD
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
@@ -102,7 +102,7 @@ std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOpti
   return files;
 }
 
-// Hands results to the report, and to what is written of features at the end.
+// Passes results to the report, and to the feature files that are written at the end.
 class ReportAndFeatures final : public ResultSink {
  public:
   ReportAndFeatures(ReportWriter& report, FeatureWriter* features)
@@ -161,7 +161,7 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
   return FeatureWriter::create(paths, std::move(rule), memory);
 }
 
-// What the command line asks for.
+// The parsed command line.
 struct SearchRequest {
   SearchOptions search;
   ReportOptions report;
@@ -207,7 +207,7 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
   return request;
 }
 
-// What outlives the search: threads of the GPU may still be at work when all results are written.
+// Objects that outlive the search: threads of the GPU may still work when all results are written.
 struct Run {
   const RunContext& context;
   std::optional<Trace> trace = {};
@@ -325,7 +325,7 @@ class RunFiles {
     }
     return {};
   }
-  /// Writes them; what is returned is complete but for its name.
+  /// Writes them. The returned file is complete but for its name.
   std::vector<OutputFile*> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
     if (statistics_) {
@@ -450,7 +450,7 @@ std::string report_header(const SearchProgram& program, const ParsedOptions& run
   return (header += ReportHeader::kRule) + "\n";
 }
 
-// What outputs say about the run.
+// The description of the run in outputs.
 RunDescription describe_run(const SearchProgram& program, const ParsedOptions& run_options,
                             const RunContext& context) {
   const ParsedOptions& options = run_options.given();
@@ -471,7 +471,7 @@ RunDescription describe_run(const SearchProgram& program, const ParsedOptions& r
   return run;
 }
 
-// What tables by target need: hmmscan's Z and the memory that hits of all models may take.
+// Settings for tables by target: hmmscan's Z and the memory for the hits of all models.
 Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
   Thresholds& thresholds = request.search.thresholds;
   if (!thresholds.Z) {
@@ -669,8 +669,8 @@ JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::stri
   return joined;
 }
 
-// Opens every input and begins every output of several searches, so that what is wrong with one of
-// a thousand files is said before the first search.
+// Opens every input and begins every output of several searches, so that an error in one of a
+// thousand files is reported before the first search.
 Status check_all_files(const SearchProgram& program, std::span<const ParsedOptions> searches,
                        std::span<const std::string> joined, const RunContext& context) {
   std::vector<NamedFile> outputs, inputs;

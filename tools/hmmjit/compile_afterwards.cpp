@@ -70,7 +70,7 @@ std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels
       ::posix_spawn(&process, program, &files, &attributes, arguments.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) return std::nullopt;  // the next search compiles what it needs
+  if (failed != 0) return std::nullopt;  // the next search compiles its kernels
   return process;
 }
 

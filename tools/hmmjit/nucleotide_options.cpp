@@ -102,7 +102,7 @@ constexpr std::string_view kNhmmscanNames =
     "--w_length,--watson,--crick,--cpu,--B1,--B2,--B3,--bgfile,--domE,--domT,--incdomE,--incdomT,"
     "--domZ,--device,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
 
-// The options of `names`, from `own` or hmmsearch's. Other options of hmmsearch are absent.
+// The options with these names, from `own` or from hmmsearch's table.
 std::vector<OptionSpec> make_table(std::string_view names,
                                    std::initializer_list<std::span<const OptionSpec>> own) {
   std::vector<OptionSpec> table;

@@ -13,7 +13,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Of an option that was given several times.
+// Separates the values of an option that was given several times.
 constexpr char kBetweenValues = '\n';
 
 std::unexpected<Error> usage(std::string message) {
@@ -79,7 +79,7 @@ Status check_value(const OptionSpec& option, const std::string& text, const char
   return {};
 }
 
-// Options of other programs, and what they are called here.
+// Options of other programs, and their names here.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"--evalue", "-E"},  {"--e-value", "-E"},       {"-e", "-E"},          {"--threads", "--cpu"},
     {"--cpus", "--cpu"}, {"--ncpu", "--cpu"},       {"-j", "--cpu"},       {"-p", "--cpu"},
@@ -113,8 +113,8 @@ std::string with_hyphens(std::string_view name) {
   return out;
 }
 
-// The option an abbreviated or full long name means. hmmsearch's options come first: what was a
-// unique abbreviation there is one here.
+// The option of a long name or its abbreviation. hmmsearch's options come first, so that unique
+// abbreviations there are unique here.
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
   std::vector<std::size_t> matches;
   const std::string given = with_hyphens(name);

@@ -19,12 +19,12 @@ namespace hmmjit::tools {
 
 enum class ValueType { kNone, kInteger, kReal, kString, kFile };
 
-/// What --tformat and --qformat take, as OptionTraits::offers.
+/// Values of --tformat and --qformat, as OptionTraits::offers.
 inline constexpr std::string_view kSequenceFormatNames =
     "fasta,hmmpgmd,embl,uniprot,genbank,ddbj,stockholm,pfam,a2m,afa,psiblast,selex,clustal,"
     "clustallike,phylip,phylips,ncbi";
 
-/// What few options need. All lists are comma separated names.
+/// Properties that few options have. All lists are comma-separated names.
 struct OptionTraits {
   std::string_view environment = {};  ///< variable read when the option is not given
   std::string_view excludes = {};     ///< itself is ignored
@@ -62,7 +62,7 @@ constexpr OptionTraits ours(OptionTraits traits) {
 struct OptionSpec : OptionTraits {
   /// `group`: heading in the help; empty: not listed. `names`: "-E", or "--output,-o". `value`: ""
   /// for a flag, else the name of its value with default and range: "x=10.0 x>0", "n n>=1", "s".
-  /// The name says what it is: x a real number, n an integer, f a file to write, anything else a
+  /// The name gives the type: x a real number, n an integer, f a file to write, anything else a
   /// text ("@f": one that is shown as f).
   constexpr OptionSpec(std::string_view heading, std::string_view names, std::string_view value,
                        std::string_view text, OptionTraits more = {})

@@ -1,4 +1,4 @@
-// What surrounds a run: the process of the program, or a request to a server.
+// The context of a run: the process of the program, or a request to a server.
 #pragma once
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ struct RunContext {
   std::string folder = current_folder();
   int report = STDOUT_FILENO;  ///< where the main report goes without -o
 
-  /// A server's. Such a run neither changes the process nor ends it.
+  /// A request to a server. Its run neither changes the process nor ends it.
   struct Request {
     std::function<bool()> cancelled;  ///< as SearchOptions::cancelled
     SearchProgress& progress;

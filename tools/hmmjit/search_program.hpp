@@ -92,7 +92,7 @@ Author author_of(const SearchProgram& program, const ParsedOptions& options);
 bool served(const SearchProgram& program);
 /// Fails with kUsage where an option is given that no server takes.
 Status check_served(const ParsedOptions& options);
-/// Runs `program` as its command does. `context` is a request's.
+/// Runs `program` as its command does, in the context of a request.
 Status run_request(const SearchProgram& program, const ParsedOptions& options,
                    const RunContext& context);
 /// Asks the server of --server to run `program`; returns the exit status.

@@ -27,13 +27,13 @@
 namespace hmmjit::tools {
 namespace {
 
-// A file for the server, as a frame. The server misses what is not there as the program would.
+// A file for the server, as a frame. The server reports missing files as the program does.
 Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
   const Descriptor opened(path == "-" ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const int file = path == "-" ? STDIN_FILENO : opened.get();
   if (file < 0) {
     const bool absent = errno == ENOENT;
-    const auto source = open_byte_source(path);  // says what is wrong as the program does
+    const auto source = open_byte_source(path);  // reports errors as the program does
     if (absent || source) return std::string();
     return std::unexpected(source.error());
   }

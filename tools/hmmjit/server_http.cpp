@@ -172,7 +172,7 @@ HttpConnection::HttpConnection(int socket, std::uint64_t body)
 }
 
 HttpConnection::~HttpConnection() {
-  // What the client is still sending would make the system discard the answer.
+  // If the client is still sending, closing the socket would discard the answer.
   ::shutdown(socket_, SHUT_WR);
   const timeval patience{1, 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

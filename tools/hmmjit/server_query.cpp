@@ -106,7 +106,7 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
   if (regular) {
     HMMJIT_ASSIGN(const bool profiles, holds_profiles(database->place));
     if (profiles) {
-      // What is wrong with a model is for the scan to say.
+      // The scan reports errors of the models.
       if (auto models = load_models(database->place, memory > 0 ? memory : available_memory() / 4))
         database->models = *std::move(models);
       return database;

@@ -41,7 +41,7 @@ struct Database {
 };
 using Databases = std::map<std::string, std::shared_ptr<const Database>>;
 
-/// What the server lets a query have.
+/// The server's bounds for a query.
 struct QueryBounds {
   int threads = 1;
   std::uint64_t memory = 0;       ///< 0: no bound
