@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "search/kept_targets.hpp"
+#include "search/reader_source.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
@@ -72,6 +74,23 @@ TEST(KeptTargets, AreAllThereWhetherTheyFitOrNot) {
       ASSERT_TRUE(kept->rewind());
     }
   }
+}
+
+TEST(KeptTargets, ASourceOfADatabaseBeginsWithItsFirstTarget) {
+  const test_support::TemporaryFolder folder;
+  const std::string path = (folder.path() / "db").string();
+  auto writer = DatabaseWriter::create(path, amino_alphabet());
+  ASSERT_TRUE(writer);
+  Numbered source(20);
+  for (TargetBlock block; source.next(block, 100).value(); block = {})
+    ASSERT_TRUE(writer->add(block));
+  ASSERT_TRUE(writer->finish(""));
+  source.rewind().value();
+  const Seen all = read_all(source);
+  const auto kept =
+      keep_target_file(path, SequenceFormatOptions{.alphabet = amino_alphabet()}, 1 << 20);
+  ASSERT_TRUE(kept) << kept.error().to_string();
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(read_all(*(*kept)->open()).text, all.text);
 }
 
 TEST(BlockSpool, GivesBackWhatItTook) {
