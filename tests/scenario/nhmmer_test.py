@@ -145,7 +145,9 @@ class Nhmmer(ScratchFolder):
                 if query == "queries.fa":
                     options += ["--qformat", "fasta"] + rng.choice([[], ["--popen", "0.01", "--pextend", "0.5"]])
             with self.subTest(seed=seed, program=program, options=options, query=query):
-                self.compare(program, outputs, options, self.path(query), self.path("genome.fa"))
+                # With a model of one position, nhmmscan's results change from run to run (seed 142392871).
+                if program == "nhmmer" or b"\nLENG  1\n" not in read(self.path("models.hmm")):
+                    self.compare(program, outputs, options, self.path(query), self.path("genome.fa"))
             for name in os.listdir(self.folder):
                 os.remove(self.path(name))
             runs += 1
