@@ -650,11 +650,8 @@ Status DomainStage::Run::queue_parser() {
 Status DomainStage::Run::read_counters(const StreamWait& wait) {
   if (std::exchange(counters_read, true)) return {};
   HMMJIT_TRY(stage.down_.reserve(stage.device_, kAtModels, kLeastDown));
-  // The copy engine takes copies in order of request: behind a kernel, this one would delay those
-  // of all streams.
-  HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
-  HMMJIT_TRY(stage.buffer_.download(stage.stream_, stage.down_.bytes().data(), kAtModels));
-  HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
+  HMMJIT_TRY(download(stage.buffer_, stage.stream_, *stage.device_, wait,
+                      stage.down_.bytes().data(), kAtModels));
   std::memcpy(&arena, stage.down_.bytes().data(), sizeof arena);
   counters.resize(parts.size());
   std::memcpy(counters.data(), stage.down_.bytes().data() + kAtCounters,

@@ -9,10 +9,9 @@
 namespace hmmjit::gpu {
 namespace {
 
-double seconds_per_cell(const driver::Device& device, const plan::Expected& expected) {
-  const plan::DeviceTraits& traits = device.traits();
-  return 1 / (expected.cells_per_clock_per_sm * traits.sm_count *
-              (static_cast<double>(traits.clock_khz) * 1e3));
+double seconds_per_cell(const plan::DeviceTraits& device, double cells_per_clock_per_sm) {
+  return 1 /
+         (cells_per_clock_per_sm * device.sm_count * (static_cast<double>(device.clock_khz) * 1e3));
 }
 
 }  // namespace
@@ -48,19 +47,22 @@ ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
 
 double ReadyKernel::expected_seconds(const driver::Device& device, std::uint64_t residues) const {
   return static_cast<double>(residues) * candidate().expected.covered_length *
-         seconds_per_cell(device, candidate().expected);
+         seconds_per_cell(device.traits(), candidate().expected.cells_per_clock_per_sm);
 }
 
 double ReadyKernel::cell_seconds(const driver::Device& device, const ModelExtent& model) const {
-  const plan::KernelVariant& variant = *candidate().variant;
-  return seconds_per_cell(device,
-                          variant.expected({variant.stage, model.positions, model.alphabet_codes},
-                                           candidate().constants, device.traits()));
+  const plan::Candidate& c = candidate();
+  const plan::KernelVariant& variant = *c.variant;
+  const plan::ModelShape shape{variant.stage, model.positions, model.alphabet_codes};
+  return seconds_per_cell(device.traits(), variant.rate != nullptr
+                                               ? variant.rate(shape, c.constants, device.traits())
+                                               : c.expected.cells_per_clock_per_sm);
 }
 
 double ReadyKernel::item_cell_seconds(const driver::Device& device) const {
   const plan::Expected& expected = candidate().expected;
-  return seconds_per_cell(device, expected) * expected.items_per_sm * device.traits().sm_count;
+  return seconds_per_cell(device.traits(), expected.cells_per_clock_per_sm) *
+         expected.items_per_sm * device.traits().sm_count;
 }
 
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,

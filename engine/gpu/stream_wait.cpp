@@ -56,4 +56,12 @@ Status wait_for(const driver::Stream& stream, driver::Device& device, const Stre
   return {};
 }
 
+Status download(const driver::DeviceBuffer& from, const driver::Stream& stream,
+                driver::Device& device, const StreamWait& wait, void* to, std::size_t bytes,
+                std::size_t offset) {
+  HMMJIT_TRY(wait_for(stream, device, wait));
+  HMMJIT_TRY(from.download(stream, to, bytes, offset));
+  return wait_for(stream, device, wait);
+}
+
 }  // namespace hmmjit::gpu

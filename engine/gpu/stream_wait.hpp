@@ -20,4 +20,11 @@ struct StreamWait {
 /// abandoned then.
 Status wait_for(const driver::Stream& stream, driver::Device& device, const StreamWait& wait);
 
+/// Copies `bytes` of a buffer to `to` once the stream is empty, and returns when they are there.
+/// The copy engine takes copies in order of request: one queued behind a kernel delays those of all
+/// streams.
+Status download(const driver::DeviceBuffer& from, const driver::Stream& stream,
+                driver::Device& device, const StreamWait& wait, void* to, std::size_t bytes,
+                std::size_t offset = 0);
+
 }  // namespace hmmjit::gpu

@@ -490,11 +490,8 @@ Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& fr
 Status DeviceScan::State::collect(Launch& slot) {
   if (!slot.model) return {};
   const std::size_t m = *std::exchange(slot.model, std::nullopt);
-  // Behind a kernel, a copy would delay those of all streams.
-  const gpu::StreamWait wait{.timeout = settings.launch_timeout};
-  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, wait));
-  HMMJIT_TRY(slot.best.download(slot.stream, slot.results.bytes().data(), 2 * d.blocks));
-  HMMJIT_TRY(gpu::wait_for(slot.stream, *d.device, wait));
+  HMMJIT_TRY(gpu::download(slot.best, slot.stream, *d.device, {.timeout = settings.launch_timeout},
+                           slot.results.bytes().data(), 2 * d.blocks));
   HMMJIT_TRY(count_launch(gpu::Timed::kSsv, slot.begin, slot.end, std::exchange(slot.cells, 0),
                           std::exchange(slot.expected_seconds, 0)));
 
@@ -654,10 +651,8 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
     HMMJIT_TRY(kernel.launch(w.stream, *d.device, gpu::extent_of(m), &p));
   }
   HMMJIT_TRY(w.end.record(w.stream));
-  const gpu::StreamWait wait{.timeout = settings.launch_timeout};
-  HMMJIT_TRY(gpu::wait_for(w.stream, *d.device, wait));
-  HMMJIT_TRY(w.block.download(w.stream, w.results.bytes().data(), result_bytes, up.bytes()));
-  HMMJIT_TRY(gpu::wait_for(w.stream, *d.device, wait));
+  HMMJIT_TRY(gpu::download(w.block, w.stream, *d.device, {.timeout = settings.launch_timeout},
+                           w.results.bytes().data(), result_bytes, up.bytes()));
   counters.update([&](gpu::Statistics& s) {
     s.launches += p.tile_count;
     s.upload_bytes += windows.residues.size() + up.bytes();

@@ -155,6 +155,9 @@ struct KernelVariant {
   std::vector<Constants> (*constants)(const ModelShape&, const DeviceTraits&) = nullptr;
   LaunchShape (*launch_shape)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
   Expected (*expected)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
+  /// Cells per clock and SM for a model of another length than the kernel was made for; null: those
+  /// of expected().
+  double (*rate)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
 
   std::span<const std::string_view> references = {};  ///< "Jiang & Ganesan 2016 (CUDAMPF)", ...
   std::string_view summary = {};                      ///< one sentence for the catalogue

@@ -137,6 +137,8 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
           .constants = constants,
           .launch_shape = launch_shape,
           .expected = expected,
+          .rate = [](const ModelShape& shape, const Constants& c,
+                     const DeviceTraits& device) { return rate(shape, device, c.at("kTargets")); },
           .references = kReferences,
           .summary = summary,
           .compile_options = kOptions};

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -440,17 +441,24 @@ void explore(const Scenario& scenario) {
   EXPECT_GT(ends, 0u);
 }
 
-// Targets of 100 to 399 residues and a model of 100 nodes.
-TEST(BatchesTest, NoneHasMoreRowsThanItsThreadHasMemoryFor) {
-  constexpr std::uint64_t kModelNodes = 100, kRows = 5000, kLongest = 399;
-  std::vector<WaitingTarget> targets(3000);
+std::vector<WaitingTarget> targets_with(std::span<const std::uint64_t> cells) {
+  std::vector<WaitingTarget> targets(cells.size());
   for (std::uint32_t n = 0; n < targets.size(); ++n)
     targets[n] = {.targets = nullptr,
                   .index = n,
                   .filter_nats = 0,
                   .cells = 0,
-                  .cells_left = (100 + n % 300) * kModelNodes,
+                  .cells_left = cells[n],
                   .parsed = nullptr};
+  return targets;
+}
+
+// Targets of 100 to 399 residues and a model of 100 nodes.
+TEST(BatchesTest, NoneHasMoreRowsThanItsThreadHasMemoryFor) {
+  constexpr std::uint64_t kModelNodes = 100, kRows = 5000, kLongest = 399;
+  std::vector<std::uint64_t> cells(3000);
+  for (std::size_t n = 0; n < cells.size(); ++n) cells[n] = (100 + n % 300) * kModelNodes;
+  const std::vector<WaitingTarget> targets = targets_with(cells);
   std::size_t divided = 0;
   for (const auto& batch : divide(targets, {.nodes = kModelNodes, .rows = kRows}).others) {
     EXPECT_LT(cells_left(batch), (kRows + kLongest) * kModelNodes);
@@ -464,14 +472,7 @@ TEST(BatchesTest, NoneHasMoreRowsThanItsThreadHasMemoryFor) {
 // At the end of a search of one model threads would wait for the one with the largest batch.
 TEST(BatchesTest, IdleThreadsShareWhatIsLeft) {
   constexpr std::uint64_t kCells = 1'000'000;
-  std::vector<WaitingTarget> targets(40);
-  for (std::uint32_t n = 0; n < targets.size(); ++n)
-    targets[n] = {.targets = nullptr,
-                  .index = n,
-                  .filter_nats = 0,
-                  .cells = 0,
-                  .cells_left = kCells,
-                  .parsed = nullptr};
+  const std::vector<WaitingTarget> targets = targets_with(std::vector(40, kCells));
   BatchSizes sizes{.threads = 16, .nodes = 100, .rows = kCells};
   EXPECT_EQ(divide(targets, sizes).others.size(), 5u);
   sizes.idle = true;
