@@ -18,6 +18,13 @@ class Trace {
         .count();
   }
 
+  /// The time at which now() is `seconds`.
+  static std::chrono::steady_clock::time_point time_point(double seconds) {
+    using Clock = std::chrono::steady_clock;
+    return Clock::time_point(
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+  }
+
   /// One span on the row `row` of the group `group` ("cpu", "gpu 0", "compiler", ...).
   void add(std::string_view group, int row, std::string_view name, double begin, double end);
   /// The same on the calling thread's own row.

@@ -122,7 +122,7 @@ CudaLibrary open_cuda_library() {
   resolve(a.stream_destroy, "cuStreamDestroy_v2");
   resolve(a.stream_synchronize, "cuStreamSynchronize");
   resolve(a.stream_query, "cuStreamQuery");
-  resolve(a.launch_host_function, "cuLaunchHostFunc");
+  resolve(a.stream_add_callback, "cuStreamAddCallback");
   resolve(a.stream_wait_event, "cuStreamWaitEvent");
   resolve(a.event_create, "cuEventCreate");
   resolve(a.event_destroy, "cuEventDestroy_v2");

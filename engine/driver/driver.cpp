@@ -334,10 +334,11 @@ Result<bool> Stream::finished() const {
   return true;
 }
 
-Status Stream::then(void (*function)(void*), void* argument) const {
+// Of cuLaunchHostFunc, which is to replace it, no call comes after an error.
+Status Stream::then(StreamCallback callback, void* argument) const {
   HMMJIT_TRY(device_->use());
-  return device_->driver().check(device_->api().launch_host_function(handle_, function, argument),
-                                 "cuLaunchHostFunc");
+  return device_->driver().check(device_->api().stream_add_callback(handle_, callback, argument, 0),
+                                 "cuStreamAddCallback");
 }
 
 // ---- Event --------------------------------------------------------------------------------------

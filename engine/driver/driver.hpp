@@ -116,9 +116,9 @@ class Stream {
   Status synchronize() const;
   /// True if the queue is empty.
   Result<bool> finished() const;
-  /// Queues a call of `function` on a thread of the driver. It must not call the driver, and is
-  /// never called if earlier work of the queue fails.
-  Status then(void (*function)(void*), void* argument) const;
+  /// Queues a call of `callback`, also for the case that earlier work fails: its result says so.
+  /// It must not call the driver.
+  Status then(StreamCallback callback, void* argument) const;
   StreamHandle handle() const { return handle_; }
   const DevicePtr& device() const { return device_; }
 

@@ -16,6 +16,9 @@ using EventHandle = struct EventTag*;
 using LibraryHandle = struct LibraryTag*;
 using KernelHandle = struct KernelTag*;
 
+/// What a stream calls, on a thread of the driver, with the result of the work queued before.
+using StreamCallback = void (*)(StreamHandle stream, int result, void* argument);
+
 /// Values of the driver's enumerations that hmmjit uses.
 namespace code {
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3,
@@ -75,7 +78,8 @@ struct DriverApi {
   int (*stream_destroy)(StreamHandle stream);
   int (*stream_synchronize)(StreamHandle stream);
   int (*stream_query)(StreamHandle stream);
-  int (*launch_host_function)(StreamHandle stream, void (*function)(void*), void* argument);
+  int (*stream_add_callback)(StreamHandle stream, StreamCallback callback, void* argument,
+                             unsigned flags);
   int (*stream_wait_event)(StreamHandle stream, EventHandle event, unsigned flags);
   int (*event_create)(EventHandle* event, unsigned flags);
   int (*event_destroy)(EventHandle event);

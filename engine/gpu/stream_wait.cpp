@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <memory>
+#include <optional>
 
 #include "core/mutex.hpp"
 #include "core/trace.hpp"
@@ -17,41 +17,37 @@ namespace {
 struct End {
   Mutex mutex;
   std::condition_variable changed;
-  bool reached HMMJIT_GUARDED_BY(mutex) = false;
+  std::optional<int> result HMMJIT_GUARDED_BY(mutex);  // of the driver
 };
 
-void reach(void* argument) {
+void reach(driver::StreamHandle, int result, void* argument) {
   const std::unique_ptr<std::shared_ptr<End>> end(static_cast<std::shared_ptr<End>*>(argument));
   const MutexLock lock((*end)->mutex);
-  (*end)->reached = true;
+  (*end)->result = result;
   (*end)->changed.notify_all();
 }
 
 }  // namespace
 
 Status wait_for(const driver::Stream& stream, driver::Device& device, const StreamWait& wait) {
-  // The driver does not call if a launch has failed: the stream is asked once in a while.
-  constexpr std::chrono::milliseconds kLookForErrors{100};
   const double begun = Trace::now();
   const auto end = std::make_shared<End>();
   auto argument = std::make_unique<std::shared_ptr<End>>(end);
   HMMJIT_TRY(stream.then(reach, argument.get()));
   (void)argument.release();
   MutexLock lock(end->mutex);
-  while (!end->reached) {
-    lock.wait_for(end->changed, kLookForErrors);
-    if (end->reached) break;
-    lock.unlock();
-    HMMJIT_TRY(stream.finished());
+  while (!end->result) {
     const double other =
         wait.progress != nullptr ? wait.progress->load(std::memory_order_relaxed) : begun;
-    if (Trace::now() - std::max(begun, other) > wait.timeout) {
+    const double deadline = std::max(begun, other) + wait.timeout;
+    if (Trace::now() > deadline) {
       device.abandon();
       return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", wait.timeout),
                   "GPU kernel");
     }
-    lock.lock();
+    lock.wait_until(end->changed, Trace::time_point(deadline));
   }
+  HMMJIT_TRY(device.driver().check(*end->result, "the work of a stream"));
   if (wait.progress != nullptr) wait.progress->store(Trace::now(), std::memory_order_relaxed);
   return {};
 }

@@ -1,6 +1,7 @@
 // Every variant of the first filters on a real device through the whole path: plan, provider,
 // cache, driver, launch; scores against the scalar reference, occupancy against the plan, start-up
-// times printed. Skipped, saying why, where there is no device.
+// times printed. A failed kernel, after which the device is of no use to this process. Skipped,
+// saying why, where there is no device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,9 +12,11 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "compile/kernel_provider.hpp"
 #include "driver/driver.hpp"
+#include "gpu/stream_wait.hpp"
 #include "layout/packed_targets.hpp"
 #include "layout/stages.hpp"
 #include "reference/filters.hpp"
@@ -315,6 +318,36 @@ TEST_F(Gpu, ColdAndWarmStart) {
     EXPECT_EQ(kernel->origin,
               std::string_view(state) == "cold" ? cache::Layer::kNone : cache::Layer::kUser);
   }
+}
+
+// Last, since no later launch of this process succeeds.
+TEST(GpuFailure, AFailedKernelEndsAllWaitsAtOnce) {
+  constexpr std::string_view kTrap =
+      ".version 6.3\n.target sm_75\n.address_size 64\n"
+      ".visible .entry fail(.param .u64 delay) {\n"
+      "  .reg .u64 %now, %end, %delay;\n  .reg .pred %more;\n"
+      "  ld.param.u64 %delay, [delay];\n"
+      "  mov.u64 %now, %globaltimer;\n  add.u64 %end, %now, %delay;\n"
+      "wait:\n  mov.u64 %now, %globaltimer;\n  setp.lt.u64 %more, %now, %end;\n"
+      "  @%more bra wait;\n  trap;\n}\n";
+  const auto driver = driver::Driver::open();
+  if (!driver->ready()) GTEST_SKIP() << "no device: " << driver->report().message;
+  const auto device = must(driver->device(0));
+  const auto kernel = must(driver::LoadedKernel::load(driver, kTrap, "fail"));
+  const auto failing = must(driver::Stream::create(device));
+  const auto other = must(driver::Stream::create(device));
+  const auto start = Clock::now();
+  const std::uint64_t delay = 200'000'000;  // ns
+  must(kernel->launch(failing, {}, &delay));
+  must(kernel->launch(other, {}, &delay));
+  const auto wait = [&](const driver::Stream& stream) {
+    const Status waited = gpu::wait_for(stream, *device, {.timeout = 10});
+    ASSERT_FALSE(waited);
+    fmt::print("after {:.0f} ms: {}\n", milliseconds_since(start), waited.error().to_string());
+    EXPECT_FALSE(device->abandoned());
+  };
+  const std::jthread meanwhile([&] { wait(other); });
+  wait(failing);
 }
 
 }  // namespace

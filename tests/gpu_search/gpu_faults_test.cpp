@@ -2,6 +2,7 @@
 // is none and an error says why.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -44,7 +45,8 @@ constexpr const char* kMembers[] = {"init",
                                     "stream_destroy",
                                     "stream_synchronize",
                                     "stream_query",
-                                    "launch_host_function",
+                                    "stream_add_callback",
+                                    "stream_end",
                                     "event_create",
                                     "event_destroy",
                                     "event_record",
@@ -110,10 +112,10 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
   FakeDriver driver({*plan::find_device("H200")});
   driver.on_launch = run_on_host;
   std::mutex mutex;
-  std::vector<std::pair<void (*)(void*), void*>> ends;  // which come too late
-  driver.on_host_function = [&](void (*function)(void*), void* argument) {
+  std::vector<std::function<void()>> ends;  // which come too late
+  driver.on_stream_end = [&](std::function<void()> end) {
     const std::lock_guard lock(mutex);
-    ends.emplace_back(function, argument);
+    ends.push_back(std::move(end));
   };
   gpu::Settings settings = fake_settings(driver);
   settings.launch_timeout = 0.05;
@@ -134,7 +136,7 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
   }
   EXPECT_EQ(warnings, 1);
   EXPECT_FALSE(ends.empty());
-  for (const auto& [function, argument] : ends) function(argument);
+  for (const auto& end : ends) end();
   for (const char* member : kWaiting) EXPECT_EQ(driver.calls(member), before[member]) << member;
 }
 

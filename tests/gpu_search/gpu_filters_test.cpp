@@ -932,9 +932,9 @@ TEST(StreamWait, ALaunchIsNotLostWhileOthersComeToAnEnd) {
   for (const bool others : {true, false}) {
     const double begun = Trace::now();
     std::promise<void> queued;
-    std::pair<void (*)(void*), void*> end{};
-    fake.on_host_function = [&](void (*function)(void*), void* argument) {
-      end = {function, argument};
+    std::function<void()> end;
+    fake.on_stream_end = [&](std::function<void()> given) {
+      end = std::move(given);
       queued.set_value();
     };
     std::thread other([&] {
@@ -943,11 +943,11 @@ TEST(StreamWait, ALaunchIsNotLostWhileOthersComeToAnEnd) {
         std::this_thread::sleep_for(1ms);
       }
       queued.get_future().wait();
-      if (others) end.first(end.second);
+      if (others) end();
     });
     const Status waited = gpu::wait_for(stream, *device, {kTimeout, &progress});
     other.join();
-    if (!others) end.first(end.second);
+    if (!others) end();
     EXPECT_EQ(waited.has_value(), others);
     EXPECT_EQ(device->abandoned(), !others);
     EXPECT_GE(Trace::now() - begun, others ? 4 * kTimeout : kTimeout);
@@ -955,6 +955,20 @@ TEST(StreamWait, ALaunchIsNotLostWhileOthersComeToAnEnd) {
       EXPECT_GE(progress.load(), begun + 4 * kTimeout);
     }
   }
+}
+
+// The error of a launch that has begun comes with the end of its stream, at once.
+TEST(StreamWait, AFailedLaunchEndsIt) {
+  FakeDriver fake({*plan::find_device("H200")});
+  const auto driver = driver::Driver::open(fake.api());
+  const driver::DevicePtr device = *driver->device(0);
+  const auto stream = *driver::Stream::create(device);
+  fake.fail_call("stream_end", driver::code::kLaunchFailed);
+  const Status waited = gpu::wait_for(stream, *device, {});
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, ErrorCode::kInternal);
+  EXPECT_FALSE(device->abandoned());
+  EXPECT_EQ(fake.calls("stream_query"), 0);
 }
 
 }  // namespace

@@ -362,13 +362,15 @@ int fake_stream_query(StreamHandle) {
   ENTER("stream_query");
   return 0;
 }
-int fake_launch_host_function(StreamHandle stream, void (*function)(void*), void* argument) {
-  ENTER("launch_host_function");
+int fake_stream_add_callback(StreamHandle stream, StreamCallback callback, void* argument,
+                             unsigned) {
+  ENTER("stream_add_callback");
   waited_for(stream);
-  if (g_state->owner->on_host_function) {
-    g_state->owner->on_host_function(function, argument);
+  const auto end = [=, result = enter("stream_end")] { callback(stream, result, argument); };
+  if (g_state->owner->on_stream_end) {
+    g_state->owner->on_stream_end(end);
   } else {
-    function(argument);
+    end();
   }
   return 0;
 }
@@ -494,7 +496,7 @@ DriverApi FakeDriver::api() const {
           .stream_destroy = fake_stream_destroy,
           .stream_synchronize = fake_stream_synchronize,
           .stream_query = fake_stream_query,
-          .launch_host_function = fake_launch_host_function,
+          .stream_add_callback = fake_stream_add_callback,
           .stream_wait_event = fake_stream_wait_event,
           .event_create = fake_event_create,
           .event_destroy = fake_event_destroy,

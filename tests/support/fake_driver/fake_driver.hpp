@@ -39,7 +39,8 @@ class FakeDriver {
   driver::DriverApi api() const;
 
   /// From now on the `nth` call (1: the next) of a function, named as the table's member, returns
-  /// `code`; 0 takes it back. `always`: every call from the nth on.
+  /// `code`; 0 takes it back. `always`: every call from the nth on. "stream_end": the result with
+  /// which a stream calls back.
   void fail_call(const std::string& member, int code, int nth = 1, bool always = false);
   /// From the `nth` call of any function on, all calls return `code`, as after the loss of a
   /// device.
@@ -58,8 +59,8 @@ class FakeDriver {
   /// none), from the calling thread, which it may hold up; a code other than 0 is returned instead
   /// of doing the call.
   std::function<int(const char* member, int device)> on_call;
-  /// Called instead of the functions that streams are to call when their work has ended.
-  std::function<void(void (*function)(void*), void* argument)> on_host_function;
+  /// Called with what a stream would call at the end of its work, instead of that call.
+  std::function<void(std::function<void()> end)> on_stream_end;
   /// Called with each image to be loaded: whether the driver refuses it.
   std::function<bool(const std::string& image)> refuses;
   float elapsed_milliseconds = 1;  ///< between any two events

@@ -21,7 +21,6 @@ int cuLibraryGetKernel() { return 100; }
 int cuKernelGetAttribute() { return 100; }
 int cuKernelSetAttribute() { return 100; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor() { return 100; }
-int cuLaunchHostFunc() { return 100; }
 int cuLaunchKernel() { return 100; }
 int cuMemGetInfo_v2() { return 100; }
 int cuMemAlloc_v2() { return 100; }
@@ -31,6 +30,7 @@ int cuMemHostUnregister() { return 100; }
 int cuMemcpyHtoDAsync_v2() { return 100; }
 int cuMemcpyDtoHAsync_v2() { return 100; }
 int cuMemsetD8Async() { return 100; }
+int cuStreamAddCallback() { return 100; }
 int cuStreamCreateWithPriority() { return 100; }
 int cuStreamDestroy_v2() { return 100; }
 int cuStreamSynchronize() { return 100; }

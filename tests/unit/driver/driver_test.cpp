@@ -101,9 +101,11 @@ Status exercise(FakeDriver& fake, const std::shared_ptr<Driver>& driver) {
   HMMJIT_ASSIGN(const bool event_finished, end.finished());
   HMMJIT_ASSIGN(const bool stream_finished, stream.finished());
   EXPECT_TRUE(event_finished && stream_finished);
-  bool reached = false;
-  HMMJIT_TRY(stream.then([](void* argument) { *static_cast<bool*>(argument) = true; }, &reached));
-  EXPECT_TRUE(reached);
+  int result = code::kNotReady;
+  HMMJIT_TRY(stream.then(
+      [](StreamHandle, int given, void* argument) { *static_cast<int*>(argument) = given; },
+      &result));
+  HMMJIT_TRY(driver->check(result, "a callback of cuStreamAddCallback"));
   HMMJIT_ASSIGN(const float ms, Event::milliseconds(start, end));
   EXPECT_GT(ms, 0);
   HMMJIT_TRY(stream.synchronize());
@@ -174,7 +176,7 @@ TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
         "library_load library_kernel kernel_attribute kernel_set_attribute "
         "occupancy event_record fill copy_to_device launch copy_to_host "
         "stream_wait_event event_synchronize event_query stream_query "
-        "launch_host_function event_elapsed stream_synchronize "
+        "stream_add_callback stream_end event_elapsed stream_synchronize "
         "context_synchronize");
     for (std::string member; names >> member;) {
       ASSERT_GT(fake.calls(member), 0) << member << " is never called";
