@@ -678,8 +678,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, std::size_t Part::*fir
   }
   if (total == 0) return {};
   constexpr std::size_t kItem = sizeof(dev::RegionItem), kEntry = sizeof(dev::u32);
-  const std::size_t all = listed.back().first + listed.back().count;
-  HMMJIT_TRY(stage.down_.reserve(stage.device_, all * kItem, kLeastDown));
+  static_assert(std::max(kEnvelopes, kRegions) * kItem <= kLeastDown, "reserved with the counters");
   std::byte* const items = stage.down_.bytes().data();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Listed& l = listed[i];

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/numbers.hpp"
 #include "io/byte_source.hpp"
 #include "io/columns.hpp"
 #include "io/hmm_file.hpp"
@@ -56,10 +56,8 @@ Result<CutoffTable> read_cutoff_table(const std::string& path) {
       return unusable("a line with a single column in the table of cutoffs");
     const std::string_view model = columns[0], score = columns[1];
     const std::string_view kind = columns.size() > 2 ? columns[2] : "full";
-    float value = 0;
-    const auto [end, error] = std::from_chars(score.data(), score.data() + score.size(), value);
-    const bool number =
-        error == std::errc() && end == score.data() + score.size() && std::isfinite(value);
+    const auto value = static_cast<float>(parse_real(score).value_or(NAN));
+    const bool number = std::isfinite(value);
     if (!number && score != "-") {
       if (first && !score.empty() && std::isalpha(static_cast<unsigned char>(score.front())))
         continue;  // names of columns

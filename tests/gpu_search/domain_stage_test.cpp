@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -389,6 +390,23 @@ TEST_F(DomainStageTest, RealPairs) {
   EXPECT_GT(parsed, 0u);
 }
 
+// Of the envelopes that a launch finds, whoever computes them.
+std::uint64_t cells_of_envelopes(const gpu::DomainRequest& request) {
+  std::uint64_t rows = 0;
+  for (const auto& target : request.parsed) {
+    for (const ParsedRegion& region : target ? target->regions : std::vector<ParsedRegion>()) {
+      if (!region.several) rows += static_cast<unsigned>(region.last - region.first + 1);
+      if (!region.sampled) continue;
+      for (const auto& cluster : region.sampled->clusters)
+        rows += static_cast<unsigned>(cluster.last - cluster.first + 1);
+    }
+  }
+  return rows * static_cast<unsigned>(request.model->hmm.M);
+}
+std::uint64_t cells_counted(const gpu::DomainWorkDone& work) {
+  return std::accumulate(work.host_cells.begin(), work.host_cells.end(), work.cells);
+}
+
 TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
   const SearchData data = make_search_data(9, 3, 40, 150);
   const auto targets = upload(data.targets);
@@ -401,6 +419,7 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
       ASSERT_TRUE(result);
       const std::size_t parsed = compare(request, hmm.name);
       EXPECT_EQ(parsed, result->targets);
+      EXPECT_EQ(cells_of_envelopes(request), cells_counted(result->work[2]));
       EXPECT_TRUE(kilobytes > 4 || parsed < request.passed.size());
       some = some || (parsed > 0 && parsed < request.passed.size());
     }

@@ -221,12 +221,12 @@ TEST(MixedLengths, LongListsAreComplete) {
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   for (std::uint64_t b = 0; b < 4; ++b) {
     std::vector<std::vector<Residue>> targets;
-    for (std::uint64_t i = 0; i < 2'500; ++i)
+    for (std::uint64_t i = 0; i < 12'500; ++i)
       targets.push_back(
-          i % 2 == 0 ? fragment_of(model.hmm, b * 10'000 + i, 1, 12, 0.9)
+          i % 2 == 0 ? fragment_of(model.hmm, b * 50'000 + i, 1, 12, 0.9)
                      : test_support::random_target(
-                           b * 10'000 + i, 20, test_support::TargetKind::kBackground, model.hmm));
-    blocks.push_back(block_of(targets, b * 2'500));
+                           b * 50'000 + i, 20, test_support::TargetKind::kBackground, model.hmm));
+    blocks.push_back(block_of(targets, b * 12'500));
   }
   using Stages = std::set<plan::Stage>;
   for (const Stages& missing :
@@ -243,9 +243,9 @@ TEST(MixedLengths, LongListsAreComplete) {
           partly ? std::vector<bool>{false, true, true, false} : std::vector<bool>{};
       const std::size_t passed = chains.compare(model, blocks, claimed, limits);
       if (missing.contains(plan::Stage::kGate)) {
-        EXPECT_GT(chains.opened, partly ? 4'500u : 9'000u);
+        EXPECT_GT(chains.opened, partly ? 22'500u : 45'000u);
       } else {
-        EXPECT_GT(passed, partly ? 2'100u : 4'200u);
+        EXPECT_GT(passed, partly ? 10'500u : 21'000u);
       }
     }
   }

@@ -271,6 +271,18 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFinds) {
   EXPECT_THAT(warnings_, testing::IsEmpty());
 }
 
+// Every window passes: no Viterbi kernel is made, and none is asked for.
+TEST_F(DeviceScanSearch, WithoutTheViterbiFilterNoWindowIsDecided) {
+  Options options = short_pieces();
+  options.F2 = 1;
+  DeviceScan device(settings());
+  expect_the_cpus_results(options, device);
+  const gpu::Statistics s = device.statistics();
+  EXPECT_EQ(s.stages[static_cast<std::size_t>(gpu::Timed::kViterbi)].cells, 0u);
+  EXPECT_EQ(s.blocks_done, 3u);
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
 // Several domains in a region, as in arrays of repeats: sampled traces and clusters.
 TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInRepeats) {
   models_ = {query_of(11, 45), query_of(12, 70)};

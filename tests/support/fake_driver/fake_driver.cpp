@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace hmmjit::tests {
 
@@ -21,6 +22,7 @@ struct FakeDriver::State {
   int total = 0, lost_from = 0, lost_code = 0;  // lost_from 0: never
   std::map<std::string, int> alive;
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
+  std::map<std::uintptr_t, std::size_t> registered;             // host memory: bytes
   std::map<int, std::size_t> used;
   std::map<LibraryHandle, std::string> images;
   std::set<StreamHandle> running;  // streams that nobody has waited for since their last launch
@@ -297,15 +299,28 @@ int fake_memory_free(DevicePointer pointer) {
   std::free(reinterpret_cast<void*>(pointer));
   return 0;
 }
-int fake_host_register(void*, std::size_t, unsigned) {
+int fake_host_register(void* data, std::size_t bytes, unsigned) {
   ENTER("host_register");
   count("registered", 1);
+  const std::lock_guard guard(g_state->mutex);
+  g_state->registered[reinterpret_cast<std::uintptr_t>(data)] = bytes;
   return 0;
 }
-int fake_host_unregister(void*) {
+int fake_host_unregister(void* data) {
   ENTER("host_unregister");
   count("registered", -1);
+  const std::lock_guard guard(g_state->mutex);
+  g_state->registered.erase(reinterpret_cast<std::uintptr_t>(data));
   return 0;
+}
+/// A driver refuses host memory that is registered only in part, or by two calls.
+bool partly_registered(const void* data, std::size_t bytes) {
+  const std::lock_guard guard(g_state->mutex);
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const auto after = g_state->registered.lower_bound(address + bytes);
+  if (bytes == 0 || after == g_state->registered.begin()) return false;
+  const auto [first, size] = *std::prev(after);
+  return first + size > address && (first > address || first + size < address + bytes);
 }
 /// True if [address, address + bytes) lies in one allocation.
 bool inside(DevicePointer address, std::size_t bytes) {
@@ -317,7 +332,7 @@ bool inside(DevicePointer address, std::size_t bytes) {
 }
 int fake_copy_to_device(DevicePointer to, const void* from, std::size_t bytes, StreamHandle) {
   ENTER("copy_to_device");
-  if (!inside(to, bytes)) return code::kInvalidValue;
+  if (!inside(to, bytes) || partly_registered(from, bytes)) return code::kInvalidValue;
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return 0;
 }
@@ -327,7 +342,7 @@ int fake_copy_to_host(void* to, DevicePointer from, std::size_t bytes, StreamHan
     const std::lock_guard guard(g_state->mutex);
     if (g_state->running.contains(stream)) ++g_state->calls["copy_behind_kernel"];
   }
-  if (!inside(from, bytes)) return code::kInvalidValue;
+  if (!inside(from, bytes) || partly_registered(to, bytes)) return code::kInvalidValue;
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
