@@ -29,11 +29,11 @@
 namespace hmmjit::v0 {
 
 struct CancellationImpl {
-  std::atomic<bool> cancelled{false};
+  hmmjit::Cancellation value;
 };
 Cancellation::Cancellation() : SharedHandle(guarded([] { return std::make_shared<Impl>(); })) {}
-void Cancellation::cancel() noexcept { impl_->cancelled = true; }
-bool Cancellation::cancelled() const noexcept { return impl_->cancelled; }
+void Cancellation::cancel() noexcept { impl_->value.cancel(); }
+bool Cancellation::cancelled() const noexcept { return impl_->value.cancelled(); }
 
 void require(bool sensible, const char* option, const char* takes) {
   if (!sensible)
@@ -184,11 +184,15 @@ Progress to_progress(const SearchProgress& p) {
   return out;
 }
 
+const hmmjit::Cancellation* cancellation_of(const SearchCallbacks& callbacks) {
+  return callbacks.cancellation ? &callbacks.cancellation->impl()->value : nullptr;
+}
+
 // Calls the progress callback now and then, and once at the end.
 class Ticker {
  public:
   Ticker(const SearchCallbacks& callbacks, const SearchProgress& progress, HostCalls& host,
-         std::atomic<bool>& stop)
+         hmmjit::Cancellation& stop)
       : callbacks_(callbacks), progress_(progress), host_(host), stop_(stop) {
     if (!callbacks_.progress) return;
     thread_ = std::jthread([this](const std::stop_token& ended) {
@@ -201,17 +205,17 @@ class Ticker {
   }
   void end() { thread_ = {}; }
   void report() {
-    if (!callbacks_.progress || stop_) return;
+    if (!callbacks_.progress || stop_.cancelled()) return;
     bool go_on = false;
     host_.run([&] { go_on = callbacks_.progress(to_progress(progress_)); });
-    if (!go_on) stop_ = true;
+    if (!go_on) stop_.cancel();
   }
 
  private:
   const SearchCallbacks& callbacks_;
   const SearchProgress& progress_;
   HostCalls& host_;
-  std::atomic<bool>& stop_;
+  hmmjit::Cancellation& stop_;
   std::jthread thread_;
 };
 
@@ -237,18 +241,18 @@ std::optional<double> residues_of(const Targets::Impl& targets) {
 // Passes warnings to the host, one at a time.
 class Warnings {
  public:
-  Warnings(const SearchCallbacks& callbacks, HostCalls& host, std::atomic<bool>& stop)
+  Warnings(const SearchCallbacks& callbacks, HostCalls& host, hmmjit::Cancellation& stop)
       : callbacks_(callbacks), host_(host), stop_(stop) {}
   void give(const Error& warning) {
     if (!callbacks_.warning) return;
     const std::lock_guard lock(mutex_);
-    if (!host_.run([&] { callbacks_.warning(warning); })) stop_ = true;
+    if (!host_.run([&] { callbacks_.warning(warning); })) stop_.cancel();
   }
 
  private:
   const SearchCallbacks& callbacks_;
   HostCalls& host_;
-  std::atomic<bool>& stop_;
+  hmmjit::Cancellation& stop_;
   std::mutex mutex_;
 };
 
@@ -372,12 +376,9 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
                          HostCalls& host, bool restarts, const SearchBody& body) {
   check_options(options);
   hmmjit::SearchOptions internal = to_options(options);
-  std::atomic<bool> stop{false};
-  internal.cancelled = [&] {
-    return stop.load(std::memory_order_relaxed) ||
-           (callbacks.cancellation && callbacks.cancellation->cancelled());
-  };
-  if (internal.cancelled()) throw Error(ErrorCode::kInterrupted, "the search was cancelled");
+  hmmjit::Cancellation stop(cancellation_of(callbacks));
+  internal.cancellation = &stop;
+  if (stop.cancelled()) throw Error(ErrorCode::kInterrupted, "the search was cancelled");
 
   Warnings warnings(callbacks, host, stop);
   internal.on_warning = [&warnings](const std::string& text) {
@@ -449,11 +450,8 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
                     .receive = {},
                     .target_file = targets.impl()->path,
                     .memory = search.memory};
-  std::atomic<bool> stop{false};
-  run.options.cancelled = [&] {
-    return stop.load(std::memory_order_relaxed) ||
-           (callbacks.cancellation && callbacks.cancellation->cancelled());
-  };
+  hmmjit::Cancellation stop(cancellation_of(callbacks));
+  run.options.cancellation = &stop;
   SearchedModels searched = open_searched(models, given, search.thresholds);
   if (searched.alphabet->type == AlphabetType::kAmino)
     throw Error(ErrorCode::kInput, "the models are of proteins, not of DNA or RNA",

@@ -43,9 +43,6 @@ class HMMJIT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
   void unlock() HMMJIT_THREAD_ANNOTATION(release_capability()) { lock_.unlock(); }
   /// Unlocks, waits for a notification (which may be spurious), and locks again.
   void wait(std::condition_variable& condition) { condition.wait(lock_); }
-  void wait_for(std::condition_variable& condition, std::chrono::milliseconds at_most) {
-    condition.wait_for(lock_, at_most);
-  }
   /// False once `deadline` has passed.
   bool wait_until(std::condition_variable& condition,
                   std::chrono::steady_clock::time_point deadline) {

@@ -368,9 +368,9 @@ void KernelStore::work(int row) {
     } else if (!loader_ || initial_load_done_) {
       lock.wait(wake_);
       continue;
-    } else if (const double left = initial_load_begun_ + kInitialLoadSeconds - Trace::now();
-               left > 0 && loads_are_pending()) {
-      lock.wait_for(wake_, std::chrono::milliseconds(1 + static_cast<int>(1e3 * left)));
+    } else if (const double end = initial_load_begun_ + kInitialLoadSeconds;
+               end > Trace::now() && loads_are_pending()) {
+      lock.wait_until(wake_, Trace::time_point(end));
       continue;
     } else {
       initial_load_done_ = true;

@@ -212,9 +212,10 @@ struct Search::State {
   bool scans() const { return options.partition == Partition::kTargets; }
 
   void cut(const TargetBlock& block);
-  bool stopped() const {
-    return (options.cancelled && options.cancelled()) || (device != nullptr && device->missing());
+  bool cancelled() const {
+    return options.cancellation != nullptr && options.cancellation->cancelled();
   }
+  bool stopped() const { return cancelled() || (device != nullptr && device->missing()); }
   std::span<const Unit> units_of(const Run& run) const {
     return std::span(units).subspan(run.first_unit, run.count);
   }
@@ -640,8 +641,7 @@ Status Search::add(const TargetBlock& block) {
   });
   if (device) HMMJIT_TRY(s.device->end_block());
   HMMJIT_TRY(searched);
-  if (s.options.cancelled && s.options.cancelled())
-    return fail(ErrorCode::kInterrupted, "the search was cancelled");
+  if (s.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   s.targets += block.size();
   return {};
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cancellation.hpp"
 #include "core/error.hpp"
 #include "domain/domain.hpp"
 #include "model/profile.hpp"
@@ -47,7 +48,7 @@ struct Options {
   /// False drops the alignment text of every domain; column scores need it.
   bool keep_alignments = true;
   int threads = 1;                       ///< the caller's included
-  std::function<bool()> cancelled = {};  ///< ends add() early; any thread may call it
+  const Cancellation* cancellation = nullptr;  ///< ends add() early; may be null
 };
 
 /// A hit passes by its score if one is given, else by its E-value.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "build/calibration.hpp"
+#include "core/cancellation.hpp"
 #include "core/error.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
@@ -97,9 +98,10 @@ struct SearchOptions : SearchSettings {
   /// No other search of a session takes part in its run, so that its times are its own.
   bool own_run = false;
   Trace* trace = nullptr;  ///< timeline of the tasks; may be null
-  /// Called before every task, from any thread; true ends the search with kInterrupted. May be
-  /// empty.
-  std::function<bool()> cancelled = {};
+  /// Ends the search with kInterrupted, before its next task. May be null.
+  const Cancellation* cancellation = nullptr;
+  /// Called before every task, from any thread, when SearchProgress may have changed. May be empty.
+  std::function<void()> on_progress = {};
   /// Called for problems that do not stop the search, such as threads that could not be started;
   /// from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};

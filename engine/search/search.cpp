@@ -230,7 +230,8 @@ void Run::work() {
     if (std::holds_alternative<End>(work)) return;
     if (agenda_.wants_worker())
       pool_.submit(TaskClass::kControl, 0, [this] { guarded([this] { this->work(); }); });
-    if (options_.cancelled && options_.cancelled())
+    if (options_.on_progress) options_.on_progress();
+    if (options_.cancellation != nullptr && options_.cancellation->cancelled())
       return agenda_.abort({ErrorCode::kInterrupted, "the search was cancelled", {}, {}});
     const double begun = now_seconds();
     const Status status = std::visit([this](const auto& w) { return perform(w); }, work);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 
 #include "search/shared_run.hpp"
@@ -15,19 +14,14 @@ class Session::Turn {
  public:
   Turn(Session& session, const SearchOptions& options) : session_(session) {
     MutexLock lock(session_.mutex_);
+    if (!session_.turns_.empty()) begins_.emplace();
     session_.turns_.push_back(this);
-    while (session_.turns_.front() != this && !cancelled_) {
-      if (!options.cancelled) {
-        lock.wait(session_.next_turn_);
-        continue;
-      }
-      // Nothing signals a cancellation: a search that waits asks for it.
-      lock.wait_for(session_.next_turn_, kCancellationCheck);
+    if (begins_) {
       lock.unlock();
-      cancelled_ = options.cancelled();
+      cancelled_ = !Cancellation::wait(*begins_, options.cancellation);
+      if (cancelled_) return;
       lock.lock();
     }
-    if (cancelled_) return;
     devices_ = session_.devices_;
     lock.unlock();
     const MutexLock listening(session_.warning_mutex_);
@@ -43,7 +37,8 @@ class Session::Turn {
     }
     const MutexLock lock(session_.mutex_);
     std::erase(session_.turns_, this);
-    session_.next_turn_.notify_all();
+    if (!session_.turns_.empty() && session_.turns_.front()->begins_)
+      session_.turns_.front()->begins_->happen();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -51,8 +46,8 @@ class Session::Turn {
   bool cancelled() const { return cancelled_; }
 
  private:
-  static constexpr std::chrono::milliseconds kCancellationCheck{100};
   Session& session_;
+  std::optional<Event> begins_;  // none: without a wait
   bool cancelled_ = false;
   std::shared_ptr<gpu::GpuFilters> devices_;
 };
@@ -104,32 +99,38 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
                                         ResultSink& sink, SearchProgress& progress) {
   const auto search = std::make_shared<search_run::SharedSearch>(options, models, sink, progress);
   const bool stored = sink.takes_stored_hits();
-  std::list<Running> ended;  // joined without the lock
+  std::shared_ptr<search_run::SharedRun> run;  // of the search
+  std::list<Running> ended;                    // joined without the lock
   {
     const MutexLock lock(mutex_);
     for (auto at = runs_.begin(); at != runs_.end();) {
-      const auto run = at++;
-      if (run->ended) ended.splice(ended.end(), runs_, run);
+      const auto running = at++;
+      if (running->ended) ended.splice(ended.end(), runs_, running);
     }
     // While others wait for the devices, the run that has them is not prolonged.
     const bool others_wait = turns_.size() > 1;
-    const bool joined = std::ranges::any_of(runs_, [&](const Running& running) {
+    const auto joined = std::ranges::find_if(runs_, [&](const Running& running) {
       return !(running.begun && others_wait) && running.run->serves(*targets, options, stored) &&
              running.run->join(search);
     });
-    if (!joined) {
+    if (joined != runs_.end()) {
+      run = joined->run;
+    } else {
+      run = std::make_shared<search_run::SharedRun>(std::move(targets), options, stored);
+      run->join(search);
       Running& running = runs_.emplace_back();
-      running.run = std::make_shared<search_run::SharedRun>(std::move(targets), options, stored);
-      running.run->join(search);
+      running.run = run;
       try {
         running.thread = std::thread([this, &running] {
-          {
+          try {
             const Turn turn(*this, running.run->options());
             {
               const MutexLock begin(mutex_);
               running.begun = true;
             }
             running.run->run(turn.devices());
+          } catch (...) {
+            running.run->end(std::current_exception());
           }
           const MutexLock end(mutex_);
           running.ended = true;
@@ -143,6 +144,10 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
     }
   }
   for (Running& running : ended) running.thread.join();
+  struct Leave {
+    search_run::SharedRun& run;
+    ~Leave() { run.leave(); }
+  } const leave{*run};
   return search->wait();
 }
 

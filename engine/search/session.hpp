@@ -11,7 +11,6 @@
 // The second search finds its kernels loaded and its targets on the device.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <list>
@@ -86,9 +85,8 @@ class Session {
 
   mutable Mutex mutex_;
   std::string note_ HMMJIT_GUARDED_BY(mutex_);
-  std::condition_variable next_turn_;
   // The search that uses the devices, and those that wait for them.
-  std::deque<const Turn*> turns_ HMMJIT_GUARDED_BY(mutex_);
+  std::deque<Turn*> turns_ HMMJIT_GUARDED_BY(mutex_);
   Mutex warning_mutex_;
   // The search that uses the devices, and the devices' messages from before the first one.
   const SearchOptions* listener_ HMMJIT_GUARDED_BY(warning_mutex_) = nullptr;

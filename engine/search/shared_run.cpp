@@ -11,8 +11,6 @@
 namespace hmmjit::search_run {
 namespace {
 
-Error cancelled() { return {ErrorCode::kInterrupted, "the search was cancelled", {}, {}}; }
-
 void pass_on(const SearchProgress& from, SearchProgress& to) {
   using Counter = std::atomic<std::uint64_t> SearchProgress::*;
   using P = SearchProgress;
@@ -36,7 +34,8 @@ SharedSearch::SharedSearch(const SearchOptions& options, const ModelSource& mode
       sink_(sink),
       progress_(progress),
       created_(now_seconds()),
-      writer_(progress) {}
+      writer_(progress),
+      end_(options.cancellation != nullptr ? std::optional<Event>(std::in_place) : std::nullopt) {}
 
 template <typename Use>
 void SharedSearch::with(Use&& use) const {
@@ -53,6 +52,8 @@ void SharedSearch::with(Use&& use) const {
 
 Result<SearchStatistics> SharedSearch::wait() {
   std::future<Result<SearchStatistics>> outcome = outcome_.get_future();
+  if (end_ && !Cancellation::wait(*end_, options_.cancellation))
+    end(fail(ErrorCode::kInterrupted, "the search was cancelled"));
   outcome.wait();
   const std::unique_lock no_longer_used(uses_);
   return outcome.get();
@@ -64,11 +65,15 @@ void SharedSearch::share() {
 }
 
 void SharedSearch::end(Result<SearchStatistics> outcome) const {
-  if (!ended_.exchange(true)) outcome_.set_value(std::move(outcome));
+  if (ended_.exchange(true)) return;
+  outcome_.set_value(std::move(outcome));
+  if (end_) end_->happen();
 }
 
 void SharedSearch::end(std::exception_ptr thrown) const {
-  if (!ended_.exchange(true)) outcome_.set_exception(std::move(thrown));
+  if (ended_.exchange(true)) return;
+  outcome_.set_exception(std::move(thrown));
+  if (end_) end_->happen();
 }
 
 bool SharedSearch::has_models() const {
@@ -101,11 +106,8 @@ std::optional<Query> SharedSearch::next_model() {
   return std::nullopt;
 }
 
-void SharedSearch::look_at(const SearchProgress& run) {
-  with([&] {
-    pass_on(run, progress_);
-    if (options_.cancelled && options_.cancelled()) end(std::unexpected(cancelled()));
-  });
+void SharedSearch::show(const SearchProgress& run) {
+  with([&] { pass_on(run, progress_); });
 }
 
 void SharedSearch::warn(const std::string& text) const {
@@ -177,7 +179,10 @@ std::shared_ptr<const ResidentTargets> shared_targets(const SearchOptions& optio
 SharedRun::SharedRun(std::shared_ptr<const ResidentTargets> targets, const SearchOptions& options,
                      bool takes_stored_hits)
     : targets_(std::move(targets)), takes_stored_hits_(takes_stored_hits), options_(options) {
-  options_.cancelled = [this] { return all_have_ended(); };
+  options_.cancellation = &all_have_ended_;
+  options_.on_progress = [this] {
+    for (const auto& search : searches()) search->show(progress_);
+  };
   options_.on_warning = [this](const std::string& text) {
     for (const auto& search : searches()) search->warn(text);
   };
@@ -225,36 +230,34 @@ std::optional<Query> SharedRun::next_model() {
   }
 }
 
-bool SharedRun::all_have_ended() {
-  for (const auto& search : searches()) search->look_at(progress_);
+void SharedRun::leave() {
   const MutexLock lock(mutex_);
-  const bool ended =
-      std::ranges::all_of(searches_, [](const auto& search) { return search->ended(); });
-  closed_ = closed_ || ended;
-  return ended;
+  if (!std::ranges::all_of(searches_, [](const auto& search) { return search->ended(); })) return;
+  closed_ = true;
+  all_have_ended_.cancel();
+}
+
+SharedRun::Searches SharedRun::close() {
+  const MutexLock lock(mutex_);
+  closed_ = true;
+  return searches_;
 }
 
 void SharedRun::run(gpu::GpuFilters* device) {
-  std::optional<Result<SearchStatistics>> outcome;
-  std::exception_ptr thrown;
-  try {
-    const std::unique_ptr<TargetSource> targets = targets_->open();
-    const auto models = [this]() -> Result<std::optional<Query>> { return next_model(); };
-    // Every model has a recipient: the sink shows only which results are accepted.
-    outcome = search(options_, models, *targets, device, *searches().front(), &progress_);
-  } catch (...) {
-    thrown = std::current_exception();
+  const std::unique_ptr<TargetSource> targets = targets_->open();
+  const auto models = [this]() -> Result<std::optional<Query>> { return next_model(); };
+  // Every model has a recipient: the sink shows only which results are accepted.
+  const auto outcome = search(options_, models, *targets, device, *searches().front(), &progress_);
+  for (const auto& search : close()) {
+    search->show(progress_);
+    search->end(outcome);
   }
-  {
-    const MutexLock lock(mutex_);
-    closed_ = true;
-  }
-  for (const auto& search : searches()) {
-    search->look_at(progress_);
-    if (outcome)
-      search->end(*outcome);
-    else
-      search->end(thrown);
+}
+
+void SharedRun::end(const std::exception_ptr& thrown) {
+  for (const auto& search : close()) {
+    search->show(progress_);
+    search->end(thrown);
   }
 }
 

@@ -25,7 +25,8 @@ class SharedSearch final : public ResultSink {
  public:
   SharedSearch(const SearchOptions& options, const ModelSource& models, ResultSink& sink,
                SearchProgress& progress);
-  /// Waits for the end of the search, once. Rethrows what its models or its sink have thrown.
+  /// Waits for the end of the search, or its cancellation, once. Rethrows what its models or its
+  /// sink have thrown.
   Result<SearchStatistics> wait();
 
   // ---- of the run ------------------------------------------------------------------------------
@@ -39,8 +40,8 @@ class SharedSearch final : public ResultSink {
   bool has_models() const HMMJIT_EXCLUDES(mutex_);
   /// The next model, if there is one.
   std::optional<Query> next_model();
-  /// Ends the search if it has been cancelled; otherwise passes on the progress of the run.
-  void look_at(const SearchProgress& run);
+  /// Passes on the progress of the run.
+  void show(const SearchProgress& run);
   void warn(const std::string& text) const;
   void warn(const Error& warning) const;
 
@@ -68,6 +69,7 @@ class SharedSearch final : public ResultSink {
   std::atomic<std::size_t> delivered_{0};
   mutable std::atomic<bool> ended_{false};
   mutable std::promise<Result<SearchStatistics>> outcome_;
+  const std::optional<Event> end_;  // if the search can be cancelled
   mutable Mutex mutex_;
   bool shares_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool last_model_read_ HMMJIT_GUARDED_BY(mutex_) = false;
@@ -90,20 +92,26 @@ class SharedRun {
               bool takes_stored_hits) const;
   /// Lets a search take part, unless the last model has been read.
   bool join(const std::shared_ptr<SharedSearch>& search) HMMJIT_EXCLUDES(mutex_);
-  /// Its callbacks reach the searches; it is cancelled once all have ended.
+  /// A search has ended. Cancels the run once all have.
+  void leave() HMMJIT_EXCLUDES(mutex_);
+  /// Its callbacks reach the searches.
   const SearchOptions& options() const { return options_; }
-  /// Ends all searches. `device`: may be null.
+  /// Ends all searches, unless it throws. `device`: may be null.
   void run(gpu::GpuFilters* device) HMMJIT_EXCLUDES(mutex_);
+  /// Ends all searches with what a run has thrown, or what has prevented it.
+  void end(const std::exception_ptr& thrown) HMMJIT_EXCLUDES(mutex_);
 
  private:
   using Searches = std::vector<std::shared_ptr<SharedSearch>>;
 
   Searches searches() const HMMJIT_EXCLUDES(mutex_);
+  // No search joins from now on.
+  Searches close() HMMJIT_EXCLUDES(mutex_);
   std::optional<Query> next_model() HMMJIT_EXCLUDES(mutex_);
-  bool all_have_ended() HMMJIT_EXCLUDES(mutex_);
 
   const std::shared_ptr<const ResidentTargets> targets_;
   const bool takes_stored_hits_;
+  Cancellation all_have_ended_;
   SearchOptions options_;
   SearchProgress progress_;
   std::size_t turn_ = 0;  // used by one thread at a time

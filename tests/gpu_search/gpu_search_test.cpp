@@ -109,16 +109,25 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   // A search that waits for its turn can be cancelled.
   std::atomic<bool> runs = false, ends = false;
   SearchOptions long_one = small_blocks(2), cancelled = small_blocks(2);
-  long_one.cancelled = [&] {
+  long_one.on_progress = [&] {
     runs = true;
     runs.notify_all();
     ends.wait(false);
-    return false;
   };
-  cancelled.cancelled = [&] { return session.device_note().empty(); };  // takes the session's lock
   std::thread running([&] { EXPECT_EQ(run_search(data(), session, long_one).text, expected()); });
   runs.wait(false);
-  EXPECT_THAT(run_search(data(), session, cancelled).error, testing::HasSubstr("cancelled"));
+  constexpr auto kDelay = std::chrono::milliseconds(20);
+  Cancellation own;
+  const Cancellation limit(&own, std::chrono::steady_clock::now() + kDelay);
+  for (const Cancellation* const cancellation : {&limit, static_cast<const Cancellation*>(&own)}) {
+    cancelled.cancellation = cancellation;
+    std::thread canceller([&] {
+      std::this_thread::sleep_for(kDelay);
+      if (cancellation == &own) own.cancel();
+    });
+    EXPECT_THAT(run_search(data(), session, cancelled).error, testing::HasSubstr("cancelled"));
+    canceller.join();
+  }
   ends = true;
   ends.notify_all();
   running.join();
@@ -158,9 +167,9 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
   std::atomic<int> asked{0};
   std::atomic<bool> first_asked{false};
   const auto search = [&](const std::vector<Hmm>& models, Kind kind, ResultSink& sink) {
-    std::atomic<bool> cancel{false};
+    Cancellation cancellation;
     SearchOptions options = small_blocks(2);
-    options.cancelled = [&] { return cancel.load(); };
+    options.cancellation = &cancellation;
     if (kind == kSettings) options.thresholds.Z = 1000;
     SearchProgress progress;
     const auto source = targets->open();
@@ -173,7 +182,7 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
       if (next < models.size()) return Query(models[next++]);
       if (kind == kThrows) throw std::runtime_error("thrown");
       if (kind == kBadModel) return fail(ErrorCode::kInput, "bad model");
-      cancel = kind == kCancelled;
+      if (kind == kCancelled) cancellation.cancel();
       return std::nullopt;
     };
     const auto statistics = session.search(options, give, *source, sink, progress);
@@ -262,9 +271,8 @@ TEST_F(GpuSearch, SearchesOfASessionGoOnWithoutALostDevice) {
   EXPECT_EQ(session.device_statistics()->state, "failed");
   // Nobody waits for a device that is lost.
   SearchOptions nested = small_blocks(2);
-  nested.cancelled = [once = std::make_shared<std::once_flag>(), search] {
+  nested.on_progress = [once = std::make_shared<std::once_flag>(), search] {
     std::call_once(*once, search);
-    return false;
   };
   EXPECT_EQ(run_search(data(), session, nested).text, expected());
 }

@@ -193,7 +193,7 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
   HMMJIT_ASSIGN(request.search, make_search_options(options));
   request.search.on_warning = context.warn;
   if (const auto& bounds = context.request) {
-    request.search.cancelled = bounds->cancelled;
+    request.search.cancellation = bounds->cancellation;
     request.search.threads = std::min(request.search.threads, bounds->threads);
     // 0, which is no bound, counts as the largest.
     request.search.memory = std::min(request.search.memory - 1, bounds->memory - 1) + 1;

@@ -28,7 +28,7 @@ struct RunContext {
 
   /// A request to a server. Its run neither changes the process nor ends it.
   struct Request {
-    std::function<bool()> cancelled;  ///< as SearchOptions::cancelled
+    const Cancellation* cancellation = nullptr;  ///< as SearchOptions::cancellation
     SearchProgress& progress;
     int threads = 1;           ///< at most
     std::uint64_t memory = 0;  ///< as SearchOptions::memory, at most

@@ -235,9 +235,9 @@ std::string Query::command() const { return command_ ? std::string(command_->nam
 
 void Query::run(const QueryBounds& bounds) {
   const auto begun = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return bounds.time.count() > 0 && std::chrono::steady_clock::now() - begun > bounds.time;
-  };
+  std::optional<Cancellation::Time> deadline;
+  if (bounds.time.count() > 0) deadline = begun + bounds.time;
+  const Cancellation limit(&cancellation_, deadline);
   RunContext context;
   context.say = [this](std::string_view text) { say(text); };
   context.warn = [this](const std::string& text) {
@@ -250,7 +250,7 @@ void Query::run(const QueryBounds& bounds) {
   context.folder = client_folder_;
   context.report = report_.get();
   context.request.emplace(RunContext::Request{
-      [this, late] { return cancelled_ || late(); }, progress_, bounds.threads, bounds.memory,
+      &limit, progress_, bounds.threads, bounds.memory,
       [this](const std::string& path, const Alphabet& alphabet) -> std::unique_ptr<TargetSource> {
         const bool kept = path == database_->place && alphabet.type == AlphabetType::kAmino;
         return kept && database_->targets ? database_->targets->open() : nullptr;
@@ -266,7 +266,7 @@ void Query::run(const QueryBounds& bounds) {
   } catch (const std::exception& error) {
     status = fail(ErrorCode::kResources, error.what());
   }
-  if (!status && status.error().code == ErrorCode::kInterrupted && late())
+  if (!status && status.error().code == ErrorCode::kInterrupted && !cancelled())
     status = fail(ErrorCode::kResources,
                   fmt::format("the query took longer than {} s", bounds.time.count()), {},
                   "ask for less, or raise the server's --time-limit");

@@ -1,7 +1,6 @@
 // A query to the server: a command whose files lie in a folder of its own.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "command_line.hpp"
+#include "core/cancellation.hpp"
 #include "core/descriptor.hpp"
 #include "run_context.hpp"
 #include "search/reader_source.hpp"
@@ -81,8 +81,8 @@ class Query {
                std::string client_folder, const Databases& databases);
   void run(const QueryBounds& bounds);
   /// The run ends soon, with whatever it has.
-  void cancel() { cancelled_ = true; }
-  bool cancelled() const { return cancelled_; }
+  void cancel() { cancellation_.cancel(); }
+  bool cancelled() const { return cancellation_.cancelled(); }
 
   /// Outputs as the program would have left them: the option ("" for standard output), and what
   /// {query} stands for in the name, or what follows it.
@@ -116,7 +116,7 @@ class Query {
   int exit_ = 0;
   double seconds_ = 0;
   SearchProgress progress_;
-  std::atomic<bool> cancelled_ = false;
+  Cancellation cancellation_;
   std::mutex mutex_;
   std::string messages_;
   std::set<std::string> warned_;
