@@ -1,7 +1,6 @@
 // Wakes threads that wait for work.
 #pragma once
 
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <cstdint>
@@ -29,15 +28,12 @@ class ChangeSignal {
   }
   /// `until` (Trace::now): when the caller has something to do without a change.
   void wait_beyond(std::uint64_t seen, double until = std::numeric_limits<double>::infinity()) {
-    using std::chrono::steady_clock;
     MutexLock lock(mutex_);
     if (std::isinf(until)) {
       while (count_ == seen) lock.wait(changed_);
       return;
     }
-    const steady_clock::time_point deadline(
-        std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(until)));
-    while (count_ == seen && lock.wait_until(changed_, deadline)) {
+    while (count_ == seen && lock.wait_until(changed_, Trace::time_point(until))) {
     }
   }
 

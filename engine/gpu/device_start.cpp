@@ -8,7 +8,6 @@
 #include "compile/kernel_provider.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-#include "gpu/active_device.hpp"
 #include "gpu/search_parts.hpp"
 
 namespace hmmjit::gpu {

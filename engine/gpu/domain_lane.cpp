@@ -15,7 +15,7 @@ void DomainLane::run() {
     perform(*work);
     const double seconds = Trace::now() - begun;
     parts_.counters.update([&](Statistics& s) { s.domain_lanes.working += seconds; });
-    parts_.availability.leave_if_lost(device_);
+    parts_.leave_if_lost(device_);
   }
 }
 
@@ -38,7 +38,7 @@ void DomainLane::open() {
   stage_ = DomainStage::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
                                device_.domain_workspace);
   if (!*stage_ && stage_->error().code != ErrorCode::kResources)
-    parts_.availability.lose(device_, stage_->error());
+    parts_.lose(device_, stage_->error());
 }
 
 void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load) {
@@ -80,8 +80,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
       request->parsed.clear();
       request->left_out = false;
     }
-    if (result.error().code != ErrorCode::kResources)
-      parts_.availability.lose(device_, result.error());
+    if (result.error().code != ErrorCode::kResources) parts_.lose(device_, result.error());
     return;
   }
   if (result->launches == 0) return;
@@ -106,7 +105,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
 }
 
 bool backfill(SearchParts& parts, const HostLoad& load) {
-  const std::vector<ActiveDevice*> devices = parts.availability.devices();
+  const std::vector<ActiveDevice*> devices = parts.devices();
   const auto busiest = std::ranges::max_element(
       devices, {}, [](const ActiveDevice* device) { return device->domain_queue.chains(); });
   if (busiest == devices.end() || parts.settings.wait_for_device) return false;
@@ -115,7 +114,7 @@ bool backfill(SearchParts& parts, const HostLoad& load) {
   parts.deliver_and_count(*longest);
   longest.reset();
   // If the device was lost meanwhile, the last user of this segment has to leave it.
-  parts.availability.leave_if_lost(**busiest);
+  parts.leave_if_lost(**busiest);
   return true;
 }
 

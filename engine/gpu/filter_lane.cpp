@@ -15,7 +15,7 @@ constexpr std::uint64_t kScratchPart = 16;
 
 void FilterLane::run() {
   if (!ends(parts_, device_)) {
-    if (const Status opened = open(); !opened) parts_.availability.lose(device_, opened.error());
+    if (const Status opened = open(); !opened) parts_.lose(device_, opened.error());
   }
   bool reserved = false;  // what its first chain needs
   for (;;) {
@@ -26,7 +26,7 @@ void FilterLane::run() {
     const double seconds = Trace::now() - begun;
     parts_.counters.update([&](Statistics& s) { s.filter_lanes.working += seconds; });
   }
-  parts_.availability.leave_if_lost(device_);
+  parts_.leave_if_lost(device_);
 }
 
 Status FilterLane::open() {
@@ -61,7 +61,7 @@ void FilterLane::perform(const LoadSegment& work) {
   if (made) {
     parts_.targets.loaded(work.segment, *std::move(made));
   } else if (made.error().code != ErrorCode::kResources) {
-    parts_.availability.lose(device_, made.error());
+    parts_.lose(device_, made.error());
   } else {
     const bool abandoned = parts_.targets.did_not_fit(work.segment);
     if (!parts_.warned_memory.exchange(true))
@@ -106,7 +106,7 @@ void FilterLane::failed(const FilterPairs& work, const Error& error) {
     });
     work.use->board.refuse_model(work.model->id());
   } else {
-    parts_.availability.lose(device_, error);
+    parts_.lose(device_, error);
   }
 }
 

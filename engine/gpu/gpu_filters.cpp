@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "driver/cuda_library.hpp"
-#include "gpu/active_device.hpp"
 #include "gpu/domain_lane.hpp"
 #include "gpu/filter_lane.hpp"
 #include "gpu/lane_work.hpp"
@@ -16,8 +15,6 @@
 
 namespace hmmjit::gpu {
 namespace {
-
-using Phase = Availability::Phase;
 
 void pack(SearchParts& parts, const PackSegment& work) {
   const double begun = Trace::now();
@@ -44,10 +41,10 @@ struct GpuFilters::State {
 
 void GpuFilters::State::start() {
   auto devices = start_devices(parts);
-  if (!devices) return parts.availability.fail_all(devices.error());
+  if (!devices) return parts.fail_all(devices.error());
   parts.counters.update([&](Statistics& s) { s.ready_seconds = Trace::now() - created; });
-  parts.availability.set_devices(*std::move(devices));
-  for (ActiveDevice* const device : parts.availability.devices()) {
+  parts.set_devices(*std::move(devices));
+  for (ActiveDevice* const device : parts.devices()) {
     // Before any thread starts: one that the vector had no memory for would end the process.
     lanes.reserve(lanes.size() + static_cast<std::size_t>(device->lanes + device->domain_lanes));
     for (int i = 0; i < device->lanes; ++i)
@@ -55,7 +52,7 @@ void GpuFilters::State::start() {
     for (int i = 0; i < device->domain_lanes; ++i)
       lanes.push_back(parts.thread([this, device, i] { DomainLane(parts, *device, i).run(); }));
   }
-  parts.availability.ready();
+  parts.ready();
 }
 
 GpuFilters::State::~State() {
@@ -75,8 +72,7 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
   // Without a driver even the shortest search that demands a device must report an error.
   if (parts.settings.demanded && !parts.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
-    if (report.state != driver::DriverState::kReady)
-      parts.availability.fail_all(driver::error_of(report));
+    if (report.state != driver::DriverState::kReady) parts.fail_all(driver::error_of(report));
   }
   state_->packer = parts.thread([&parts] {
     while (const auto work = next_to_pack(parts)) pack(parts, *work);
@@ -85,11 +81,10 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
     try {
       s->start();
     } catch (const std::system_error& error) {
-      s->parts.availability.fail_all(
-          {ErrorCode::kResources,
-           fmt::format("the threads a GPU needs cannot be started: {}", error.what()),
-           {},
-           "raise the limit on processes (ulimit -u)"});
+      s->parts.fail_all({ErrorCode::kResources,
+                         fmt::format("the threads a GPU needs cannot be started: {}", error.what()),
+                         {},
+                         "raise the limit on processes (ulimit -u)"});
     }
   });
 }
@@ -99,16 +94,16 @@ GpuFilters::~GpuFilters() { detach(); }
 void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
                         std::uint64_t host_bytes) {
   SearchParts& parts = state_->parts;
-  for (std::size_t n = 0; ActiveDevice* const device = parts.availability.device(n); ++n)
+  for (std::size_t n = 0; ActiveDevice* const device = parts.device(n); ++n)
     device->domain_queue.open();
   parts.targets.attach(board, host_bytes);
   parts.clients.attach(client, board, limits);
-  parts.availability.report_pending_failure();
+  parts.begin_client();
 }
 
 void GpuFilters::detach() {
   SearchParts& parts = state_->parts;
-  for (std::size_t n = 0; ActiveDevice* const device = parts.availability.device(n); ++n)
+  for (std::size_t n = 0; ActiveDevice* const device = parts.device(n); ++n)
     device->domain_queue.close();
   parts.clients.detach();
   parts.models.clear();
@@ -117,7 +112,7 @@ void GpuFilters::detach() {
 
 void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
   SearchParts& parts = state_->parts;
-  if (parts.availability.phase() == Phase::kFailed) return;
+  if (parts.phase() == Phase::kFailed) return;
   auto entry = std::make_shared<ActiveModel>(id, std::move(model));
   entry->refresh(parts.kernels);  // its class is planned from now on
   parts.models.add(std::move(entry));
@@ -134,13 +129,13 @@ void GpuFilters::end_blocks() { state_->parts.targets.flush(); }
 void GpuFilters::set_streaming() { state_->parts.targets.set_streaming(); }
 
 void GpuFilters::look_at_board() {
-  if (state_->parts.availability.phase() == Phase::kReady) state_->parts.changed.raise();
+  if (state_->parts.phase() == Phase::kReady) state_->parts.changed.raise();
 }
 
 void GpuFilters::pair_taken() {
   SearchParts& parts = state_->parts;
   if (parts.packer_waits) parts.changed.raise();
-  for (std::size_t n = 0; const ActiveDevice* const device = parts.availability.device(n); ++n) {
+  for (std::size_t n = 0; const ActiveDevice* const device = parts.device(n); ++n) {
     if (device->domain_queue.chains() > 0) return parts.handed_over.raise();
   }
 }
@@ -149,7 +144,7 @@ bool GpuFilters::backfill(const HostLoad& load) { return gpu::backfill(state_->p
 
 bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   SearchParts& parts = state_->parts;
-  if (parts.availability.phase() != Phase::kReady) return false;
+  if (parts.phase() != Phase::kReady) return false;
   const ActiveModelPtr entry = parts.models.find(model);
   if (entry == nullptr) return false;
   const bool wait = parts.settings.wait_for_device;
@@ -162,15 +157,15 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
 }
 
 std::string GpuFilters::name() const {
-  const std::vector<ActiveDevice*> devices = state_->parts.availability.devices();
-  if (state_->parts.availability.phase() != Phase::kReady || devices.empty()) return {};
+  const std::vector<ActiveDevice*> devices = state_->parts.devices();
+  if (state_->parts.phase() != Phase::kReady || devices.empty()) return {};
   std::string out = fmt::format("gpu/sm_{}", devices.front()->device->traits().capability());
   if (devices.size() > 1) out += fmt::format(" x{}", devices.size());
   return out;
 }
 
 GpuFilters::UnfinishedKernels GpuFilters::unfinished_kernels() const {
-  const std::vector<ActiveDevice*> devices = state_->parts.availability.devices();
+  const std::vector<ActiveDevice*> devices = state_->parts.devices();
   if (devices.empty()) return {};
   return {.device = devices.front()->device->ordinal(),
           .lengths = state_->parts.kernels.unfinished_lengths()};
@@ -179,7 +174,7 @@ GpuFilters::UnfinishedKernels GpuFilters::unfinished_kernels() const {
 Statistics GpuFilters::statistics() const {
   SearchParts& parts = state_->parts;
   Statistics out = parts.counters.get();
-  switch (parts.availability.phase()) {
+  switch (parts.phase()) {
     case Phase::kStarting:
       out.state = "starting";
       break;
@@ -193,7 +188,7 @@ Statistics GpuFilters::statistics() const {
   out.reason = parts.reason();
   out.kernels = parts.kernels.statistics();
   out.distinct_kernels = parts.kernels.loaded_kernels();
-  for (const ActiveDevice* device : parts.availability.devices()) {
+  for (const ActiveDevice* device : parts.devices()) {
     out.busy_seconds += device->busy.seconds();
     out.filters_busy_seconds += device->filters_busy.seconds();
     for (std::size_t i = 0; i < out.stages.size(); ++i)

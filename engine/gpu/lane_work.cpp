@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpu/active_device.hpp"
 #include "gpu/search_parts.hpp"
 
 namespace hmmjit::gpu {
@@ -68,7 +67,7 @@ void count_wait(SearchParts& parts, LaneTimes Statistics::*lanes, bool pending, 
 }  // namespace
 
 bool ends(const SearchParts& parts, const ActiveDevice& device) {
-  return parts.stop || device.lost || parts.availability.phase() == Availability::Phase::kFailed;
+  return parts.stop || device.lost || parts.phase() == Phase::kFailed;
 }
 
 // Models without a kernel leave first. Then one lane loads segments into the free memory while the

@@ -2,10 +2,112 @@
 
 #include <fmt/format.h>
 
-#include "gpu/active_device.hpp"
-#include "gpu/domain_queue.hpp"
+#include <algorithm>
 
 namespace hmmjit::gpu {
+
+// ---- devices -----------------------------------------------------------------------------------
+
+Phase SearchParts::phase() const {
+  const MutexLock lock(mutex_);
+  return phase_;
+}
+
+std::vector<ActiveDevice*> SearchParts::devices() const {
+  const MutexLock lock(mutex_);
+  std::vector<ActiveDevice*> out;
+  for (const auto& device : devices_) out.push_back(device.get());
+  return out;
+}
+
+ActiveDevice* SearchParts::device(std::size_t n) const {
+  const MutexLock lock(mutex_);
+  return n < devices_.size() ? devices_[n].get() : nullptr;
+}
+
+void SearchParts::set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices) {
+  const MutexLock lock(mutex_);
+  devices_ = std::move(devices);
+}
+
+void SearchParts::ready() {
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ == Phase::kFailed) return;
+    phase_ = Phase::kReady;
+  }
+  targets.use_devices(devices());
+  changed.raise();
+}
+
+void SearchParts::fail_all(const Error& error) {
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ == Phase::kFailed) return;
+    phase_ = Phase::kFailed;
+    failure_ = error;
+  }
+  counters.update([&](Statistics& s) { s.reason = error.to_string(); });
+  changed.raise();
+  report_failure();
+}
+
+void SearchParts::begin_client() {
+  told_ = false;
+  if (phase() == Phase::kFailed) report_failure();
+}
+
+void SearchParts::report_failure() {
+  const ClientUse use = clients.use();
+  if (!use) return;
+  Error failure;
+  {
+    const MutexLock lock(mutex_);
+    failure = failure_;
+  }
+  targets.clear();
+  if (told_.exchange(true)) return;
+  use->client.stopped(failure, settings.demanded && counters.get().ready_seconds == 0);
+  use->board.refuse_all();
+}
+
+void SearchParts::out_of_memory() noexcept {
+  const Error failure{ErrorCode::kResources, "out of memory", {}, {}};
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ != Phase::kFailed) failure_ = failure;
+    phase_ = Phase::kFailed;
+    for (const auto& device : devices_) device->lost = true;
+  }
+  told_ = true;
+  if (const ClientUse use = clients.use()) use->client.stopped(failure, true);
+  changed.raise();
+  handed_over.raise();
+}
+
+void SearchParts::lose(ActiveDevice& device, const Error& error) {
+  const bool first = !device.lost.exchange(true);
+  const bool all =
+      std::ranges::all_of(devices(), [](const ActiveDevice* d) { return d->lost.load(); });
+  if (first)
+    warn(fmt::format("device {} is given up: {}; its work goes on {}", device.device->ordinal(),
+                     error.to_string(), all ? "on the CPU" : "on the CPU and other devices"));
+  if (all) {
+    fail_all(error);
+  } else {
+    leave_if_lost(device);
+  }
+  changed.raise();
+}
+
+void SearchParts::leave_if_lost(const ActiveDevice& device) {
+  if (!device.lost || phase() == Phase::kFailed) return;
+  const ClientUse use = clients.use();
+  if (!use) return;
+  for (const SegmentPtr& segment : targets.leave(device)) use->board.refuse_shard(segment->shard);
+}
+
+// ---- launches ----------------------------------------------------------------------------------
 
 std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
                                              std::span<const char* const> stages,
@@ -26,11 +128,6 @@ std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
     from = end[i];
   }
   return seconds;
-}
-
-void SearchParts::out_of_memory() noexcept {
-  availability.out_of_memory();
-  handed_over.raise();
 }
 
 void SearchParts::deliver_and_count(DomainWork& work) {

@@ -1,7 +1,9 @@
-// The components of GpuFilters, each with a duty and a lock of its own.
+// What the threads of all devices share: components, each with a duty and a lock of its own, and
+// the state of the devices.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -11,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "core/threads.hpp"
+#include "gpu/active_device.hpp"
 #include "gpu/active_models.hpp"
-#include "gpu/availability.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client.hpp"
 #include "gpu/delivery.hpp"
@@ -23,8 +27,8 @@
 
 namespace hmmjit::gpu {
 
-struct ActiveDevice;
-class BusyTimes;
+/// kFailed: no device works, and none will.
+enum class Phase { kStarting, kReady, kFailed };
 
 struct SearchParts {
   explicit SearchParts(Settings s)
@@ -45,8 +49,43 @@ struct SearchParts {
   Counters counters;
   ActiveModels models;
   TargetStore targets{settings, counters, changed};
-  Availability availability{settings, clients, targets, counters, changed};
-  KernelStore kernels;
+
+  // ---- the devices, from the start of the driver to the loss of the last one -------------------
+
+  Phase phase() const;
+  // The devices that work; no others will be added.
+  void set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices);
+  // Their lanes have been started.
+  void ready();
+  // Empty until set_devices().
+  std::vector<ActiveDevice*> devices() const;
+  // Device number `n` of them, without an allocation; null beyond the last.
+  ActiveDevice* device(std::size_t n) const;
+  // No device will work any more: everything that is not claimed falls back to the CPU.
+  void fail_all(const Error& error);
+  // A client has been attached, who is told of an earlier failure.
+  void begin_client();
+  // The same as fail_all() where the host is out of memory, which ends the running search.
+  // Allocates nothing.
+  void out_of_memory() noexcept;
+  // A launch failed or timed out, or the driver does not answer: this device is lost.
+  void lose(ActiveDevice& device, const Error& error);
+  // Open work of a lost device goes to other devices, or to the CPU if no other device can take its
+  // segment. A lane that still works on the segment calls this again when it has finished.
+  void leave_if_lost(const ActiveDevice& device);
+
+ private:
+  // Does nothing without a client.
+  void report_failure();
+
+  mutable Mutex mutex_;
+  Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
+  std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
+  Error failure_ HMMJIT_GUARDED_BY(mutex_);
+  std::atomic<bool> told_{false};  // the client knows of it
+
+ public:
+  KernelStore kernels;  // its threads use all of the above
   std::atomic<bool> stop{false}, packer_waits{false};
   std::atomic<bool> warned_memory{false}, warned_kernel{false};
 
@@ -67,7 +106,6 @@ struct SearchParts {
   std::thread thread(std::function<void()> work) {
     return thread_until_out_of_memory(std::move(work), [this] { out_of_memory(); });
   }
-  void out_of_memory() noexcept;
   // See delivery.hpp; counts the pairs.
   void deliver_and_count(DomainWork& work);
   // The first reason why there is no device or no kernel.
