@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <tuple>
 
 #include "bench/self_check.hpp"
@@ -75,6 +76,25 @@ TEST_F(BenchTest, EveryStageIsComparedWithTheCpu) {
         EXPECT_LT(measured->of_guard, 1);
       }
     }
+  }
+}
+
+// Of short random targets some have the least score that passes.
+TEST_F(BenchTest, TargetsAtTheGateAreComparedToo) {
+  bench::Sequences sequences(4000);
+  std::minstd_rand random(7);
+  for (auto& residues : sequences)
+    for (int i = 0; i < 40; ++i) residues.push_back(static_cast<Residue>(random() / 8 % 20));
+  kernels_ = *fake_settings(driver_).open_kernels();
+  const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.repeats = 1, .threads = 1});
+  ASSERT_TRUE(bench) << bench.error().to_string();
+  const auto m = model(0);
+  (*bench)->use_model(m);
+  for (const Stage stage : {Stage::kSsv, Stage::kMsv}) {
+    const plan::Plan plan = plan_of(stage, *m);
+    const auto measured = (*bench)->measure(plan, plan.chosen);
+    ASSERT_TRUE(measured) << measured.error().to_string();
+    EXPECT_EQ(measured->wrong, 0u) << measured->first_wrong;
   }
 }
 

@@ -77,6 +77,7 @@ class SameBytes(ScratchFolder):
         self.assertAlmostEqual(sum(stages[name]["share"] for name in whole), 1, places=6)
         for name in ("ssv", "msv", "viterbi", "forward"):
             self.assertGreater(stages[name]["gcups"], 0, name)
+        self.assertEqual(stages["read"]["bytes"], os.path.getsize(self.plain))
         self.assertGreater(stages["read"]["megabytes_per_second"], 0)
         parts = ("forward", "backward", "decoding", "ensemble", "clustering", "envelope",
                  "alignment")

@@ -186,6 +186,12 @@ TEST(WorkBoard, WhatIsOpenedAfterARefusalIsTheHosts) {
     EXPECT_EQ(o.board.open_models(other) > 0, what != 2);
     o.expect_all_done_once();
   }
+  Observed o;
+  o.board.refuse_all();
+  o.board.add_block(1);
+  o.open(5, 1);
+  EXPECT_FALSE(o.board.is_open(5, 1));
+  o.expect_all_done_once();
 }
 
 TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
