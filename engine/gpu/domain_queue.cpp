@@ -171,14 +171,9 @@ std::size_t DomainQueue::chains() const {
   return work_.size();
 }
 
-std::size_t DomainQueue::targets() const {
+DeviceLoad DomainQueue::load() const {
   const MutexLock lock(mutex_);
-  return targets_;
-}
-
-std::uint64_t DomainQueue::cells() const {
-  const MutexLock lock(mutex_);
-  return cells_;
+  return {.domain_chains = work_.size(), .domain_targets = targets_, .domain_cells = cells_};
 }
 
 }  // namespace hmmjit::gpu

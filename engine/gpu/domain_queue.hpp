@@ -67,8 +67,8 @@ class DomainQueue {
   /// where nothing waits.
   DomainWorkPtr take_longest(std::uint64_t cells);
   std::size_t chains() const;
-  std::size_t targets() const;
-  std::uint64_t cells() const;  ///< of all targets
+  /// All that waits; the filters' part is 0.
+  DeviceLoad load() const;
 
  private:
   struct Launch {

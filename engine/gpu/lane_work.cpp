@@ -51,11 +51,10 @@ Choice choose(SearchParts& parts, const WorkBoard& board, const std::vector<Segm
 
 // The work that waits for a device; see handover_policy.hpp.
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
-  return {.filter_seconds_left =
-              static_cast<double>(parts.targets.open_pairs(device)) * device.pace.seconds_each(),
-          .domain_chains = device.domain_queue.chains(),
-          .domain_targets = device.domain_queue.targets(),
-          .domain_cells = device.domain_queue.cells()};
+  DeviceLoad load = device.domain_queue.load();
+  load.filter_seconds_left =
+      static_cast<double>(parts.targets.open_pairs(device)) * device.pace.seconds_each();
+  return load;
 }
 
 void count_wait(SearchParts& parts, LaneTimes Statistics::*lanes, bool pending, double begun) {

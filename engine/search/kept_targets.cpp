@@ -58,10 +58,10 @@ TargetBlock kept(const TargetBlock& block) {
   return {std::move(storage), block.first_index()};
 }
 
-class KeptTargets final : public TargetSource {
+class KeptTargets final : public ForwardingSource {
  public:
   KeptTargets(std::unique_ptr<TargetSource> source, std::uint64_t memory)
-      : source_(std::move(source)), memory_(memory) {}
+      : ForwardingSource(std::move(source)), memory_(memory) {}
 
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     if (complete_) {
@@ -103,12 +103,8 @@ class KeptTargets final : public TargetSource {
   bool rewindable() const override { return complete_ || source_->rewindable(); }
   bool decode_ahead() override { return !complete_ && source_->decode_ahead(); }
   bool compressed() const override { return !complete_ && source_->compressed(); }
-  void limit_targets(std::uint64_t residues) override { source_->limit_targets(residues); }
-  std::uint64_t bytes_read() const override { return source_->bytes_read(); }
-  std::uint64_t bytes_total() const override { return source_->bytes_total(); }
 
  private:
-  std::unique_ptr<TargetSource> source_;
   std::uint64_t memory_, kept_ = 0;
   bool keeping_ = true, complete_ = false;
   std::vector<TargetBlock> blocks_;

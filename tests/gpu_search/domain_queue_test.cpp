@@ -21,8 +21,8 @@ TEST(DomainQueue, HasNothingAtFirst) {
   EXPECT_EQ(queue.take_longest(1), nullptr);
   EXPECT_TRUE(queue.take_launch({}, true, until).empty());
   EXPECT_EQ(queue.chains(), 0u);
-  EXPECT_EQ(queue.targets(), 0u);
-  EXPECT_EQ(queue.cells(), 0u);
+  EXPECT_EQ(queue.load().domain_targets, 0u);
+  EXPECT_EQ(queue.load().domain_cells, 0u);
 }
 
 TEST(DomainQueue, APartOfAChainHasItsTargetsAndTheRestKeepsTheOthers) {
@@ -89,8 +89,8 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
       EXPECT_TRUE(queue.put(work));
       EXPECT_EQ(queue.chains(), static_cast<std::size_t>(c + 1));
     }
-    EXPECT_EQ(queue.targets(), sum);
-    EXPECT_EQ(queue.cells(), cells_left);
+    EXPECT_EQ(queue.load().domain_targets, sum);
+    EXPECT_EQ(queue.load().domain_cells, cells_left);
     const auto count_part = [&](const gpu::DomainWork& part) {
       EXPECT_EQ(part.request.targets, targets);
       EXPECT_EQ(part.request.model, part.chain->model->search());
@@ -138,8 +138,8 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
         }
         EXPECT_LE(size, gpu::DomainStage::kMostLaunchTargets);
       }
-      EXPECT_EQ(queue.targets(), sum);
-      EXPECT_EQ(queue.cells(), cells_left);
+      EXPECT_EQ(queue.load().domain_targets, sum);
+      EXPECT_EQ(queue.load().domain_cells, cells_left);
     }
     EXPECT_EQ(cells_left, 0u);
     for (const auto& [chain, times] : taken) {
