@@ -171,8 +171,10 @@ TEST(Search, HitsDomainsAndAlignments) {
       before = hit.e_value;
       reported += hit.reported;
       ASSERT_LT(hit.best_domain, hit.domains);
+      const auto best = model.domains(hit)[hit.best_domain].score;
       for (const hmmjit::Domain& d : model.domains(hit)) {
         ++domains;
+        EXPECT_LE(d.score, best);
         EXPECT_LE(1, d.envelope_from);
         EXPECT_LE(d.envelope_from, d.alignment_from);
         EXPECT_LE(d.alignment_from, d.alignment_to);
@@ -277,14 +279,17 @@ TEST(Search, CallbacksSeeResultsInOrderAndProgress) {
     return true;
   };
   callbacks.interval = std::chrono::milliseconds(1);
-  const auto results =
-      hmmjit::search(hmmjit::Models::from_memory(inputs.models),
-                     hmmjit::Targets::from_memory(inputs.targets), on_cpu(), callbacks);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string file = (folder.path() / "t.fa").string();
+  std::ofstream(file, std::ios::binary) << inputs.targets;
+  const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                                      hmmjit::Targets::from_file(file), on_cpu(), callbacks);
   EXPECT_TRUE(results.models.empty());
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_GE(ticks, 1);
   EXPECT_EQ(last.models_done, 8u);
   EXPECT_EQ(last.targets, 200u);
+  EXPECT_EQ(last.target_bytes_read, inputs.targets.size());
   EXPECT_EQ(last.cells, last.cells_queued);
 }
 
