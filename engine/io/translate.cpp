@@ -8,19 +8,6 @@
 #include "io/sequence_parsing.hpp"
 #include "io/translate.hpp"
 
-#ifndef HMMJIT_PARSING_KERNELS
-#define HMMJIT_PARSING_KERNELS
-namespace hmmjit::sequence_parsing {
-// The functions of one instruction set.
-struct ParsingKernels {
-  std::size_t (*translate)(const TranslationTable&, const char*, std::size_t, Residue*,
-                           std::size_t*);
-  std::size_t (*find_line_end)(const char*, std::size_t);
-  std::size_t (*count_lines)(const char*, std::size_t);
-};
-}  // namespace hmmjit::sequence_parsing
-#endif
-
 // The instruction sets in between are not faster.
 #undef HMMJIT_PARSING_TARGET
 #if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || \
@@ -38,7 +25,8 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Translates runs of letters a vector at a time, and the characters between them (mostly line ends)
-// by the table of all characters.
+// by the table of all characters. Vectors of one byte (HWY_SCALAR, for processors without SSE4 or
+// AES) have no table of 16 bytes.
 std::size_t translate_vector(const TranslationTable& table, const char* in, std::size_t count,
                              Residue* out, std::size_t* written) {
   const hn::ScalableTag<std::uint8_t> d;
@@ -52,7 +40,7 @@ std::size_t translate_vector(const TranslationTable& table, const char* in, std:
   std::size_t i = 0;
   Residue* o = out;
   while (true) {
-    if (i + N <= count) {
+    if (HWY_TARGET != HWY_SCALAR && i + N <= count) {
       const auto v = hn::LoadU(d, bytes + i);
       const auto index = hn::And(v, hn::Set(d, 0x1f));
       const auto in_low = hn::TableLookupBytes(low, hn::And(v, hn::Set(d, 0x0f)));
@@ -125,26 +113,28 @@ namespace hmmjit::sequence_parsing {
 
 namespace {
 
-ParsingKernels best_kernels() {
+std::vector<ParsingKernels> kernels_of_this_machine() {
   [[maybe_unused]] const std::int64_t supported = supported_simd_targets();
+  std::vector<ParsingKernels> sets;
 #if (HWY_TARGETS & HWY_AVX3) && HWY_STATIC_TARGET != HWY_AVX3
-  if (supported & HWY_AVX3) return N_AVX3::parsing_kernels();
+  if (supported & HWY_AVX3) sets.push_back(N_AVX3::parsing_kernels());
 #endif
 #if (HWY_TARGETS & HWY_AVX2) && HWY_STATIC_TARGET != HWY_AVX2
-  if (supported & HWY_AVX2) return N_AVX2::parsing_kernels();
+  if (supported & HWY_AVX2) sets.push_back(N_AVX2::parsing_kernels());
 #endif
 #if (HWY_TARGETS & HWY_SSE4) && HWY_STATIC_TARGET != HWY_SSE4
-  if (supported & HWY_SSE4) return N_SSE4::parsing_kernels();
+  if (supported & HWY_SSE4) sets.push_back(N_SSE4::parsing_kernels());
 #endif
-  return HWY_STATIC_DISPATCH(parsing_kernels)();
-}
-
-const ParsingKernels& kernels() {
-  static const ParsingKernels best = best_kernels();
-  return best;
+  sets.push_back(HWY_STATIC_DISPATCH(parsing_kernels)());
+  return sets;
 }
 
 }  // namespace
+
+const std::vector<ParsingKernels>& parsing_kernel_sets() {
+  static const std::vector<ParsingKernels> sets = kernels_of_this_machine();
+  return sets;
+}
 
 TranslationTable::TranslationTable(const std::array<std::uint8_t, 256>& classes) : code(classes) {
   letter.fill(kNotPlain);
@@ -156,15 +146,15 @@ TranslationTable::TranslationTable(const std::array<std::uint8_t, 256>& classes)
 
 std::size_t translate(const TranslationTable& table, const char* in, std::size_t count,
                       Residue* out, std::size_t* written) {
-  return kernels().translate(table, in, count, out, written);
+  return parsing_kernel_sets().front().translate(table, in, count, out, written);
 }
 
 std::size_t find_line_end(const char* in, std::size_t count) {
-  return kernels().find_line_end(in, count);
+  return parsing_kernel_sets().front().find_line_end(in, count);
 }
 
 std::size_t count_lines(const char* in, std::size_t count) {
-  return kernels().count_lines(in, count);
+  return parsing_kernel_sets().front().count_lines(in, count);
 }
 
 }  // namespace hmmjit::sequence_parsing

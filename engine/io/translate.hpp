@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "model/alphabet.hpp"
 
@@ -22,6 +23,16 @@ struct TranslationTable {
 
 /// Room that translate() needs after the last residue, because it writes whole vectors.
 inline constexpr std::size_t kTranslateSlack = 256;
+
+/// The functions below, for one instruction set.
+struct ParsingKernels {
+  std::size_t (*translate)(const TranslationTable&, const char*, std::size_t, Residue*,
+                           std::size_t*);
+  std::size_t (*find_line_end)(const char*, std::size_t);
+  std::size_t (*count_lines)(const char*, std::size_t);
+};
+/// Those of this machine, the fastest first. The last one is for every machine.
+const std::vector<ParsingKernels>& parsing_kernel_sets();
 
 /// Translates up to `count` characters to residue codes at `out` (room for `count` +
 /// kTranslateSlack), without the ignored ones; stops before the first special one. Returns the
