@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeat", type=int, default=200)
     parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--query-options", default="", help="of the rows one and small, as &device=gpu")
+    parser.add_argument("--query-options", default="", help="of the rows one, small and memory, as &device=gpu")
     parser.add_argument("--svg")
     args = parser.parse_args()
     with open(args.models, "rb") as file:
@@ -179,7 +179,7 @@ def main():
                 if at % max(args.queries // 10, 1) == 0:
                     resident, most = host_memory(server.pid)
                     show("memory", queries=at, host_mb=resident, most_host_mb=most, device_mb=device_memory())
-                ask(path, "/v1/search?db=" + ("small" if args.small_db else "large"), mixed[at % len(mixed)])
+                ask(path, "/v1/search?db=" + ("small" if args.small_db else "large") + args.query_options, mixed[at % len(mixed)])
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()

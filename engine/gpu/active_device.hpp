@@ -53,23 +53,26 @@ class BusyTimes {
   double last_result_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 
-/// How fast chains end, all lanes of a device together. Thread-safe.
+/// How fast chains end, all lanes of a device together. Time between searches does not count.
+/// Thread-safe.
 class ChainPace {
  public:
-  /// A chain that began at `begun` (Trace::now) has ended.
-  void ended(double begun) {
+  /// A chain that began at `begun` has ended at `end`, both as Trace::now.
+  void add(double begun, double end) {
     const MutexLock lock(mutex_);
-    if (count_++ == 0) first_ = begun;
+    seconds_ += std::max(0.0, end - std::max(begun, last_));
+    last_ = std::max(last_, end);
+    ++count_;
   }
-  /// Average seconds from the end of one chain to the end of the next.
+  /// Average seconds from the end of one chain to the end of the next; 1 before the first.
   double seconds_each() const {
     const MutexLock lock(mutex_);
-    return (Trace::now() - first_) / static_cast<double>(std::max<std::uint64_t>(count_, 1));
+    return count_ == 0 ? 1 : seconds_ / static_cast<double>(count_);
   }
 
  private:
   mutable Mutex mutex_;
-  double first_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  double seconds_ HMMJIT_GUARDED_BY(mutex_) = 0, last_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::uint64_t count_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 

@@ -55,8 +55,6 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   const double launch_seconds = settings.wait_for_device
                                     ? settings.launch_timeout
                                     : domain_launch_seconds(use->client.load(), load);
-  const std::uint32_t most_cells =
-      DomainStage::most_cells(chosen.parser, *device_.device, launch_seconds);
   std::uint64_t large = 0;
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
@@ -64,7 +62,9 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
       if (const ReadyKernel& kernel = of_link(*ready, link))
         work->kernels.push_back({link, kernel.name()});
     }
-    large += deliver_large(*work, most_cells);
+    large += deliver_large(
+        *work, DomainStage::most_cells(chosen.parser, *device_.device,
+                                       extent_of(*work->request.model), launch_seconds));
     work->request.passed.clear();
     for (const PassedTarget& passed : work->passed) work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);

@@ -261,8 +261,8 @@ struct DomainStage::Run {
 };
 
 std::uint32_t DomainStage::most_cells(const ReadyKernel& kernel, const driver::Device& device,
-                                      double launch_seconds) {
-  const double cells = std::max(0.0, launch_seconds) / kernel.item_cell_seconds(device);
+                                      const ModelExtent& model, double launch_seconds) {
+  const double cells = std::max(0.0, launch_seconds) / kernel.item_cell_seconds(device, model);
   return static_cast<std::uint32_t>(
       std::min<double>(cells, std::numeric_limits<std::uint32_t>::max()));
 }
@@ -428,7 +428,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   }
   const double seconds = std::clamp(limits.launch_seconds, 0.0, 1000.0);
   const auto in_time = [&](const ReadyKernel& kernel) {
-    return kernel ? DomainStage::most_cells(kernel, *stage.device_, seconds) : 0;
+    return kernel ? DomainStage::most_cells(kernel, *stage.device_, own, seconds) : 0;
   };
   d.most_cells = in_time(kernels.parser);
   d.most_envelope_cells =

@@ -97,7 +97,7 @@ class DomainStage {
                                kMostWorkspace = std::size_t{16} << 30;
   /// Cells of the largest item of which a kernel's launch has time for.
   static std::uint32_t most_cells(const ReadyKernel& kernel, const driver::Device& device,
-                                  double launch_seconds);
+                                  const ModelExtent& model, double launch_seconds);
   /// Device memory of one stage, at most.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's. `workspace`: the most that it may grow to; a launch takes

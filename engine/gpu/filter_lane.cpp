@@ -147,7 +147,7 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
       device_, number_, kTimedStages, name, result.begin, result.end, device_.filter_busy);
   device_.filters_busy.add(result.begin * 1e-3, result.end.back() * 1e-3);
   parts_.kernels.ssv_took(*model.kernels(), (result.end.front() - result.begin) * 1e-3);
-  device_.pace.ended(begun);
+  device_.pace.add(begun, Trace::now());
   const layout::PackedTargets& packed = targets.packed().targets;
   parts_.counters.update([&](Statistics& s) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
@@ -177,6 +177,14 @@ bool FilterLane::hand_over(DomainWorkPtr& work) {
   deliver_open(chain);
   if (device_.lost) return false;
   const ClientUse use = chain.use;  // another lane may finish the chain
+  const std::uint64_t cells = cells_of(*work);
+  if (!parts_.settings.wait_for_device &&
+      host_is_sooner(use->client.load(), load_of(parts_, device_), cells)) {
+    parts_.counters.update([&](Statistics& s) {
+      s.domain_stages[0].host_cells[static_cast<std::size_t>(HostReason::kTime)] += cells;
+    });
+    return false;
+  }
   if (!device_.domain_queue.put(work)) return false;
   parts_.handed_over.raise();
   use->client.targets_wait();

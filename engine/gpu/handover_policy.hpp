@@ -37,6 +37,10 @@ bool host_is_idle(const HostLoad& host);
 /// finish before the device could have.
 std::uint64_t cells_for_idle_host(const HostLoad& host);
 
+/// Whether threads score so many cells sooner than a launch of the domain stage would, at the end
+/// of a search.
+bool host_is_sooner(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells);
+
 /// Whether a launch of the domain stage waits until there are more targets for it: each of its
 /// kernels takes as long as its longest item, however few there are, and meanwhile its warps keep
 /// SSV, which needs a whole multiprocessor at a time, from those they are on. `ready`: targets that

@@ -49,13 +49,16 @@ Choice choose(SearchParts& parts, const WorkBoard& board, const std::vector<Segm
   return out;
 }
 
-// The work that waits for a device; see handover_policy.hpp.
+}  // namespace
+
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
   DeviceLoad load = device.domain_queue.load();
   load.filter_seconds_left =
       static_cast<double>(parts.targets.open_pairs(device)) * device.pace.seconds_each();
   return load;
 }
+
+namespace {
 
 void count_wait(SearchParts& parts, LaneTimes Statistics::*lanes, bool pending, double begun) {
   const double seconds = Trace::now() - begun;

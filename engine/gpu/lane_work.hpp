@@ -81,6 +81,8 @@ std::optional<DomainBatch> next_domain_batch(SearchParts& parts, ActiveDevice& d
 /// nullopt: the engine stops.
 std::optional<PackSegment> next_to_pack(SearchParts& parts);
 
+/// The work that waits for a device; see handover_policy.hpp.
+DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device);
 /// Whether the lanes of a device end.
 bool ends(const SearchParts& parts, const ActiveDevice& device);
 

@@ -59,10 +59,9 @@ double ReadyKernel::cell_seconds(const driver::Device& device, const ModelExtent
                                                : c.expected.cells_per_clock_per_sm);
 }
 
-double ReadyKernel::item_cell_seconds(const driver::Device& device) const {
-  const plan::Expected& expected = candidate().expected;
-  return seconds_per_cell(device.traits(), expected.cells_per_clock_per_sm) *
-         expected.items_per_sm * device.traits().sm_count;
+double ReadyKernel::item_cell_seconds(const driver::Device& device,
+                                      const ModelExtent& model) const {
+  return cell_seconds(device, model) * candidate().expected.items_per_sm * device.traits().sm_count;
 }
 
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,

@@ -62,8 +62,8 @@ class ReadyKernel {
   /// Seconds per cell of a model, for the whole device: a kernel that serves models of many lengths
   /// has a rate for each.
   double cell_seconds(const driver::Device& device, const ModelExtent& model) const;
-  /// Seconds that one item takes for a cell where as many are in work as find room.
-  double item_cell_seconds(const driver::Device& device) const;
+  /// Seconds per cell of a model, for one item where as many are in work as find room.
+  double item_cell_seconds(const driver::Device& device, const ModelExtent& model) const;
   /// Blocks that the device holds at a time.
   unsigned resident_blocks(const driver::Device& device) const {
     return static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_);

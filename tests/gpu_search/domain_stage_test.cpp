@@ -452,7 +452,8 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
     const auto cells = [&](std::uint64_t length) { return length * static_cast<unsigned>(hmm.M); };
     double seconds = 1e-6;
     const auto most_cells = [&] {
-      return gpu::DomainStage::most_cells(kernels_.parser, *device_, seconds);
+      return gpu::DomainStage::most_cells(kernels_.parser, *device_, gpu::extent_of(*request.model),
+                                          seconds);
     };
     while (cells(sorted[sorted.size() / 2]) > most_cells()) seconds *= 1.1;
     const auto result = run(*stage, request, {.launch_seconds = seconds});

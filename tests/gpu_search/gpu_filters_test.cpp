@@ -477,7 +477,7 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  owner.host = {.threads = 1, .cell_seconds = 1e-9};
+  owner.host = {.threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
   owner.attach();
   std::jthread idle = owner.idle_thread();
   const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
@@ -493,6 +493,30 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
   const DecisionCounts counts = owner.expect_cpu();
   EXPECT_GE(counts.passed, 9u);
   EXPECT_GE(owner.early_deliveries, 2);  // of three targets each
+}
+
+TEST_F(GpuFiltersTest, AtTheEndOfASearchThreadsScoreFewTargets) {
+  gpu::Settings s = settings();
+  s.wait_for_device = false;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  owner.host = {.threads = 16, .cell_seconds = 1e-9};
+  owner.attach();
+  const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
+  owner.add_model(1, std::make_shared<const SearchModel>(*make_search_model(hmm)));
+  owner.add_block(1, long_homologues(hmm));
+  gpu.end_blocks();
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.early_deliveries, 0);
+  EXPECT_EQ(gpu.statistics().parsed, 0u);
+  EXPECT_GT(gpu.statistics()
+                .domain_stages[0]
+                .host_cells[static_cast<std::size_t>(gpu::HostReason::kTime)],
+            0u);
+  EXPECT_GE(owner.expect_cpu().passed, 9u);
 }
 
 TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
@@ -667,7 +691,7 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
       return;
     EXPECT_TRUE(owner.wait_until([&] { return let_go.load(); }));
   };
-  owner.host = {.threads = 1, .cell_seconds = 1e-9};
+  owner.host = {.threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
   owner.attach();
   std::jthread idle = owner.idle_thread();
   const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);

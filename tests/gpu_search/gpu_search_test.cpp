@@ -710,7 +710,7 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
     SearchOptions options = small_blocks(2);
     if (verify > 0) options.verify = verify;
     gpu::Settings settings = fake_settings(driver_);
-    settings.launch_timeout = 0.35;  // in which a target of 9.6 M cells is not done
+    settings.launch_timeout = 0.1;  // in which a target of 9.6 M cells is not done
     gpu::GpuFilters gpu(settings);
     wait_until_started(gpu);
     const SearchOutcome outcome = run_search(large, &gpu, options);

@@ -27,6 +27,30 @@ TEST(HandoverPolicy, IdleThreadsAreGivenWorkForSomeMillisecondsEach) {
   EXPECT_EQ(cells_for_idle_host({.threads = 1}), 4'000'000u);
 }
 
+TEST(HandoverPolicy, AtTheEndOfASearchThreadsScoreWhatTakesLessTimeThanALaunch) {
+  const HostLoad host{.seconds_left = 0.01, .waiting = 20, .threads = 16, .cell_seconds = 1e-9};
+  EXPECT_TRUE(host_is_sooner(host, {}, 9'000'000));
+  EXPECT_FALSE(host_is_sooner(host, {}, 11'000'000));
+  EXPECT_TRUE(host_is_sooner(host, {.filter_seconds_left = 0.05}, 9'000'000));
+  EXPECT_FALSE(host_is_sooner(host, {.filter_seconds_left = 0.06}, 9'000'000));
+  HostLoad reading = host;
+  reading.filter_seconds_left = 0.06;
+  EXPECT_FALSE(host_is_sooner(reading, {}, 9'000'000));
+  EXPECT_FALSE(host_is_sooner({.threads = 16}, {}, 1)) << "the rate of the threads is not known";
+}
+
+TEST(HandoverPolicy, AtTheEndOfASearchALaunchTakesHalfOfWhatTheThreadsAloneWould) {
+  const auto seconds = [](double threads, std::uint64_t cells, double filters = 0) {
+    return domain_launch_seconds({.seconds_left = threads, .cell_seconds = 1e-9},
+                                 {.filter_seconds_left = filters, .domain_cells = cells});
+  };
+  EXPECT_DOUBLE_EQ(seconds(0.04, 50'000'000), 0.045);
+  EXPECT_DOUBLE_EQ(seconds(0.04, 50'000'000, 0.05), 0.045);
+  EXPECT_DOUBLE_EQ(seconds(0.04, 50'000'000, 0.06), 0.12);
+  EXPECT_DOUBLE_EQ(seconds(0.06, 50'000'000), 0.18);
+  EXPECT_DOUBLE_EQ(seconds(0, 1), 0.01);
+}
+
 TEST(HandoverPolicy, ALaunchWaitsForTargetsAsLongAsFiltersBringThem) {
   const DeviceLoad filters{.filter_seconds_left = 1};
   EXPECT_TRUE(waits_for_more_targets(filters, 5999, 0.19));
@@ -50,7 +74,7 @@ TEST(HandoverPolicy, ALaunchLastsAsLongAsBothSidesHaveToDo) {
                                    {.filter_seconds_left = filters, .domain_cells = cells}));
     return all;
   };
-  EXPECT_DOUBLE_EQ(seconds(0, 0), 0.03);
+  EXPECT_DOUBLE_EQ(seconds(0, 0.1), 0.03);
   EXPECT_DOUBLE_EQ(seconds(0.1, 0), 0.3);
   EXPECT_DOUBLE_EQ(seconds(0, 2), 0.5);
   EXPECT_DOUBLE_EQ(seconds(0.1, 2), 0.5);

@@ -283,9 +283,11 @@ Status share_session(SearchRequest& request, const InputSizes& sizes, Run& run) 
   const std::shared_ptr<Session>& shared = run.context.request->session;
   const auto devices = shared->device_statistics();
   request.device.started = devices && devices->state != "failed";
+  SearchOptions share = request.search;
+  share.threads = std::max(1, share.threads / run.context.request->running);
   std::string note;
-  HMMJIT_ASSIGN(const bool starts, starts_devices(request.device, request.search, sizes.positions,
-                                                  sizes.residues, note));
+  HMMJIT_ASSIGN(const bool starts,
+                starts_devices(request.device, share, sizes.positions, sizes.residues, note));
   if (starts && request.device.started) {
     run.session = shared;
     return {};

@@ -121,9 +121,9 @@ class JobQueue {
       if (waiting_.empty()) return;
       const std::shared_ptr<Job> job = std::move(waiting_.front());
       waiting_.pop_front();
-      ++running_;
+      const auto running = static_cast<int>(++running_);
       lock.unlock();
-      job->query.run(bounds_);
+      job->query.run(bounds_, running);
       lock.lock();
       --running_;
       ::eventfd_write(job->done.get(), 1);

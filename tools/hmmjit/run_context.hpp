@@ -31,6 +31,7 @@ struct RunContext {
     const Cancellation* cancellation = nullptr;  ///< as SearchOptions::cancellation
     SearchProgress& progress;
     int threads = 1;           ///< at most
+    int running = 1;           ///< requests that share the threads at present
     std::uint64_t memory = 0;  ///< as SearchOptions::memory, at most
     /// The targets of a file that the server keeps; null: it keeps none of this name.
     std::function<std::unique_ptr<TargetSource>(const std::string& path, const Alphabet&)> targets;

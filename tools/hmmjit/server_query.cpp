@@ -233,7 +233,7 @@ std::string Query::take_messages() {
 
 std::string Query::command() const { return command_ ? std::string(command_->name) : ""; }
 
-void Query::run(const QueryBounds& bounds) {
+void Query::run(const QueryBounds& bounds, int running) {
   const auto begun = std::chrono::steady_clock::now();
   std::optional<Cancellation::Time> deadline;
   if (bounds.time.count() > 0) deadline = begun + bounds.time;
@@ -250,7 +250,7 @@ void Query::run(const QueryBounds& bounds) {
   context.folder = client_folder_;
   context.report = report_.get();
   context.request.emplace(RunContext::Request{
-      &limit, progress_, bounds.threads, bounds.memory,
+      &limit, progress_, bounds.threads, running, bounds.memory,
       [this](const std::string& path, const Alphabet& alphabet) -> std::unique_ptr<TargetSource> {
         const bool kept = path == database_->place && alphabet.type == AlphabetType::kAmino;
         return kept && database_->targets ? database_->targets->open() : nullptr;

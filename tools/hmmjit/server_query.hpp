@@ -79,7 +79,8 @@ class Query {
   /// False where the query cannot be run: messages and exit status say why.
   bool prepare(const std::string& command, const std::vector<std::string>& words,
                std::string client_folder, const Databases& databases);
-  void run(const QueryBounds& bounds);
+  /// `running`: how many queries of the server run at present, this one included.
+  void run(const QueryBounds& bounds, int running);
   /// The run ends soon, with whatever it has.
   void cancel() { cancellation_.cancel(); }
   bool cancelled() const { return cancellation_.cancelled(); }
