@@ -334,7 +334,7 @@ Result<bool> Stream::finished() const {
   return true;
 }
 
-// Of cuLaunchHostFunc, which is to replace it, no call comes after an error.
+// cuLaunchHostFunc, which is to replace it, does not call after an error.
 Status Stream::then(StreamCallback callback, void* argument) const {
   HMMJIT_TRY(device_->use());
   return device_->driver().check(device_->api().stream_add_callback(handle_, callback, argument, 0),
