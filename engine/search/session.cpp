@@ -12,18 +12,10 @@ namespace hmmjit {
 // The use of the devices by one search.
 class Session::Turn {
  public:
-  Turn(Session& session, const SearchOptions& options) : session_(session) {
-    MutexLock lock(session_.mutex_);
-    if (!session_.turns_.empty()) begins_.emplace();
-    session_.turns_.push_back(this);
-    if (begins_) {
-      lock.unlock();
-      cancelled_ = !Cancellation::wait(*begins_, options.cancellation);
-      if (cancelled_) return;
-      lock.lock();
-    }
-    devices_ = session_.devices_;
-    lock.unlock();
+  Turn(Session& session, const SearchOptions& options) : Turn(session) {
+    if (begins_ && !Cancellation::wait(*begins_, options.cancellation)) return;
+    cancelled_ = false;
+    devices_ = session_.devices();
     const MutexLock listening(session_.warning_mutex_);
     session_.listener_ = &options;
     if (!options.on_device_warning) return;
@@ -46,9 +38,16 @@ class Session::Turn {
   bool cancelled() const { return cancelled_; }
 
  private:
+  // The destructor ends what this begins, also where the public constructor throws.
+  explicit Turn(Session& session) : session_(session) {
+    const MutexLock lock(session_.mutex_);
+    if (!session_.turns_.empty()) begins_.emplace();
+    session_.turns_.push_back(this);
+  }
+
   Session& session_;
   std::optional<Event> begins_;  // none: without a wait
-  bool cancelled_ = false;
+  bool cancelled_ = true;        // until it has begun
   std::shared_ptr<gpu::GpuFilters> devices_;
 };
 

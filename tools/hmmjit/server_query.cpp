@@ -237,7 +237,7 @@ void Query::run(const QueryBounds& bounds, int running) {
   const auto begun = std::chrono::steady_clock::now();
   std::optional<Cancellation::Time> deadline;
   if (bounds.time.count() > 0) deadline = begun + bounds.time;
-  const Cancellation limit(&cancellation_, deadline);
+  std::optional<Cancellation> limit;
   RunContext context;
   context.say = [this](std::string_view text) { say(text); };
   context.warn = [this](const std::string& text) {
@@ -250,7 +250,7 @@ void Query::run(const QueryBounds& bounds, int running) {
   context.folder = client_folder_;
   context.report = report_.get();
   context.request.emplace(RunContext::Request{
-      &limit, progress_, bounds.threads, running, bounds.memory,
+      nullptr, progress_, bounds.threads, running, bounds.memory,
       [this](const std::string& path, const Alphabet& alphabet) -> std::unique_ptr<TargetSource> {
         const bool kept = path == database_->place && alphabet.type == AlphabetType::kAmino;
         return kept && database_->targets ? database_->targets->open() : nullptr;
@@ -258,6 +258,8 @@ void Query::run(const QueryBounds& bounds, int running) {
       database_->models, bounds.session});
   Status status;
   try {
+    limit.emplace(&cancellation_, deadline);
+    context.request->cancellation = &*limit;
     status = check_sizes(folder(), bounds.input);
     if (status) status = check_lengths(*command_->program, *options_, bounds.longest_query);
     if (status) status = run_request(*command_->program, *options_, context);
