@@ -69,9 +69,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
     for (const PassedTarget& passed : work->passed) work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
-  parts_.counters.update([&](Statistics& s) {
-    s.domain_stages[0].host_cells[static_cast<std::size_t>(HostReason::kSize)] += large;
-  });
+  parts_.count_fallback(HostReason::kSize, large);
   const auto result = (**stage_)->run(
       requests, chosen, {.trace_seed = use->limits.trace_seed, .launch_seconds = launch_seconds},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});

@@ -95,7 +95,7 @@ class DomainStage {
   /// (benchmarks/domain_bench --device --workspace).
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
                                kMostWorkspace = std::size_t{16} << 30;
-  /// Cells of the largest item of which a kernel's launch has time for.
+  /// Cells of the largest item of a model for which a kernel's launch has time.
   static std::uint32_t most_cells(const ReadyKernel& kernel, const driver::Device& device,
                                   const ModelExtent& model, double launch_seconds);
   /// Device memory of one stage, at most.

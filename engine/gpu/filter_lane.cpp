@@ -142,12 +142,13 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
                       double begun) {
   const SearchModel& search = *model.search();
   const std::string& name = search.hmm.name;
-  parts_.span("gpu lanes", device_.position * 100 + number_, name, begun, Trace::now());
+  const double end = Trace::now();
+  parts_.span("gpu lanes", device_.position * 100 + number_, name, begun, end);
   const std::vector<double> seconds = parts_.note_stages(
       device_, number_, kTimedStages, name, result.begin, result.end, device_.filter_busy);
   device_.filters_busy.add(result.begin * 1e-3, result.end.back() * 1e-3);
   parts_.kernels.ssv_took(*model.kernels(), (result.end.front() - result.begin) * 1e-3);
-  device_.pace.add(begun, Trace::now());
+  device_.pace.add(begun, end);
   const layout::PackedTargets& packed = targets.packed().targets;
   parts_.counters.update([&](Statistics& s) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
@@ -180,9 +181,7 @@ bool FilterLane::hand_over(DomainWorkPtr& work) {
   const std::uint64_t cells = cells_of(*work);
   if (!parts_.settings.wait_for_device &&
       host_is_sooner(use->client.load(), load_of(parts_, device_), cells)) {
-    parts_.counters.update([&](Statistics& s) {
-      s.domain_stages[0].host_cells[static_cast<std::size_t>(HostReason::kTime)] += cells;
-    });
+    parts_.count_fallback(HostReason::kTime, cells);
     return false;
   }
   if (!device_.domain_queue.put(work)) return false;

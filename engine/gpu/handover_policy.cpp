@@ -68,7 +68,7 @@ bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double 
 
 double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device) {
   if (const double end = seconds_to_end(host, device, device.domain_cells); end < kLittleWork)
-    return std::max(kPartOfLittle * kLeastWork, kPartOfLittle * end);
+    return kPartOfLittle * std::max(kLeastWork, end);
   return std::clamp(
       std::max({kPartOfFilters * filter_seconds(host, device), kTimesOfThreads * host.seconds_left,
                 static_cast<double>(device.domain_cells) * host.cell_seconds}),

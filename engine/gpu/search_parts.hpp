@@ -106,6 +106,12 @@ struct SearchParts {
   std::thread thread(std::function<void()> work) {
     return thread_until_out_of_memory(std::move(work), [this] { out_of_memory(); });
   }
+  // Counts cells of targets that fall back to the CPU without a launch.
+  void count_fallback(HostReason reason, std::uint64_t cells) {
+    counters.update([&](Statistics& s) {
+      s.domain_stages[0].host_cells[static_cast<std::size_t>(reason)] += cells;
+    });
+  }
   // See delivery.hpp; counts the pairs.
   void deliver_and_count(DomainWork& work);
   // The first reason why there is no device or no kernel.

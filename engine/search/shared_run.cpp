@@ -237,28 +237,25 @@ void SharedRun::leave() {
   all_have_ended_.cancel();
 }
 
-SharedRun::Searches SharedRun::close() {
-  const MutexLock lock(mutex_);
-  closed_ = true;
-  return searches_;
+template <typename Outcome>
+void SharedRun::end_all(const Outcome& outcome) {
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  for (const auto& search : searches()) {
+    search->show(progress_);
+    search->end(outcome);
+  }
 }
 
 void SharedRun::run(gpu::GpuFilters* device) {
   const std::unique_ptr<TargetSource> targets = targets_->open();
   const auto models = [this]() -> Result<std::optional<Query>> { return next_model(); };
   // Every model has a recipient: the sink shows only which results are accepted.
-  const auto outcome = search(options_, models, *targets, device, *searches().front(), &progress_);
-  for (const auto& search : close()) {
-    search->show(progress_);
-    search->end(outcome);
-  }
+  end_all(search(options_, models, *targets, device, *searches().front(), &progress_));
 }
 
-void SharedRun::end(const std::exception_ptr& thrown) {
-  for (const auto& search : close()) {
-    search->show(progress_);
-    search->end(thrown);
-  }
-}
+void SharedRun::end(const std::exception_ptr& thrown) { end_all(thrown); }
 
 }  // namespace hmmjit::search_run

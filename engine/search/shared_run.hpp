@@ -106,7 +106,8 @@ class SharedRun {
 
   Searches searches() const HMMJIT_EXCLUDES(mutex_);
   // No search joins from now on.
-  Searches close() HMMJIT_EXCLUDES(mutex_);
+  template <typename Outcome>
+  void end_all(const Outcome& outcome) HMMJIT_EXCLUDES(mutex_);
   std::optional<Query> next_model() HMMJIT_EXCLUDES(mutex_);
 
   const std::shared_ptr<const ResidentTargets> targets_;

@@ -280,13 +280,16 @@ class GpuFiltersTest : public testing::Test {
     targets.emplace_back();
     return block_of(targets, seed * 1000);
   }
-  // An idle thread gets three of them at a time.
-  static std::shared_ptr<TargetBlock> long_homologues(const Hmm& hmm) {
+  // Models 1 to `models`, and a block of targets of which an idle thread gets three at a time.
+  static void fill_with_homologues(Owner& owner, ModelId models) {
+    const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
+    for (ModelId model = 1; model <= models; ++model)
+      owner.add_model(model, std::make_shared<const SearchModel>(*make_search_model(hmm)));
     std::vector<std::vector<Residue>> targets;
     for (std::uint64_t seed = 0; seed < 12; ++seed)
       targets.push_back(test_support::random_target(seed, 6'000 + 50 * static_cast<int>(seed),
                                                     test_support::TargetKind::kHomologous, hmm));
-    return block_of(targets, 0);
+    owner.add_block(1, block_of(targets, 0));
   }
   void fill(Owner& owner, int models, int blocks) {
     const auto made = some_models(models);
@@ -480,9 +483,7 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
   owner.host = {.threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
   owner.attach();
   std::jthread idle = owner.idle_thread();
-  const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
-  owner.add_model(1, std::make_shared<const SearchModel>(*make_search_model(hmm)));
-  owner.add_block(1, long_homologues(hmm));
+  fill_with_homologues(owner, 1);
   gpu.end_blocks();
   owner.offer_all();
   EXPECT_TRUE(owner.wait());
@@ -503,9 +504,7 @@ TEST_F(GpuFiltersTest, AtTheEndOfASearchThreadsScoreFewTargets) {
   Owner owner(gpu);
   owner.host = {.threads = 16, .cell_seconds = 1e-9};
   owner.attach();
-  const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
-  owner.add_model(1, std::make_shared<const SearchModel>(*make_search_model(hmm)));
-  owner.add_block(1, long_homologues(hmm));
+  fill_with_homologues(owner, 1);
   gpu.end_blocks();
   owner.offer_all();
   EXPECT_TRUE(owner.wait());
@@ -694,10 +693,7 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
   owner.host = {.threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
   owner.attach();
   std::jthread idle = owner.idle_thread();
-  const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
-  for (ModelId model = 1; model <= 3; ++model)
-    owner.add_model(model, std::make_shared<const SearchModel>(*make_search_model(hmm)));
-  owner.add_block(1, long_homologues(hmm));
+  fill_with_homologues(owner, 3);
   gpu.end_blocks();
   owner.offer(1, 1);
   ASSERT_TRUE(owner.wait_until([&] { return held.load(); }));
