@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <future>
 #include <map>
 #include <numeric>
@@ -207,6 +208,22 @@ TEST_F(KernelStoreTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   EXPECT_GT(of("viterbi_lane_scan", 1024), of("forward", 256));
   EXPECT_GT(of("forward", 1024), of("msv", 256));
   EXPECT_GT(of("msv", 256), of("viterbi_wavefront", 256));
+}
+
+// While one thread plans, the others sleep until the time for the first loads is over.
+TEST_F(KernelStoreTest, ThreadsWithoutWorkSleep) {
+  FakeDriver fake({*plan::find_device("H200")});
+  const auto driver = driver::Driver::open(fake.api());
+  KernelStore kernels({});
+  (void)kernels.of(model_of(100));
+  const std::lock_guard lock(mutex_);  // the planner's first request waits for it
+  kernels.open(std::make_unique<LateKernels>(asked_, mutex_), *plan::find_device("H200"));
+  const std::clock_t before = std::clock();  // of the process
+  kernels.load_on(driver, {*driver->device(0)});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const std::clock_t used = std::clock() - before;
+  EXPECT_TRUE(kernels.has_pending_loads());
+  EXPECT_LT(static_cast<double>(used) / CLOCKS_PER_SEC, 0.03);
 }
 
 // Kernels that are there at once, with or without a compile.
