@@ -451,9 +451,13 @@ gpu::HostLoad Agenda::host_load() const {
           .cell_seconds = cell_seconds};
 }
 
-gpu::HostLoad Agenda::load() const {
+gpu::HostLoad Agenda::load(double seconds) const {
   const MutexLock lock(mutex_);
-  return host_load();
+  gpu::HostLoad load = host_load();
+  // The progress of a device's pairs is known only after its domain stage, long after its filters.
+  if (!input_ended_ || !few_filters_wait() || board_.any_unclaimed())
+    load.filter_seconds_left = progress_.filter_seconds_left(seconds);
+  return load;
 }
 
 bool Agenda::streamed() const {

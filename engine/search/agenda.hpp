@@ -114,8 +114,8 @@ class Agenda {
   void deliver(ModelId model, std::vector<DeviceUnit> units, bool early) HMMJIT_EXCLUDES(mutex_);
   /// Targets that passed the filters wait for the domain stage of a device.
   void device_waits() HMMJIT_EXCLUDES(mutex_);
-  /// The work that waits for the threads.
-  gpu::HostLoad load() const HMMJIT_EXCLUDES(mutex_);
+  /// The work that is left for the threads of a search that has taken `seconds`.
+  gpu::HostLoad load(double seconds) const HMMJIT_EXCLUDES(mutex_);
 
   // ---- what has been done ----------------------------------------------------------------------
 

@@ -404,11 +404,7 @@ gpu::SampleRequest Run::sample(ModelId model, const std::vector<gpu::UsedKernel>
   return job == nullptr ? gpu::SampleRequest{} : verifier_.sample(*job, kernels, blocks);
 }
 
-gpu::HostLoad Run::load() const {
-  gpu::HostLoad load = agenda_.load();
-  load.filter_seconds_left = progress_.filter_seconds_left(now_seconds() - begun_);
-  return load;
-}
+gpu::HostLoad Run::load() const { return agenda_.load(now_seconds() - begun_); }
 
 SearchStatistics Run::statistics() {
   SearchStatistics out;

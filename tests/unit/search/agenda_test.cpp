@@ -566,6 +566,46 @@ TEST(AgendaTest, ThreadsWakeEachOther) {
   }
 }
 
+// The end of a search is known while the last pairs are on a device.
+TEST(AgendaTest, ClaimedPairsAreNotLeftToFilter) {
+  SearchProgress progress;
+  progress.cells = 1;
+  progress.target_bytes_read = 1;
+  Agenda agenda({.window = {.model_bytes = 4 * kModelBytes,
+                            .target_bytes = 1 << 20,
+                            .threads = 1,
+                            .device = true},
+                 .result_bytes = 1 << 20,
+                 .task_cells = 1,
+                 .batch_rows = 1 << 16},
+                progress);
+  Agenda::Worker me;
+  const auto do_next = [&](auto work, auto... outcome) {
+    const std::optional<Work> next = agenda.try_next(me);
+    ASSERT_TRUE(next && std::holds_alternative<decltype(work)>(*next));
+    agenda.done(work, outcome...);
+  };
+  auto job = std::make_shared<ModelJob>();
+  job->bytes = kModelBytes;
+  job->nodes = kNodes;
+  do_next(SetUpModel{}, std::size_t{0}, Result<JobPtr>(job));
+  do_next(SetUpModel{}, std::size_t{1}, Result<JobPtr>(JobPtr()));
+  TargetBlock targets;
+  targets.begin_target("t", "", "");
+  targets.append(std::vector<Residue>(kResidues, 3));
+  targets.end_target();
+  const auto block = std::make_shared<Block>(agenda, std::move(targets));
+  do_next(ReadBlock{}, block, false);
+  std::vector<Claim> claims = agenda.board().claim(0, agenda.board().make_shard({block->id}));
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_GT(agenda.load(1).filter_seconds_left, 0);  // targets are still being read
+  do_next(ReadBlock{}, BlockPtr(), false);
+  EXPECT_EQ(agenda.load(1).filter_seconds_left, 0);
+  claims.clear();  // the pair falls back to the CPU
+  EXPECT_GT(agenda.load(1).filter_seconds_left, 0);
+  agenda.stop();
+}
+
 TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
   SearchProgress progress;
   Agenda agenda({.window = {.model_bytes = kModelBytes,
