@@ -1,5 +1,5 @@
 """The Python package on real data: the Pfam mix against the MMseqs2 example database, compared with
-the recorded hmmsearch run, with which the test replay_full compares the program's tables."""
+the recorded hmmsearch run, with which the test replay_full compares the program's tables if HMMJIT_TEST_ALL is set."""
 import gzip
 import os
 import pathlib

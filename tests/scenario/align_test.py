@@ -1,12 +1,13 @@
 """hmmjit align against the installed hmmalign, byte for byte.
 
 Sequences and alignments are random. The seed is printed; HMMJIT_TEST_SEED repeats a run, HMMJIT_TEST_SECONDS sets the time
-for random runs.
+for random runs. HMMJIT_TEST_ALL: sequences as long as the generator makes them.
 """
 import glob
 import gzip
 import os
 import random
+import re
 import shutil
 import time
 import unittest
@@ -15,8 +16,14 @@ import scenario
 from scenario import SEED, ScratchFolder, example_model, first_difference, read, run
 
 SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 6))
+# Model positions times residues of a file of sequences, unless a sequence alone has more.
+CELLS = 10**12 if "HMMJIT_TEST_ALL" in os.environ else 3 * 10**7
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "M1.hmm", "MADE1.hmm", "ecori.hmm", "PSE.hmm", "3box.hmm"]
 FORMATS = ["Stockholm", "pfam", "A2M", "afa", "psiblast", "selex", "clustal", "clustallike", "phylip", "phylips"]
+
+
+def length_of(model):
+    return int(re.search(rb"\nLENG +(\d+)", read(model))[1])
 
 
 @unittest.skipIf(scenario.hmmsearch_missing() or shutil.which("hmmalign") is None,
@@ -58,10 +65,12 @@ class AgainstHmmalign(ScratchFolder):
         def noise(most):
             return "".join(rng.choices(letters, k=rng.randrange(most + 1)))
 
-        records = []
+        records, room = [], CELLS // length_of(model)
         for number in range(rng.choice([1, 2, 5, 40])):
             parts = [noise(rng.choice([0, 5, 200]))]
             for _ in range(rng.choice([0, 1, 1, 1, 1, 2, 5, 20])):
+                if sum(map(len, parts)) > room:
+                    break
                 domain = rng.choice(domains)
                 begin = rng.randrange(len(domain) or 1) if rng.random() < 0.3 else 0
                 parts += [domain[begin:], noise(rng.choice([0, 3, 60]))]
@@ -70,6 +79,9 @@ class AgainstHmmalign(ScratchFolder):
                 residues[rng.randrange(len(residues))] = rng.choice(letters + odd)
             name = rng.choice([f"s{number}", "twice", f"sequence_{number}_" + "x" * rng.randrange(30)])
             records.append([name, " ".join(["emitted"] * rng.randrange(3)), "".join(residues)])
+            room -= len(residues)
+            if room < 0:
+                break
         path = self.path("emitted.fasta")
         scenario.write_fasta(path, records)
         return path
@@ -139,9 +151,9 @@ class AgainstHmmalign(ScratchFolder):
                 with open(path, "wb") as copy:
                     copy.write(text(file).split(b"//\n")[number] + b"//\n")
                 records = text(self.random.choice(sequences)).split(b"\n>")
-                at = self.random.randrange(len(records))
+                at, most = self.random.randrange(len(records)), min(3000, CELLS // 12 // length_of(path))
                 with open(targets, "wb") as copy:
-                    copy.write(b"".join(b">" + record.lstrip(b">").strip()[:3000] + b"\n" for record in records[at:at + 12]))
+                    copy.write(b"".join(b">" + record.lstrip(b">").strip()[:most] + b"\n" for record in records[at:at + 12]))
                 for name in (targets, self.emitted(path)):
                     with self.subTest(model=file, number=number, sequences=name):
                         self.compare([], path, name)
