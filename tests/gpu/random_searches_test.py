@@ -79,7 +79,6 @@ class Campaign(unittest.TestCase):
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
-        self.wrong = self.program("wrong_device", WRONG_DEVICE)
 
     def program(self, name, text):
         path = os.path.join(self.folder, name)
@@ -96,7 +95,7 @@ class Campaign(unittest.TestCase):
     def test_equal_programs(self):
         log = os.path.join(self.folder, "log")
         status, text = self.run_script("--models", models, "--seed", "100", "--searches", "12", "--workers", "2",
-                                       "--core-seconds", "0.005", "--seconds", "600", "--log", log)
+                                       "--core-seconds", "0.002", "--seconds", "600", "--log", log)
         self.assertEqual(status, 0, text)
         with open(log) as file:
             records = [json.loads(line) for line in file]
@@ -104,12 +103,14 @@ class Campaign(unittest.TestCase):
         self.assertGreater(sum(r["passed"]["msv"] for r in records), 0)
         self.assertRegex(text, r"12 searches .* 0 runs differ, 0 searches failed")
 
-    def test_a_device_that_loses_targets(self):
-        arguments = ["--models", models, "--device-program", self.wrong, "--core-seconds", "0.01",
-                     "--seconds", "600", "--libraries", "class_1536"]
-        keep = os.path.join(self.folder, "kept")
+    def test_a_device_that_loses_targets_and_an_oracle_that_fails(self):
+        arguments = ["--models", models, "--device-program", self.program("wrong_device", WRONG_DEVICE),
+                     "--core-seconds", "0.005", "--seconds", "600", "--libraries", "class_1536"]
+        keep, log = (os.path.join(self.folder, name) for name in ("kept", "log"))
         status, text = self.run_script(*arguments, "--seed", "1", "--searches", "8", "--workers", "2",
-                                       "--reduce-most", "1", "--reduce-seconds", "300", "--keep", keep)
+                                       "--reduce-most", "1", "--reduce-seconds", "300", "--keep", keep, "--log", log,
+                                       "--oracle", self.program("broken", BROKEN_ORACLE), "--oracle-share", "1",
+                                       "--oracle-seconds", "1000")
         self.assertEqual(status, 1, text)
         reduced = [line for line in text.splitlines() if line.startswith("REDUCED seed ")]
         self.assertEqual(len(reduced), 1, text)
@@ -121,6 +122,24 @@ class Campaign(unittest.TestCase):
         self.assertTrue(1024 < first < second <= 1536, text)
         self.assertIn("Passed Vit filter", found["difference"])
         self.assertEqual(sorted(os.listdir(keep)), [f"{seed}.models.hmm.gz", f"{seed}.targets.fasta.gz"])
+        # An oracle that fails hides no difference.
+        with open(log) as file:
+            records = {r["seed"]: r for r in map(json.loads, file)}
+        self.assertEqual(len(records), 8, text)
+        differing = [seed for seed, r in records.items() if r.get("differences")]
+        self.assertIn(int(seed), differing, text)
+        for record in records.values():
+            self.assertNotIn("failure", record)
+            self.assertNotIn("oracle", record)
+            self.assertIn("no room for", record["oracle_failure"])
+            self.assertTrue(record["runs"])
+        self.assertRegex(text, r" 0 searches failed, ")
+        # Everything once more behind the tables.
+        end = text[text.index("hmmsearch failed in 8 others"):]
+        for number in records:
+            self.assertRegex(end, rf"(?m)^hmmsearch FAILED seed {number}: exit 1: .*no room for")
+        for number in differing:
+            self.assertRegex(end, rf"(?m)^DIFFERS seed {number}\b.*Passed Vit filter")
         # The seed alone makes the same search again.
         status, text = self.run_script(*arguments, "--only", seed, "--reduce-most", "0")
         self.assertEqual(status, 1, text)
@@ -140,7 +159,7 @@ class Campaign(unittest.TestCase):
         table = self.program("wrong_table", WRONG_TABLE)
         for name in ("scan", "phmmer", "jackhmmer", "nhmmer", "server", "session"):
             arguments = ["--models", models, dna + ".hmm", "--programs", name, "--seed", "3", "--searches", "2",
-                         "--workers", "1", "--core-seconds", "0.002", "--shared-library", library, "--reduce-most", "0"]
+                         "--workers", "1", "--core-seconds", "0.0005", "--shared-library", library, "--reduce-most", "0"]
             for broken, status in ((), 0), (["--device-program", table] if name != "session" else
                                             ["--package", os.path.dirname(wrong)], 1):
                 with self.subTest(program=name, broken=broken):
@@ -150,32 +169,6 @@ class Campaign(unittest.TestCase):
                     self.assertEqual((row[2] > "0", row[3] > "0"), (status == 1, status == 1 and name != "session"), text)
                     if row[3] > "0":
                         self.assertIn("warned: warning: device # lost # row of #\n", text)
-
-    def test_an_oracle_that_fails_hides_nothing(self):
-        log = os.path.join(self.folder, "log")
-        status, text = self.run_script("--models", models, "--device-program", self.wrong, "--seed", "1",
-                                       "--searches", "8", "--workers", "2", "--core-seconds", "0.01", "--seconds",
-                                       "600", "--libraries", "class_1536", "--reduce-most", "0", "--log", log,
-                                       "--oracle", self.program("broken", BROKEN_ORACLE), "--oracle-share", "1",
-                                       "--oracle-seconds", "1000")
-        self.assertEqual(status, 1, text)
-        with open(log) as file:
-            records = {r["seed"]: r for r in map(json.loads, file)}
-        self.assertEqual(len(records), 8, text)
-        differing = [seed for seed, r in records.items() if r.get("differences")]
-        self.assertTrue(differing, text)
-        for record in records.values():
-            self.assertNotIn("failure", record)
-            self.assertNotIn("oracle", record)
-            self.assertIn("no room for", record["oracle_failure"])
-            self.assertTrue(record["runs"])
-        self.assertRegex(text, r" 0 searches failed, ")
-        # Everything once more behind the tables.
-        end = text[text.index("hmmsearch failed in 8 others"):]
-        for seed in records:
-            self.assertRegex(end, rf"(?m)^hmmsearch FAILED seed {seed}: exit 1: .*no room for")
-        for seed in differing:
-            self.assertRegex(end, rf"(?m)^DIFFERS seed {seed}\b.*Passed Vit filter")
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ class MemoryTest(unittest.TestCase):
         os.unlink(self.path(name))
         return int(subprocess.run(["wc", "-l", kept], stdout=subprocess.PIPE, check=True).stdout.split()[0])
 
-    def compare(self, command, inputs, outputs, more, lines=10_000, appear=()):
+    def compare(self, command, inputs, outputs, more, lines=9_000, appear=()):
         """Compares the outputs of a bounded and an unbounded run and returns the folder of the latter. `appear`:
         outputs whose names are not in options."""
         folders = [self.path(name) for name in ("bounded", "unbounded")]
@@ -215,7 +215,7 @@ class MemoryTest(unittest.TestCase):
         """Hits are stored until all models are finished, then written target by target. The bound is far below the size
         of all hits."""
         targets = self.path("by_target.fasta")
-        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(70_000)))
+        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(35_000)))
         models = self.path("three.hmm")
         with open(models, "w") as file:
             for name in ("first", "second", "third"):
@@ -240,7 +240,7 @@ class MemoryTest(unittest.TestCase):
                             for line in lines:
                                 digest.update(line)
                                 count += 1
-                        self.assertGreater(count, 130_000, option)
+                        self.assertGreater(count, 65_000, option)
                         seen[-1].append((option, count, digest.hexdigest()))
                 self.assertEqual(*seen)
 
@@ -267,11 +267,11 @@ class MemoryTest(unittest.TestCase):
         scenario.write_fasta(targets, [
             [f"t{number if number % 40 else 7}", "a copy" if number % 3 else "",
              self.copy(6) + other + (self.copy(2) + other if number % 11 == 0 else "")]
-            for number in range(20_000)])
+            for number in range(11_000)])
         outputs = {option: "rounds" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--tsv", "--json", "--a3m")}
         checkpoints = ["--chkhmm", self.path("m"), "--chkali", self.path("a")]
-        for more, appear in ((["-N", "1", "--seq-limit", "15000"], []),
+        for more, appear in ((["-N", "1", "--seq-limit", "9000"], []),
                              (["-N", "2"] + checkpoints, ["m-1.hmm", "m-2.hmm", "a-1.sto", "a-2.sto"])):
             with self.subTest(options=more):
                 self.compare("jackhmmer", [query, targets], outputs, more, appear=appear)
@@ -369,7 +369,7 @@ class ControlGroupTest(unittest.TestCase):
                 subprocess.run(["hmmbuild", "--amino", "-n", f"family{number}", model, alignment],
                                check=True, stdout=subprocess.DEVNULL)
                 models.write(read(model).decode())
-                for copy in range(500):
+                for copy in range(200):
                     changed = [generator.choice(RESIDUES) if generator.random() < 0.3 else residue
                                for residue in sequence]
                     targets.append([f"t{number}_{copy}", "a copy", "".join(changed)])
