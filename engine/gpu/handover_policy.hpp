@@ -16,8 +16,7 @@ struct HostLoad {
   std::size_t waiting = 0;  ///< tasks that no thread has begun
   std::size_t threads = 1;
   double cell_seconds = 0;  ///< expected, of all of them together, for a cell of a target
-  /// Until all pairs have been filtered by threads and devices, those of targets that are still to
-  /// be read among them, about.
+  /// Expected, until all pairs have been filtered; 0 once all targets have been read.
   double filter_seconds_left = 0;
 };
 

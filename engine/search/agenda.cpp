@@ -454,9 +454,9 @@ gpu::HostLoad Agenda::host_load() const {
 gpu::HostLoad Agenda::load(double seconds) const {
   const MutexLock lock(mutex_);
   gpu::HostLoad load = host_load();
-  // The progress of a device's pairs is known only after its domain stage, long after its filters.
-  if (!input_ended_ || !few_filters_wait() || board_.any_unclaimed())
-    load.filter_seconds_left = progress_.filter_seconds_left(seconds);
+  // Devices know the pairs of the targets that have been read. The progress of those pairs is known
+  // only after the domain stage, long after their filters.
+  if (!input_ended_) load.filter_seconds_left = progress_.filter_seconds_left(seconds);
   return load;
 }
 

@@ -56,7 +56,6 @@ TargetsPtr WorkBoard::remove(ModelId model, BlockId id) {
   Block& block = blocks_.at(id);
   const auto pair = block.pairs.find(model);
   if (pair->second == State::kOpen) count_open(block, model, false);
-  if (pair->second != State::kClaimed) --unclaimed_;
   block.pairs.erase(pair);
   const auto of = models_.find(model);
   of->second.blocks.erase(id);
@@ -97,7 +96,6 @@ void WorkBoard::open(ModelId model, BlockId id, TargetsPtr targets) {
   Model& of = models_[model];
   const bool host = refused_ || block.refused || of.refused;
   if (!block.pairs.emplace(model, host ? State::kHost : State::kOpen).second) return;
-  ++unclaimed_;
   of.blocks.insert(id);
   block.targets = std::move(targets);
   if (!host) count_open(block, model, true);
@@ -159,15 +157,9 @@ std::vector<Claim> WorkBoard::claim(ModelId model, ShardId id) {
     if (pair == block->second.pairs.end() || pair->second != State::kOpen) continue;
     count_open(block->second, model, false);
     pair->second = State::kClaimed;
-    --unclaimed_;
     claims[i] = Claim(*this, model, block_id, block->second.targets);
   }
   return claims;
-}
-
-bool WorkBoard::any_unclaimed() const {
-  const MutexLock lock(mutex_);
-  return unclaimed_ > 0;
 }
 
 std::size_t WorkBoard::open_models(ShardId shard) const {
@@ -232,7 +224,6 @@ void WorkBoard::end_claim(ModelId model, BlockId id, bool done) {
       return;
     }
     blocks_.at(id).pairs.at(model) = State::kHost;
-    ++unclaimed_;
   }
   left_to_host_(model, id);
 }

@@ -89,8 +89,6 @@ class WorkBoard {
   TargetsPtr take_for_host(ModelId model, BlockId block);
   /// True if both CPU and devices may take the pair.
   bool is_open(ModelId model, BlockId block) const;
-  /// Whether some pair is neither claimed nor finished.
-  bool any_unclaimed() const;
 
   // ---- devices ---------------------------------------------------------------------------------
 
@@ -157,7 +155,6 @@ class WorkBoard {
   mutable Mutex mutex_;
   bool refused_ HMMJIT_GUARDED_BY(mutex_) = false;
   ShardId next_shard_ HMMJIT_GUARDED_BY(mutex_) = 1;
-  std::size_t unclaimed_ HMMJIT_GUARDED_BY(mutex_) = 0;  // pairs
   std::unordered_map<BlockId, Block> blocks_ HMMJIT_GUARDED_BY(mutex_);
   std::unordered_map<ShardId, Shard> shards_ HMMJIT_GUARDED_BY(mutex_);
   std::unordered_map<ModelId, Model> models_ HMMJIT_GUARDED_BY(mutex_);
