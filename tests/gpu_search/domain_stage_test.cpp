@@ -259,7 +259,7 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBitWithATargetABlock) {
     const int longest = std::ranges::max(of_run);
     kernels_.parser = kernel(plan::Stage::kParser, "four_warp", longest);
     kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_warp", longest);
-    everything(of_run, of_run.size() > 1 ? 6 : 0, 90);
+    everything(of_run, of_run.size() > 1 ? 3 : 0, 60);
   }
 }
 
@@ -537,7 +537,7 @@ TEST_F(DomainStageTest, EveryKernelOfTheCatalogueIsExecuted) {
                   {plan::Stage::kParser, plan::Stage::kEnsemble, plan::Stage::kEnvelope}),
               testing::IsEmpty())
       << "add constants for it to tests/gpu_search/CMakeLists.txt";
-  const SearchData data = make_search_data(7, 2, 12, 150);
+  const SearchData data = make_search_data(7, 2, 6, 100);
   const auto targets = upload(data.targets);
   for (gpu::ReadyKernel gpu::DomainKernels::*const member :
        {&gpu::DomainKernels::parser, &gpu::DomainKernels::ensemble,
@@ -561,7 +561,7 @@ TEST_F(DomainStageTest, EveryKernelOfTheCatalogueIsExecuted) {
 
 // Kernels of long models, whose warps have room for fewer targets; models need not be as long.
 TEST_F(DomainStageTest, EveryNumberOfTargetsInAWarpGivesTheSame) {
-  const SearchData data = make_search_data(8, 4, 60, 150);
+  const SearchData data = make_search_data(8, 4, 30, 150);
   const auto targets = upload(data.targets);
   for (const std::int64_t each : {4, 2, 1}) {
     for (const auto& [stage, member] :
@@ -580,7 +580,7 @@ TEST_F(DomainStageTest, EveryNumberOfTargetsInAWarpGivesTheSame) {
       EXPECT_GT(done->envelopes, 0u);
       const std::size_t parsed = compare(request, fmt::format("{} targets a warp", each));
       EXPECT_EQ(parsed, done->targets);
-      EXPECT_GT(parsed, 50u);
+      EXPECT_GT(parsed, 25u);
     }
   }
 }
@@ -693,7 +693,7 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
 
 TEST_F(DomainStageTest, TheWorkspaceGrowsToWhatALaunchNeedsAndMemoryAllows) {
   NEEDS_FAKE_DRIVER();
-  const SearchData data = make_search_data(7, 4, 50, 150);
+  const SearchData data = make_search_data(7, 4, 40, 150);
   const auto targets = upload(data.targets);
   constexpr std::size_t kMost = gpu::DomainStage::kMostWorkspace;
   for (const std::size_t memory : {kMost, std::size_t{48} << 20}) {

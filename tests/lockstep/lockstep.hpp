@@ -39,7 +39,7 @@ struct Index {
 inline constexpr int kWarp = 32;
 
 /// The event that a fiber waits for.
-enum class Wait { kNone, kShuffle, kBallot, kSyncWarp, kSyncBlock, kDone };
+enum class Wait : std::uint32_t { kNone, kShuffle, kBallot, kSyncWarp, kSyncBlock, kDone };
 
 /// A running block. Not reentrant: one launch at a time per host thread.
 class Block {
@@ -57,7 +57,7 @@ class Block {
 
   void run(const std::function<void()>& body) {
     body_ = &body;
-    fibers_.resize(threads_);
+    warps_.resize(threads_ / kWarp);
     switches_.resize(threads_);
     for (unsigned t = 0; t < threads_; ++t) {
       ucontext_t& context = switches_[t].context;
@@ -71,13 +71,15 @@ class Block {
     unsigned done = 0;
     while (done < threads_) {
       bool moved = false;
-      for (unsigned warp = 0; warp < threads_ / kWarp; ++warp) moved |= run_warp(warp);
+      for (Warp& warp : warps_) moved |= run_warp(warp);
       release_block();
       done = 0;
       bool runnable = false;
-      for (const Fiber& f : fibers_) {
-        done += f.wait == Wait::kDone;
-        runnable |= f.wait == Wait::kNone;
+      for (const Warp& warp : warps_) {
+        for (const Wait wait : warp.wait) {
+          done += wait == Wait::kDone;
+          runnable |= wait == Wait::kNone;
+        }
       }
       if (done < threads_ && !moved && !runnable) {
         throw std::logic_error("lockstep: some lanes never reach the collective others wait in");
@@ -100,22 +102,23 @@ class Block {
 
   /// `mask`: the participating lanes.
   std::uint32_t collective(Wait kind, std::uint32_t value, std::uint32_t lane, std::uint32_t mask) {
-    Fiber& f = fibers_[running_];
-    f.value = value;
-    f.lane = lane;
-    f.mask = mask;
-    f.wait = kind;
+    Warp& warp = warps_[running_ / kWarp];
+    const unsigned me = running_ % kWarp;
+    warp.value[me] = value;
+    warp.lane[me] = lane;
+    warp.mask[me] = mask;
+    warp.wait[me] = kind;
     yield();
-    return f.result;
+    return warp.result[me];
   }
 
  private:
-  static constexpr std::size_t kStackBytes = 64 * 1024;
-  // Apart from the registers, which are large: the scheduler reads all fibers of a warp at each
-  // step.
-  struct Fiber {
-    Wait wait = Wait::kNone;
-    std::uint32_t value = 0, lane = 0, mask = 0, result = 0;
+  // Not a power of two: the lanes' frames must not share a few sets of the first-level cache.
+  static constexpr std::size_t kStackBytes = 64 * 1024 + 304;
+  // What the lanes wait for, side by side: the scheduler reads all of them at each step.
+  struct Warp {
+    std::array<Wait, kWarp> wait{};
+    std::array<std::uint32_t, kWarp> value{}, lane{}, mask{}, result{};
   };
   using Registers = std::array<void*, 5>;
   struct Switch {
@@ -136,7 +139,7 @@ class Block {
   static void entry() {
     Block* block = current();
     (*block->body_)();
-    block->fibers_[block->running_].wait = Wait::kDone;
+    block->warps_[block->running_ / kWarp].wait[block->running_ % kWarp] = Wait::kDone;
     block->leave();
   }
 
@@ -152,8 +155,16 @@ class Block {
 #else
   // The jump must not stand in the function that sets its target (GCC, "Nonlocal Gotos").
   [[gnu::noinline]] static void jump(Registers& to) { __builtin_longjmp(to.data(), 1); }
+  // Continues the warp's next lane at once if it has begun.
   [[gnu::noinline]] void yield() {
-    if (__builtin_setjmp(switches_[running_].resume.data()) == 0) jump(scheduler_jump_);
+    if (__builtin_setjmp(switches_[running_].resume.data()) != 0) return;
+    const unsigned warp = running_ / kWarp;
+    const unsigned next = next_lane(warps_[warp], turn_ + 1);
+    Switch& to = switches_[warp * kWarp + lane_of(next) % kWarp];
+    if (next == kWarp || !to.started) jump(scheduler_jump_);
+    turn_ = next;
+    running_ = warp * kWarp + lane_of(next);
+    jump(to.resume);
   }
   void leave() { yield(); }
   [[gnu::noinline]] void enter() {
@@ -165,26 +176,33 @@ class Block {
   }
 #endif
 
+  // The lane whose turn it is in the current order.
+  unsigned lane_of(unsigned turn) const { return backwards_ ? kWarp - 1 - turn : turn; }
+
+  // The first turn from `turn` whose lane can run; kWarp: none.
+  unsigned next_lane(const Warp& warp, unsigned turn) const {
+    while (turn < kWarp && warp.wait[lane_of(turn)] != Wait::kNone) ++turn;
+    return turn;
+  }
+
   // Runs some steps of a warp, so that the warps of a block interleave.
-  bool run_warp(unsigned warp) {
+  bool run_warp(Warp& warp) {
     constexpr int kStepsAtOnce = 256;
-    Fiber* const lanes = &fibers_[warp * kWarp];
+    const auto first = static_cast<unsigned>(&warp - warps_.data()) * kWarp;
     bool moved = false;
     for (int step = 0; step < kStepsAtOnce; ++step) {
       backwards_ = !backwards_;
-      for (unsigned n = 0; n < kWarp; ++n) {
-        const unsigned l = backwards_ ? kWarp - 1 - n : n;
-        if (lanes[l].wait != Wait::kNone) continue;
-        running_ = warp * kWarp + l;
+      for (turn_ = next_lane(warp, 0); turn_ < kWarp; turn_ = next_lane(warp, turn_)) {
+        running_ = first + lane_of(turn_);
         enter();
         moved = true;
       }
       // Every lane now waits or is done. Lanes whose masks name each other continue together.
       bool waiting = false, released = false;
       for (unsigned l = 0; l < kWarp; ++l) {
-        if (!waits_for_lanes(lanes[l])) continue;
+        if (!waits_for_lanes(warp.wait[l])) continue;
         waiting = true;
-        released |= release_lanes(lanes, l);
+        released |= warp.mask[l] == ~0u ? release_warp(warp) : release_lanes(warp, l);
       }
       if (!waiting) return moved;
       if (!released)
@@ -193,40 +211,59 @@ class Block {
     return moved;
   }
 
-  static bool waits_for_lanes(const Fiber& f) {
-    return f.wait != Wait::kNone && f.wait != Wait::kDone && f.wait != Wait::kSyncBlock;
+  static bool waits_for_lanes(Wait wait) {
+    return wait != Wait::kNone && wait != Wait::kDone && wait != Wait::kSyncBlock;
+  }
+
+  // Completes a collective of all lanes once they have reached it.
+  static bool release_warp(Warp& warp) {
+    const Wait kind = warp.wait[0];
+    std::uint32_t others = 0, votes = 0;
+    for (unsigned l = 0; l < kWarp; ++l)
+      others |= ~warp.mask[l] | static_cast<std::uint32_t>(warp.wait[l] != kind);
+    if (others != 0) return false;
+    if (kind == Wait::kShuffle) {
+      for (unsigned l = 0; l < kWarp; ++l) warp.result[l] = warp.value[warp.lane[l] % kWarp];
+    } else if (kind == Wait::kBallot) {
+      for (unsigned l = 0; l < kWarp; ++l) votes |= (warp.value[l] != 0 ? 1u : 0u) << l;
+      warp.result.fill(votes);
+    }
+    warp.wait.fill(Wait::kNone);
+    return true;
   }
 
   // Completes the collective of lane `l` once all of its lanes have reached it.
-  static bool release_lanes(Fiber* lanes, unsigned l) {
-    const Wait kind = lanes[l].wait;
-    const std::uint32_t mask = lanes[l].mask;
+  static bool release_lanes(Warp& warp, unsigned l) {
+    const Wait kind = warp.wait[l];
+    const std::uint32_t mask = warp.mask[l];
     std::uint32_t votes = 0;
     if ((mask >> l & 1u) == 0)
       throw std::logic_error("lockstep: a lane in a collective whose mask does not name it");
     for (unsigned other = 0; other < kWarp; ++other) {
       if ((mask >> other & 1u) == 0) continue;
-      if (lanes[other].wait != kind || lanes[other].mask != mask) return false;
-      votes |= (lanes[other].value != 0 ? 1u : 0u) << other;
+      if (warp.wait[other] != kind || warp.mask[other] != mask) return false;
+      votes |= (warp.value[other] != 0 ? 1u : 0u) << other;
     }
     for (unsigned other = 0; other < kWarp; ++other) {
       if ((mask >> other & 1u) == 0) continue;
-      const unsigned from = lanes[other].lane % kWarp;
+      const unsigned from = warp.lane[other] % kWarp;
       if (kind == Wait::kShuffle && (mask >> from & 1u) == 0)
         throw std::logic_error("lockstep: a shuffle from a lane that does not take part");
-      lanes[other].result = kind == Wait::kShuffle ? lanes[from].value : votes;
+      warp.result[other] = kind == Wait::kShuffle ? warp.value[from] : votes;
     }
     for (unsigned other = 0; other < kWarp; ++other) {
-      if (mask >> other & 1u) lanes[other].wait = Wait::kNone;
+      if (mask >> other & 1u) warp.wait[other] = Wait::kNone;
     }
     return true;
   }
 
   void release_block() {
-    for (const Fiber& f : fibers_) {
-      if (f.wait != Wait::kSyncBlock) return;
+    for (const Warp& warp : warps_) {
+      for (const Wait wait : warp.wait) {
+        if (wait != Wait::kSyncBlock) return;
+      }
     }
-    for (Fiber& f : fibers_) f.wait = Wait::kNone;
+    for (Warp& warp : warps_) warp.wait.fill(Wait::kNone);
   }
 
   void check_guard() const {
@@ -238,13 +275,13 @@ class Block {
 
   static constexpr std::size_t kAlignment = 128, kGuard = 4096;
   static constexpr unsigned char kGuardByte = 0xa5;
-  unsigned threads_, block_, blocks_, running_ = 0;
+  unsigned threads_, block_, blocks_, running_ = 0, turn_ = 0;
   std::size_t bytes_;
   bool backwards_ =
       false;  // varying the order of lanes exposes code that relies on one without a barrier
   std::vector<unsigned char> shared_;
   unsigned char* dynamic_ = nullptr;
-  std::vector<Fiber> fibers_;
+  std::vector<Warp> warps_;
   std::vector<Switch> switches_;
   const std::function<void()>* body_ = nullptr;
   ucontext_t scheduler_{};

@@ -52,9 +52,7 @@ extern "C" void run(unsigned blocks, unsigned threads, std::size_t shared, const
 )",
                                                 base, rendered->entry_name);
     const std::string command = fmt::format(
-        "'{}' -std=c++20 -O1 -w -fPIC -shared -fno-gnu-unique -I '{}' -o '{}.so' '{}.cpp' "
-        "2>'{}.log'",
-        HMMJIT_TEST_CXX, HMMJIT_TEST_SOURCES, base, base, base);
+        HMMJIT_TEST_COMPILER " -shared -o '{}.so' '{}.cpp' 2>'{}.log'", base, base, base);
     if (std::system(command.c_str()) != 0) {
       std::ifstream log(base + ".log");
       return fail(ErrorCode::kCompile,
@@ -110,6 +108,7 @@ struct Case {
   Stage stage;
   bool every_variant;
 };
+void PrintTo(const Case&, std::ostream*) {}  // or names of tests would contain addresses
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   std::string device = info.param.device;
@@ -129,6 +128,7 @@ TEST_P(RenderedKernel, GivesTheCpusAnswersForRealProteins) {
     for (auto& s : test_support::read_sequences(kExamples / file)) proteins.push_back(s.residues);
   }
   ASSERT_GE(proteins.size(), 47u);
+  if (every_variant) proteins.erase(proteins.begin(), proteins.begin() + 30);
 
   // One SM: blocks run one after another here.
   plan::DeviceTraits device = *plan::find_device(device_name);
