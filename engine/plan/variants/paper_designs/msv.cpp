@@ -12,7 +12,7 @@ namespace {
 constexpr StripedDesign kStriped{.cells = 128,
                                  .table_rows = 30,
                                  .dp_rows = 1,
-                                 .fixed_registers = 44,
+                                 .fixed_registers = 50,
                                  .most_gathered = 14,
                                  .gathered_registers = 128,
                                  .rate = 11.0,
