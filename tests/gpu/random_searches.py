@@ -473,8 +473,7 @@ class Case:
         if rng.random() < 0.1:
             run["arguments"] += ["--verify", str(rng.choice((1, 20, 200)))]
         if self.command == "nhmmer":  # one device, and few threads: it is ready after a second
-            run.update(device=rng.choice([d for d in settings.device_texts if "," not in d]), threads=rng.choice((1, 1, 2)),
-                       arguments=[])
+            run.update(device=rng.choice(settings.device_texts).split(",")[0], threads=rng.choice((1, 1, 2)), arguments=[])
         return run
 
     def describe(self):
