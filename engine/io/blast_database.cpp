@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -325,6 +326,33 @@ std::optional<RecordText> read_definition_lines(std::string_view bytes) {
 
 constexpr const char* kAgain = "copy or make the database again";
 
+struct Kind {
+  const char* name;
+  std::uint32_t type;  // in the index
+  std::array<const char*, 3> suffixes;
+  const char* alias;
+  std::string_view letters;  // of the codes in the stream
+  std::array<char, 8> magic;
+};
+// NCBIstdaa
+constexpr Kind kProteins{"proteins",
+                         1,
+                         {".pin", ".phr", ".psq"},
+                         ".pal",
+                         "-ABCDEFGHIKLMNPQRSTVWXYZU*OJ",
+                         {'H', 'M', 'M', 'J', 'I', 'T', 'b', 'p'}};
+// NCBI4na
+constexpr Kind kNucleotides{"nucleotides",
+                            0,
+                            {".nin", ".nhr", ".nsq"},
+                            ".nal",
+                            "-ACMGRSVTWYHKDBN",
+                            {'H', 'M', 'M', 'J', 'I', 'T', 'b', 'n'}};
+
+const Kind& kind_of(const Alphabet& alphabet) {
+  return alphabet.type == AlphabetType::kAmino ? kProteins : kNucleotides;
+}
+
 std::uint32_t big_endian(const char* bytes) {
   std::uint32_t value;
   std::memcpy(&value, bytes, sizeof value);
@@ -334,12 +362,10 @@ std::uint32_t big_endian(const char* bytes) {
 // The three files of a volume, mapped or in memory.
 class Volume {
  public:
-  static Result<Volume> open(const std::string& base) {
-    Volume out;
-    out.name_ = base;
+  static Result<Volume> open(const Kind& kind, const std::string& base) {
+    Volume out(kind, base);
     for (std::size_t i = 0; i < out.files_.size(); ++i) {
-      constexpr std::array kSuffixes{".pin", ".phr", ".psq"};
-      HMMJIT_ASSIGN(out.files_[i], MappedFile::open(base + kSuffixes[i]));
+      HMMJIT_ASSIGN(out.files_[i], MappedFile::open(base + kind.suffixes[i]));
     }
     const auto view = [&](std::size_t i) {
       return std::string_view(out.files_[i].bytes().data(), out.files_[i].bytes().size());
@@ -349,9 +375,9 @@ class Volume {
     return out;
   }
 
-  static Result<Volume> of_bytes(std::string name, const BlastVolumeBytes& bytes) {
-    Volume out;
-    out.name_ = std::move(name);
+  static Result<Volume> of_bytes(const Kind& kind, std::string name,
+                                 const BlastVolumeBytes& bytes) {
+    Volume out(kind, std::move(name));
     out.bytes_ = bytes;
     HMMJIT_TRY(out.read_index());
     return out;
@@ -359,31 +385,47 @@ class Volume {
 
   std::uint32_t size() const { return records_; }
 
-  // Appends record `i` to `stream` (see RecordHead).
-  Status append(std::uint32_t i, std::vector<char>& stream) const;
+  // A record, without its residues, whose number is `residues`.
+  struct Record {
+    RecordText text;
+    std::string_view codes;        // one byte for each protein residue, one for four nucleotides
+    std::string_view ambiguities;  // see unpack()
+    std::uint32_t residues;
+  };
+  Result<Record> record(std::uint32_t i) const;
+  // Appends the codes of residues [from, to) of record `i`.
+  Status append(std::uint32_t i, const Record& record, std::uint32_t from, std::uint32_t to,
+                std::vector<char>& stream) const;
 
  private:
-  std::unexpected<Error> damaged(std::string_view what, const char* suffix) const {
+  Volume(const Kind& kind, std::string name) : kind_(&kind), name_(std::move(name)) {}
+
+  std::unexpected<Error> damaged(std::string_view what, std::size_t file) const {
     return fail(ErrorCode::kInput, fmt::format("the BLAST database is damaged: {}", what),
-                name_ + suffix, kAgain);
+                name_ + kind_->suffixes[file], kAgain);
+  }
+  std::unexpected<Error> outside(std::uint32_t i, std::size_t file) const {
+    return damaged(fmt::format("record {} lies outside the file", i), file);
   }
 
   Status read_index();
 
-  // Bytes [from, to) of record i in a file whose table of offsets is at `table`.
-  std::optional<std::string_view> record(std::uint32_t i, std::size_t table,
-                                         std::string_view file) const {
-    const std::uint32_t from = big_endian(bytes_.index.data() + table + std::size_t{i} * 4);
-    const std::uint32_t to = big_endian(bytes_.index.data() + table + std::size_t{i} * 4 + 4);
+  // Bytes of `file` between two of its offsets in the index.
+  std::optional<std::string_view> between(std::size_t from_at, std::size_t to_at,
+                                          std::string_view file) const {
+    const std::uint32_t from = big_endian(bytes_.index.data() + from_at);
+    const std::uint32_t to = big_endian(bytes_.index.data() + to_at);
     if (from > to || to > file.size()) return std::nullopt;
     return file.substr(from, to - from);
   }
 
+  const Kind* kind_;
   std::string name_;
   std::array<MappedFile, 3> files_;
   BlastVolumeBytes bytes_;
   std::uint32_t records_ = 0;
-  std::size_t header_table_ = 0, sequence_table_ = 0;  // in the index
+  // In the index.
+  std::size_t header_table_ = 0, sequence_table_ = 0, ambiguity_table_ = 0;
 };
 
 Status Volume::read_index() {
@@ -407,22 +449,83 @@ Status Volume::read_index() {
   };
   const std::uint32_t version = number();
   if (whole && version != 4 && version != 5) {
-    return fail(ErrorCode::kInput, "no BLAST database of version 4 or 5", name_ + ".pin",
+    return fail(ErrorCode::kInput, "no BLAST database of version 4 or 5",
+                name_ + kind_->suffixes[0],
                 "make it with makeblastdb, or convert it: blastdbcmd -db NAME -entry all");
   }
   const std::uint32_t type = number();
-  if (whole && type != 1) return damaged("its index is not one of proteins", ".pin");
+  if (whole && type != kind_->type)
+    return damaged(fmt::format("its index is not one of {}", kind_->name), 0);
   if (version == 5) pass(4);         // number of the volume
   pass(number());                    // title
   if (version == 5) pass(number());  // name of the accession index
   pass(number());                    // date
   records_ = number();
   pass(8 + 4);  // total residues (little-endian), residues of the longest sequence
-  if (!whole) return damaged("its index ends early", ".pin");
+  if (!whole) return damaged("its index ends early", 0);
   const std::size_t table = (std::size_t{records_} + 1) * 4;
-  if (index.size() - at < 2 * table) return damaged("its index ends early", ".pin");
   header_table_ = at;
   sequence_table_ = at + table;
+  ambiguity_table_ = kind_ == &kNucleotides ? at + 2 * table : at + table;
+  if (index.size() < ambiguity_table_ + table) return damaged("its index ends early", 0);
+  return {};
+}
+
+Result<Volume::Record> Volume::record(std::uint32_t i) const {
+  const std::size_t at = std::size_t{i} * 4;
+  const auto lines = between(header_table_ + at, header_table_ + at + 4, bytes_.headers);
+  if (!lines) return outside(i, 1);
+  auto text = read_definition_lines(*lines);
+  if (!text) return damaged(fmt::format("the definition line of record {} cannot be read", i), 1);
+  Record out{.text = *std::move(text), .codes = {}, .ambiguities = {}, .residues = 0};
+  const bool packed = kind_ == &kNucleotides;
+  const auto codes =
+      between(sequence_table_ + at, ambiguity_table_ + at + (packed ? 0 : 4), bytes_.sequences);
+  // A zero byte follows every protein, and the last byte of packed residues has 0 to 3 of them.
+  if (!codes || codes->empty() || (!packed && codes->back() != '\0')) return outside(i, 2);
+  out.codes = *codes;
+  std::size_t residues = codes->size() - 1;
+  if (packed) {
+    residues = 4 * residues + (static_cast<std::uint8_t>(codes->back()) & 3);
+    const auto rest = between(ambiguity_table_ + at, sequence_table_ + at + 4, bytes_.sequences);
+    if (!rest) return outside(i, 2);
+    out.ambiguities = *rest;
+  }
+  if (residues > std::numeric_limits<std::uint32_t>::max()) return outside(i, 2);
+  out.residues = static_cast<std::uint32_t>(residues);
+  return out;
+}
+
+// Two bits are one of ACGT, the first residue in the highest bits. Runs of other residues follow as
+// a number of words, and these: code, length - 1 and position in 4, 4 and 24 bits; or, where the
+// highest bit of the number is set, two words each: code and length - 1 in 4 and 12 bits, 16 unused
+// ones, and the position.
+Status Volume::append(std::uint32_t i, const Record& record, std::uint32_t from, std::uint32_t to,
+                      std::vector<char>& stream) const {
+  if (kind_ != &kNucleotides) {
+    const std::string_view codes = record.codes.substr(from, to - from);
+    stream.insert(stream.end(), codes.begin(), codes.end());
+    return {};
+  }
+  const std::size_t begin = stream.size();
+  for (std::uint32_t r = from; r < to; ++r) {
+    const auto four = static_cast<std::uint8_t>(record.codes[r / 4]);
+    stream.push_back(static_cast<char>(1 << (four >> (6 - 2 * (r % 4)) & 3)));
+  }
+  if (record.ambiguities.empty()) return {};
+  const auto word = [&](std::size_t w) { return big_endian(record.ambiguities.data() + 4 * w); };
+  const std::size_t words = record.ambiguities.size() / 4;
+  const bool wide = words > 0 && (word(0) & 0x80000000u) != 0;
+  const std::size_t last = words > 0 ? word(0) & 0x7fffffffu : 0;
+  if (last >= words) return outside(i, 2);
+  for (std::size_t w = 1; w + (wide ? 1 : 0) <= last; w += wide ? 2 : 1) {
+    const std::uint64_t first = wide ? word(w + 1) : word(w) & 0xffffffu;
+    const std::uint64_t end = first + 1 + (wide ? word(w) >> 16 & 0xfff : word(w) >> 24 & 0xf);
+    if (end > record.residues) return outside(i, 2);
+    for (std::uint64_t r = std::max<std::uint64_t>(first, from);
+         r < std::min<std::uint64_t>(end, to); ++r)
+      stream[begin + static_cast<std::size_t>(r - from)] = static_cast<char>(word(w) >> 28);
+  }
   return {};
 }
 
@@ -431,37 +534,12 @@ struct RecordHead {
   std::uint32_t name, accession, description, residues;  // bytes
 };
 
-constexpr std::string_view kMagic("HMMJITbl", 8);
-
-Status Volume::append(std::uint32_t i, std::vector<char>& stream) const {
-  const auto lines = record(i, header_table_, bytes_.headers);
-  if (!lines) return damaged(fmt::format("record {} lies outside the file", i), ".phr");
-  const auto text = read_definition_lines(*lines);
-  if (!text) {
-    return damaged(fmt::format("the definition line of record {} cannot be read", i), ".phr");
-  }
-  auto residues = record(i, sequence_table_, bytes_.sequences);
-  // A zero byte follows every sequence.
-  if (!residues || residues->empty() || residues->back() != '\0')
-    return damaged(fmt::format("record {} lies outside the file", i), ".psq");
-  residues->remove_suffix(1);
-  const auto size = [](std::string_view s) { return static_cast<std::uint32_t>(s.size()); };
-  const RecordHead head{size(text->name), size(text->accession), size(text->description),
-                        size(*residues)};
-  const auto put = [&](const void* data, std::size_t bytes) {
-    const char* const begin = static_cast<const char*>(data);
-    stream.insert(stream.end(), begin, begin + bytes);
-  };
-  put(&head, sizeof head);
-  for (const std::string* part : {&text->name, &text->accession, &text->description})
-    put(part->data(), part->size());
-  put(residues->data(), residues->size());
-  return {};
-}
-
 // ---- aliases
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool has_kind(const std::string& path, const Kind& kind) {
+  return exists(path + kind.suffixes[0]) || exists(path + kind.alias);
+}
 
 // Words of a line; a word in double quotes may contain blanks.
 std::vector<std::string> words_of(std::string_view line) {
@@ -484,18 +562,21 @@ constexpr std::array<std::string_view, 8> kDescriptive{
     "STATS_NSEQ", "STATS_TOTLEN", "MASKLIST", "ALIAS_FILE_VERSION"};
 
 // Adds the volumes of the database to `volumes`.
-Status find_volumes(const std::string& path, int depth, std::vector<std::string>& volumes) {
-  if (exists(path + ".pin")) {
+Status find_volumes(const Kind& kind, const std::string& path, int depth,
+                    std::vector<std::string>& volumes) {
+  if (exists(path + kind.suffixes[0])) {
     volumes.push_back(path);
     return {};
   }
-  const std::string alias = path + ".pal";
+  const std::string alias = path + kind.alias;
   if (!exists(alias)) {
-    if (exists(path + ".nin") || exists(path + ".nal")) {
-      return fail(ErrorCode::kInput, "a BLAST database of nucleotides", path,
-                  "targets are proteins; for others make FASTA: blastdbcmd -db NAME -entry all");
+    if (const Kind& other = &kind == &kProteins ? kNucleotides : kProteins; has_kind(path, other)) {
+      return fail(ErrorCode::kInput, fmt::format("a BLAST database of {}", other.name), path,
+                  fmt::format("give one of {}", kind.name));
     }
-    return fail(ErrorCode::kInput, "no BLAST database of proteins: neither .pin nor .pal is there",
+    return fail(ErrorCode::kInput,
+                fmt::format("no BLAST database of {}: neither {} nor {} is there", kind.name,
+                            kind.suffixes[0], kind.alias),
                 path, "name it without the ending of its files");
   }
   if (depth > 8) return fail(ErrorCode::kInput, "aliases name one another", alias, kAgain);
@@ -518,7 +599,8 @@ Status find_volumes(const std::string& path, int depth, std::vector<std::string>
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == path.npos ? "" : path.substr(0, slash + 1);
   for (const std::string& name : names) {
-    HMMJIT_TRY(find_volumes(name.starts_with('/') ? name : folder + name, depth + 1, volumes));
+    HMMJIT_TRY(
+        find_volumes(kind, name.starts_with('/') ? name : folder + name, depth + 1, volumes));
   }
   return {};
 }
@@ -528,19 +610,24 @@ Status find_volumes(const std::string& path, int depth, std::vector<std::string>
 class BlastSource final : public ByteSource {
  public:
   // `first`: volumes[0], opened.
-  BlastSource(std::string name, std::vector<std::string> volumes, Volume first)
-      : volumes_(std::move(volumes)), volume_(std::move(first)) {
+  BlastSource(const Kind& kind, std::string name, std::vector<std::string> volumes, Volume first)
+      : kind_(kind), volumes_(std::move(volumes)), volume_(std::move(first)) {
     name_ = std::move(name);
   }
 
   Result<std::span<const char>> next() override {
     stream_.clear();
-    if (!begun_) stream_.assign(kMagic.begin(), kMagic.end());
+    if (!begun_) stream_.assign(kind_.magic.begin(), kind_.magic.end());
     begun_ = true;
     while (stream_.size() < kChunk) {
-      if (record_ < volume_.size()) {
-        HMMJIT_TRY(volume_.append(record_, stream_));
-        ++record_;
+      if (record_) {
+        const auto room = static_cast<std::uint32_t>(kChunk - stream_.size());
+        const std::uint32_t end = residue_ + std::min(room, record_->residues - residue_);
+        HMMJIT_TRY(volume_.append(next_record_ - 1, *record_, residue_, end, stream_));
+        residue_ = end;
+        if (residue_ == record_->residues) record_.reset();
+      } else if (next_record_ < volume_.size()) {
+        HMMJIT_TRY(begin_record());
       } else if (at_ + 1 < volumes_.size()) {
         HMMJIT_TRY(go_to(at_ + 1));
       } else {
@@ -553,25 +640,44 @@ class BlastSource final : public ByteSource {
   Status rewind() override {
     begun_ = false;
     if (at_ != 0) return go_to(0);
-    record_ = 0;
+    next_record_ = 0;
+    record_.reset();
     return {};
   }
   bool rewindable() const override { return true; }
 
  private:
+  Status begin_record() {
+    HMMJIT_ASSIGN(record_, volume_.record(next_record_++));
+    residue_ = 0;
+    const RecordText& text = record_->text;
+    const auto size = [](std::string_view s) { return static_cast<std::uint32_t>(s.size()); };
+    const RecordHead head{size(text.name), size(text.accession), size(text.description),
+                          record_->residues};
+    const char* const bytes = reinterpret_cast<const char*>(&head);
+    stream_.insert(stream_.end(), bytes, bytes + sizeof head);
+    for (const std::string* part : {&text.name, &text.accession, &text.description})
+      stream_.insert(stream_.end(), part->begin(), part->end());
+    return {};
+  }
+
   Status go_to(std::size_t volume) {
-    HMMJIT_ASSIGN(volume_, Volume::open(volumes_[volume]));
+    record_.reset();
+    HMMJIT_ASSIGN(volume_, Volume::open(kind_, volumes_[volume]));
     at_ = volume;
-    record_ = 0;
+    next_record_ = 0;
     return {};
   }
 
   static constexpr std::size_t kChunk = std::size_t{1} << 20;
 
+  const Kind& kind_;
   std::vector<std::string> volumes_;
   Volume volume_;
   std::size_t at_ = 0;  // of volume_ in volumes_
-  std::uint32_t record_ = 0;
+  std::uint32_t next_record_ = 0;
+  std::optional<Volume::Record> record_;  // the one before next_record_, until residue_ is its end
+  std::uint32_t residue_ = 0;
   bool begun_ = false;
   std::vector<char> stream_;
 };
@@ -579,10 +685,10 @@ class BlastSource final : public ByteSource {
 class BlastParser final : public Parser {
  public:
   BlastParser(BufferedInput& input, const Alphabet& alphabet) : input_(input), alphabet_(alphabet) {
-    constexpr std::string_view kLetters = "-ABCDEFGHIKLMNPQRSTVWXYZU*OJ";  // NCBIstdaa
     codes_.fill(kInvalidCode);
-    for (std::size_t i = 1; i < kLetters.size(); ++i)
-      codes_[i] = alphabet.digit[static_cast<unsigned char>(kLetters[i])];
+    const std::string_view letters = kind_of(alphabet).letters;
+    for (std::size_t i = 1; i < letters.size(); ++i)
+      codes_[i] = alphabet.digit[static_cast<unsigned char>(letters[i])];
   }
 
   void reset() override {
@@ -592,12 +698,9 @@ class BlastParser final : public Parser {
 
   Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) override {
     if (!begun_) {
-      if (alphabet_.type != AlphabetType::kAmino)
-        return fail(ErrorCode::kInput, "the BLAST database holds proteins", input_.name(),
-                    "search models of proteins");
-      std::array<char, kMagic.size()> magic;
+      std::array<char, sizeof(Kind::magic)> magic;
       HMMJIT_ASSIGN(const bool some, input_.read(magic.data(), magic.size()));
-      if (!some || std::string_view(magic.data(), magic.size()) != kMagic)
+      if (!some || magic != kind_of(alphabet_).magic)
         return fail(ErrorCode::kInput, "a BLAST database is read from its files only",
                     input_.name(), "give its name, without the ending of its files");
       begun_ = true;
@@ -647,6 +750,7 @@ class BlastParser final : public Parser {
       return fail(ErrorCode::kInput, "a record without a name", where(),
                   "give every record a name");
     if (head.residues > kLongestTarget) return too_long(where(), texts[0]);
+    if (head.residues > longest_) return does_not_fit(where(), texts[0], head.residues);
     block.begin_target(texts[0], texts[1], texts[2]);
     std::array<Residue, kPiece> digital;
     Status status = pieces(head.residues, [&](std::string_view piece) -> Status {
@@ -681,29 +785,34 @@ class BlastParser final : public Parser {
 }  // namespace
 
 bool is_blast_database(const std::string& path) {
-  return path != "-" && (exists(path + ".pin") || exists(path + ".pal"));
+  return path != "-" && (has_kind(path, kProteins) || has_kind(path, kNucleotides));
 }
 
-Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path) {
+Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
+                                                        const Alphabet& alphabet) {
   if (path == "-")
     return fail(ErrorCode::kInput, "a BLAST database is several files, which no pipe delivers",
                 "standard input", "give its name, without the ending of its files");
+  const Kind& kind = kind_of(alphabet);
   std::vector<std::string> volumes;
-  HMMJIT_TRY(find_volumes(path, 0, volumes));
+  HMMJIT_TRY(find_volumes(kind, path, 0, volumes));
   // Reports a fault in any volume before the search, not hours into it.
   for (std::size_t i = 1; i < volumes.size(); ++i) {
-    const auto opened = Volume::open(volumes[i]);
+    const auto opened = Volume::open(kind, volumes[i]);
     if (!opened) return std::unexpected(opened.error());
   }
-  HMMJIT_ASSIGN(Volume first, Volume::open(volumes.front()));
-  return std::make_unique<BlastSource>(path, std::move(volumes), std::move(first));
+  HMMJIT_ASSIGN(Volume first, Volume::open(kind, volumes.front()));
+  return std::make_unique<BlastSource>(kind, path, std::move(volumes), std::move(first));
 }
 
 Result<std::unique_ptr<ByteSource>> open_blast_volume(std::string name,
-                                                      const BlastVolumeBytes& bytes) {
-  HMMJIT_ASSIGN(Volume volume, Volume::of_bytes(name, bytes));
+                                                      const BlastVolumeBytes& bytes,
+                                                      const Alphabet& alphabet) {
+  const Kind& kind = kind_of(alphabet);
+  HMMJIT_ASSIGN(Volume volume, Volume::of_bytes(kind, name, bytes));
   std::vector<std::string> volumes{name};
-  return std::make_unique<BlastSource>(std::move(name), std::move(volumes), std::move(volume));
+  return std::make_unique<BlastSource>(kind, std::move(name), std::move(volumes),
+                                       std::move(volume));
 }
 
 namespace sequence_parsing {

@@ -1,7 +1,8 @@
-// BLAST protein databases (makeblastdb, formatdb) as targets: versions 4 and 5, one volume or an
-// alias of several. A volume has three files: .pin (offsets of the records), .phr (definition
-// lines, ASN.1 in BER) and .psq (residues, one byte each). The accession index of version 5 is not
-// needed.
+// BLAST databases (makeblastdb, formatdb) of proteins or nucleotides as targets: versions 4 and 5,
+// one volume or an alias of several. A volume has three files: .pin or .nin (offsets of the
+// records), .phr or .nhr (definition lines, ASN.1 in BER), and .psq (residues, one byte each) or
+// .nsq (two bits each, with a list of those that are not A, C, G or T). The accession index of
+// version 5 is not needed.
 //
 // Formats: "BLAST database format" in the NCBI C++ Toolkit Book; Blast-def-line-set in
 // objects/blastdb/blastdb.asn of that toolkit, Seq-id in objects/seqloc/seqloc.asn.
@@ -13,23 +14,26 @@
 
 #include "core/error.hpp"
 #include "io/byte_source.hpp"
+#include "model/alphabet.hpp"
 
 namespace hmmjit {
 
-/// True if `path` names a BLAST protein database: `path`.pin or `path`.pal exists.
+/// True if `path` names a BLAST database: `path`.pin, .pal, .nin or .nal exists.
 bool is_blast_database(const std::string& path);
 
-/// The records of a database, in the form that the parser of SequenceFormat::kNcbi reads. Maps one
-/// volume at a time. Fails with kInput if a file is missing, damaged, of another version or holds
-/// nucleotides, and if an alias restricts the database.
-Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path);
+/// The records of a database with residues of `alphabet`, in the form that the parser of
+/// SequenceFormat::kNcbi reads. Maps one volume at a time. Fails with kInput if a file is missing,
+/// damaged, or of another version, and if an alias restricts the database.
+Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
+                                                        const Alphabet& alphabet);
 
 /// The files of one volume; the bytes must outlive the source.
 struct BlastVolumeBytes {
-  std::string_view index, headers, sequences;  ///< .pin, .phr, .psq
+  std::string_view index, headers, sequences;  ///< .pin, .phr, .psq, or .nin, .nhr, .nsq
 };
 /// The same for a volume in memory. Messages use `name`.
 Result<std::unique_ptr<ByteSource>> open_blast_volume(std::string name,
-                                                      const BlastVolumeBytes& bytes);
+                                                      const BlastVolumeBytes& bytes,
+                                                      const Alphabet& alphabet);
 
 }  // namespace hmmjit

@@ -154,7 +154,7 @@ Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path
                                                          ReadAhead read_ahead) {
   if (!options.format && ::access(path.c_str(), F_OK) != 0 && is_blast_database(path))
     options.format = SequenceFormat::kNcbi;
-  if (options.format == SequenceFormat::kNcbi) return open_blast_database(path);
+  if (options.format == SequenceFormat::kNcbi) return open_blast_database(path, options.alphabet);
   return open_byte_source(path, read_ahead);
 }
 
@@ -177,7 +177,8 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
                 "name the .hjdb file itself, decompressed");
   const auto format = format_of(name, head, options.format, FileContent::kSequences);
   if (!format) {
-    for (const std::string_view suffix : {".pin", ".phr", ".psq", ".pal"}) {
+    for (const std::string_view suffix :
+         {".pin", ".phr", ".psq", ".pal", ".nin", ".nhr", ".nsq", ".nal"}) {
       if (name.ends_with(suffix) && is_blast_database(name.substr(0, name.size() - 4)))
         return fail(ErrorCode::kInput, "one of the files of a BLAST database", name,
                     "name the database without the ending of its files");

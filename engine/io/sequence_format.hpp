@@ -28,7 +28,7 @@ enum class SequenceFormat {
   kClustalLike,
   kPhylip,            ///< interleaved
   kPhylipSequential,  ///< "phylips"
-  kNcbi,              ///< a protein database of BLAST (io/blast_database.hpp)
+  kNcbi,              ///< a database of BLAST (io/blast_database.hpp)
 };
 
 /// The format's name in options ("fasta", "afa", "clustallike", ...).

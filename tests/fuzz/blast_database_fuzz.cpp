@@ -1,5 +1,5 @@
-// For any bytes of its three files, a volume of a BLAST database is refused or read within its
-// bounds, with the same result for pieces of any size.
+// For any bytes of its three files, a volume of a BLAST database, of either kind, is refused or
+// read within its bounds, with the same result for pieces of any size.
 
 #include "io/blast_database.hpp"
 #include "io/sequence_file.hpp"
@@ -35,10 +35,11 @@ std::string join(const std::array<std::string, 3>& files) {
   return out + files[0] + files[1] + files[2];
 }
 
-std::string read(const BlastVolumeBytes& bytes, std::uint64_t block_residues) {
-  auto source = open_blast_volume("fuzz", bytes);
+std::string read(const BlastVolumeBytes& bytes, const Alphabet& alphabet,
+                 std::uint64_t block_residues) {
+  auto source = open_blast_volume("fuzz", bytes, alphabet);
   if (!source) return source.error().to_string();
-  auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), SequenceFormat::kNcbi});
+  auto reader = SequenceReader::open(std::move(*source), {alphabet, SequenceFormat::kNcbi});
   if (!reader) return reader.error().to_string();
   std::string all;
   for (;;) {
@@ -48,7 +49,7 @@ std::string read(const BlastVolumeBytes& bytes, std::uint64_t block_residues) {
       const TargetView t = block[i];
       require(!t.name.empty());
       require(t.residues.data()[t.residues.size()] == kPaddingCode);
-      for (const Residue x : t.residues) require(x < amino_alphabet().Kp);
+      for (const Residue x : t.residues) require(x < alphabet.Kp);
       all.append(t.name).append("|").append(t.accession).append("|").append(t.description);
       all.append("|").append(reinterpret_cast<const char*>(t.residues.data()), t.residues.size());
     }
@@ -65,7 +66,8 @@ std::string read(const BlastVolumeBytes& bytes, std::uint64_t block_residues) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 4) return 0;
   const BlastVolumeBytes bytes = split({reinterpret_cast<const char*>(data), size});
-  require(read(bytes, 1) == read(bytes, 1000));
+  for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet()})
+    require(read(bytes, *alphabet, 1) == read(bytes, *alphabet, 1000));
   return 0;
 }
 
@@ -85,7 +87,11 @@ std::vector<std::string> fuzz_seeds() {
         {definition_line("", ber_member(0, ber_member(1, ber_string("lcl"))), open), ""});
   }
   std::vector<std::string> out;
-  for (const std::uint32_t version : {4u, 5u}) out.push_back(join(blast_volume(records, version)));
+  using Kind = BlastResidues;
+  for (const Kind kind : {Kind::kProteins, Kind::kNucleotides, Kind::kNucleotidesWide}) {
+    for (const std::uint32_t version : {4u, 5u})
+      out.push_back(join(blast_volume(records, version, kind)));
+  }
   return out;
 }
 

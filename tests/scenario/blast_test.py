@@ -1,6 +1,8 @@
 """Databases of makeblastdb as targets: records equal blastdbcmd's, results hmmsearch's, which reads version 4; version 5
 gives the same."""
 import os
+import random
+import re
 import shutil
 import subprocess
 import unittest
@@ -31,10 +33,10 @@ class BlastDatabases(ScratchFolder):
         for i in range(0, len(self.named), 7):
             self.named[i][1] = f"first\x01ref|NP_{i:06d}.1| second description\x01sp|Q{i:05d}|SAME{i}_TEST third"
 
-    def make(self, records, name, version, *options):
+    def make(self, records, name, version, *options, kind="prot"):
         source = self.path(name + ".source")
         scenario.write_fasta(source, records)
-        done = scenario.run(["makeblastdb", "-in", source, "-dbtype", "prot", "-title", "made for a test", "-out",
+        done = scenario.run(["makeblastdb", "-in", source, "-dbtype", kind, "-title", "made for a test", "-out",
                              self.path(name), "-blastdb_version", str(version), *options])
         self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
         return self.path(name)
@@ -132,12 +134,49 @@ class BlastDatabases(ScratchFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(result_lines(read(table)), wanted)
 
+    def test_nucleotides(self):
+        """nhmmer's results with FASTA, and with a database of version 4 of A, C, G and T only."""
+        model = example_model("MADE1.hmm", self.folder)
+        letters = random.Random(5)
+        records = []
+        made = scenario.run(["hmmemit", "--seed", "7", "-N", "40", model]).stdout.decode().upper()
+        for i, (_, _, emitted) in enumerate(scenario.fasta_records(made)):
+            flanks = ["".join(letters.choices("ACGT", k=1000 + i)) for _ in range(2)]
+            spoilt = "".join(letters.choice("RYKMSWBDHVN") if letters.random() < 0.02 else c for c in emitted)
+            unknown = "N" * (i * 150)  # runs of more than 16, and of more than 4,096
+            records.append([f"chromosome{i}", f"number {i}", flanks[0] + spoilt + unknown + emitted + flanks[1]])
+        records.append(["short", "", "AC"])
+
+        def results(program, *arguments):
+            table = self.path("table")
+            done = scenario.run([*program, "--dna", "-o", self.path("out"), "--tblout", table, *arguments])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return result_lines(read(table)), result_lines(read(self.path("out")))
+        for version, options in ((4, ()), (5, ()), (5, ("-max_file_sz", "20000B"))):
+            with self.subTest(version=version, options=options):
+                database = self.make(records, f"nt{version}{len(options)}", version, *options, kind="nucl")
+                wanted = results(["nhmmer"], "--tformat", "fasta", model, database + ".source")
+                self.assertGreater(len(wanted[0]), 60)
+                self.assertEqual(results([scenario.program, "nhmmer"], model, database), wanted)
+                with open(database + (".nsq" if not options else ".00.nsq"), "r+b") as file:
+                    file.truncate(100)
+                done = scenario.run([scenario.program, "nhmmer", model, database])
+                self.assertEqual(done.returncode, INPUT_ERROR)
+                self.assertIn(b"lies outside the file", done.stderr)
+        plain = self.make([[name, text, re.sub("[^ACGT]", "", letters)] for name, text, letters in records], "plain", 4,
+                          kind="nucl")  # nhmmer misreads other letters
+        self.assertEqual(results([scenario.program, "nhmmer"], model, plain),
+                         results(["nhmmer"], "--tformat", "ncbi", model, plain))
+        large = self.make([["large", "", "ACGT" * 5_000_000]], "large", 4, kind="nucl")
+        done = scenario.run([scenario.program, "nhmmer", "--mem", "32M", model, large])
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn(b"large", done.stderr)
+        self.assertIn("of proteins", scenario.run([scenario.program, "nhmmer", "--tformat", "ncbi", model,
+                                                   self.make(self.records, "whole", 5)]).stderr.decode())
+
     def test_refusals(self):
         database = self.make(self.records, "whole", 5)
-        nucleotides = self.path("dna")
-        scenario.write_fasta(self.path("dna.source"), [["x", "", "ACGTACGTAC"]])
-        done = scenario.run(["makeblastdb", "-in", self.path("dna.source"), "-dbtype", "nucl", "-out", nucleotides])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        nucleotides = self.make([["x", "", "ACGTACGTAC"]], "dna", 5, kind="nucl")
 
         def says(status, words, arguments, **keywords):
             done = search(arguments, **keywords)

@@ -1,6 +1,7 @@
 // Writes volumes of BLAST databases for tests of their reader.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -50,34 +51,76 @@ inline std::string definition_line(std::string_view title, std::string_view iden
 
 struct BlastRecord {
   std::string lines;     ///< definition lines, one after another
-  std::string residues;  ///< NCBIstdaa codes
+  std::string residues;  ///< NCBIstdaa or NCBI4na codes
 };
 
-/// .pin, .phr, .psq
+enum class BlastResidues : std::uint8_t {
+  kProteins,
+  kNucleotides,
+  kNucleotidesWide  ///< ambiguous ones in runs of up to 4,096 rather than 16
+};
+
+inline void append_number(std::string& out, std::uint64_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
+}
+
+/// Runs of nucleotides that are not one of ACGT.
+inline std::string ambiguous_runs(std::string_view codes, bool wide) {
+  std::string words;
+  for (std::size_t r = 0, end; r < codes.size(); r = end) {
+    end = r + 1;
+    while (end < codes.size() && end - r < (wide ? 4096u : 16u) && codes[end] == codes[r]) ++end;
+    const std::uint64_t code = static_cast<std::uint8_t>(codes[r]), more = end - r - 1;
+    if ((code & (code - 1)) == 0) continue;
+    append_number(words, wide ? code << 28 | more << 16 : code << 28 | more << 24 | r);
+    if (wide) append_number(words, r);
+  }
+  std::string out;
+  if (!words.empty()) append_number(out, words.size() / 4 | (wide ? 0x80000000u : 0));
+  return out + words;
+}
+
+/// .pin, .phr, .psq, or .nin, .nhr, .nsq
 inline std::array<std::string, 3> blast_volume(const std::vector<BlastRecord>& records,
-                                               std::uint32_t version = 4) {
+                                               std::uint32_t version = 4,
+                                               BlastResidues kind = BlastResidues::kProteins) {
   std::array<std::string, 3> out;
   auto& [index, headers, sequences] = out;
-  const auto number = [&](std::uint64_t value) {
-    for (int shift = 24; shift >= 0; shift -= 8) index += static_cast<char>(value >> shift);
-  };
+  const auto number = [&](std::uint64_t value) { append_number(index, value); };
   const auto text = [&](std::string_view bytes) {
     number(bytes.size());
     index += bytes;
   };
-  std::vector<std::size_t> header_starts{0}, sequence_starts{1};
+  const bool proteins = kind == BlastResidues::kProteins;
+  std::vector<std::size_t> header_starts{0}, sequence_starts{1}, ambiguity_starts;
   sequences.assign(1, '\0');
   std::size_t residues = 0, longest = 0;
   for (const BlastRecord& record : records) {
     headers += ber(0x30, record.lines);
     header_starts.push_back(headers.size());
-    sequences.append(record.residues).append(1, '\0');
+    if (proteins) {
+      sequences += record.residues;
+      sequences += '\0';
+    } else {
+      const std::size_t at = sequences.size(), size = record.residues.size();
+      sequences.append(size / 4 + 1, '\0');
+      sequences.back() = static_cast<char>(size % 4);
+      for (std::size_t r = 0; r < size; ++r) {
+        const int code = record.residues[r], two = code == 2   ? 1
+                                                   : code == 4 ? 2
+                                                   : code == 8 ? 3
+                                                               : 0;
+        sequences[at + r / 4] = static_cast<char>(sequences[at + r / 4] | two << (6 - 2 * (r % 4)));
+      }
+      ambiguity_starts.push_back(sequences.size());
+      sequences += ambiguous_runs(record.residues, kind == BlastResidues::kNucleotidesWide);
+    }
     sequence_starts.push_back(sequences.size());
     residues += record.residues.size();
     longest = std::max(longest, record.residues.size());
   }
   number(version);
-  number(1);
+  number(proteins ? 1 : 0);
   if (version == 5) number(0);
   text("a title");
   if (version == 5) text("volume.pdb");
@@ -87,6 +130,9 @@ inline std::array<std::string, 3> blast_volume(const std::vector<BlastRecord>& r
   number(longest);
   for (const std::size_t start : header_starts) number(start);
   for (const std::size_t start : sequence_starts) number(start);
+  if (proteins) return out;
+  ambiguity_starts.push_back(sequences.size());
+  for (const std::size_t start : ambiguity_starts) number(start);
   return out;
 }
 

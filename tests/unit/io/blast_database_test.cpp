@@ -16,12 +16,12 @@ using F = SequenceFormat;
 
 const std::string kResidues = "\x01\x02\x03\x16\x15\x18\x19\x1b\x1a";  // ABCYXU*JO
 
-ReadResult read_volume(const std::array<std::string, 3>& files,
-                       std::uint64_t block_residues = 1000) {
-  auto source = open_blast_volume("db", {files[0], files[1], files[2]});
+ReadResult read_volume(const std::array<std::string, 3>& files, std::uint64_t block_residues = 1000,
+                       const Alphabet& alphabet = amino_alphabet()) {
+  auto source = open_blast_volume("db", {files[0], files[1], files[2]}, alphabet);
   if (!source) return read_targets(std::unexpected(source.error()));
-  return read_targets(SequenceReader::open(std::move(*source), {amino_alphabet(), F::kNcbi}),
-                      block_residues);
+  return read_targets(SequenceReader::open(std::move(*source), {alphabet, F::kNcbi}),
+                      block_residues, alphabet);
 }
 
 std::string general() {
@@ -42,6 +42,49 @@ TEST(BlastDatabase, BothVersionsAndEveryLetter) {
         EXPECT_THAT(got.targets, ElementsAre(Target{"seq1", "", "some words", "ABCYXU*JO"},
                                              Target{"seq2", "", "", ""}));
       }
+    }
+  }
+}
+
+// Runs of ambiguous nucleotides may cross the bytes of four, and begin in one piece of the stream
+// and end in another.
+TEST(BlastDatabase, Nucleotides) {
+  constexpr std::string_view kLetters = "-ACMGRSVTWYHKDBN";
+  const std::string all = "ACGTMRSVWYHKDBN", repeated(3'000'000, 'C');
+  std::vector<std::string> residues{all, repeated + std::string(5000, 'N') + repeated};
+  for (std::size_t length = 0; length < 9; ++length) residues.push_back(all.substr(0, length));
+  std::vector<BlastRecord> records;
+  std::vector<Target> wanted;
+  for (const std::string& letters : residues) {
+    std::string codes;
+    for (const char c : letters) codes += static_cast<char>(kLetters.find(c));
+    const std::string name = std::to_string(records.size());
+    records.push_back({definition_line(name, general()), codes});
+    wanted.push_back({name, "", "", letters});
+  }
+  using Kind = BlastResidues;
+  for (const Kind kind : {Kind::kNucleotides, Kind::kNucleotidesWide}) {
+    for (const std::uint32_t version : {4u, 5u}) {
+      auto files = blast_volume(records, version, kind);
+      const ReadResult got = read_volume(files, 1000, dna_alphabet());
+      EXPECT_EQ(got.error, "");
+      EXPECT_TRUE(got.targets == wanted);
+      EXPECT_THAT(read_volume(files).error, HasSubstr("its index is not one of proteins"));
+      EXPECT_THAT(read_volume(blast_volume(records, version), 1000, dna_alphabet()).error,
+                  HasSubstr("its index is not one of nucleotides"));
+    }
+  }
+  // Number of words, length and position of a run.
+  const std::vector<BlastRecord> one{{definition_line("s", general()), std::string(5, '\x0f')}};
+  for (const Kind kind : {Kind::kNucleotides, Kind::kNucleotidesWide}) {
+    const auto files = blast_volume(one, 4, kind);
+    const std::size_t length = kind == Kind::kNucleotides ? 7 : 8;
+    for (const auto& [at, bit] :
+         {std::pair<std::size_t, int>{6, 4}, {length, 1}, {files[2].size() - 1, 1}}) {
+      auto damaged = files;
+      damaged[2][at] = static_cast<char>(damaged[2][at] ^ bit);
+      EXPECT_THAT(read_volume(damaged, 1000, dna_alphabet()).error,
+                  HasSubstr("record 0 lies outside the file"));
     }
   }
 }
@@ -191,7 +234,7 @@ TEST(BlastDatabase, FilesAliasesAndFolders) {
   EXPECT_THAT(
       read_targets(SequenceReader::open(folder.path() / "all.00", {dna_alphabet(), F::kNcbi}))
           .error,
-      HasSubstr("holds proteins"));
+      HasSubstr("a BLAST database of proteins"));
 }
 
 }  // namespace
