@@ -18,7 +18,7 @@ import builder_test
 import scenario
 from scenario import SEED, ScratchFolder, read, result_lines, run
 
-SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 12))
+SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 6))
 COMPLEMENT = str.maketrans("ACGTURYMKBDHV", "TGCAAYRKMVHDB")
 
 
