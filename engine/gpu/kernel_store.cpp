@@ -238,35 +238,40 @@ StoredKernel& KernelStore::plan_kernel(Link link, const SizeClass& key) {
   return *kernel;
 }
 
-// A kernel is planned for the exact length and alphabet of its key, so that it covers every model
-// that finds it.
+// Not std::call_once: under the thread sanitizer, the next call waits forever once one has thrown.
 bool KernelStore::plan_once(StoredKernel& kernel, Link link, int length, int alphabet_codes) {
-  std::call_once(kernel.planned, [&] {
-    auto made = link_plan(link, length, alphabet_codes, traits_, source_->tuning());
-    if (!made) {
-      if (link_stage(link) == plan::Stage::kSsv) note(made.error());
-      kernel.state = KernelState::kRefused;
-      return;
-    }
-    const auto plan = std::make_shared<const plan::Plan>(*std::move(made));
-    compile::KernelPtr found = source_->find(*plan);
-    // A finer kernel is not requested until the coarse one has cost a compile's time.
-    const bool wanted = found == nullptr && link != Link::kFineSsv;
-    {
-      const MutexLock lock(mutex_);
-      kernel.plan = plan;
-      kernel.found = found != nullptr;
-      kernel.kernel = std::move(found);
-      kernel.made = Trace::now();
-      kernel.state = kernel.found ? KernelState::kMade
-                     : wanted     ? KernelState::kMaking
-                                  : KernelState::kIdle;
-    }
-    if (wanted) request(kernel, *plan, link_priority(link, length));
-    if (kernel.found) wake_.notify_all();
-  });
+  const MutexLock once(kernel.planning);
+  if (!kernel.planned) plan_length(kernel, link, length, alphabet_codes);
+  kernel.planned = true;
   const MutexLock lock(mutex_);
   return kernel.plan != nullptr;
+}
+
+// A kernel is planned for the exact length and alphabet of its key, so that it covers every model
+// that finds it.
+void KernelStore::plan_length(StoredKernel& kernel, Link link, int length, int alphabet_codes) {
+  auto made = link_plan(link, length, alphabet_codes, traits_, source_->tuning());
+  if (!made) {
+    if (link_stage(link) == plan::Stage::kSsv) note(made.error());
+    kernel.state = KernelState::kRefused;
+    return;
+  }
+  const auto plan = std::make_shared<const plan::Plan>(*std::move(made));
+  compile::KernelPtr found = source_->find(*plan);
+  // A finer kernel is not requested until the coarse one has cost a compile's time.
+  const bool wanted = found == nullptr && link != Link::kFineSsv;
+  {
+    const MutexLock lock(mutex_);
+    kernel.plan = plan;
+    kernel.found = found != nullptr;
+    kernel.kernel = std::move(found);
+    kernel.made = Trace::now();
+    kernel.state = kernel.found ? KernelState::kMade
+                   : wanted     ? KernelState::kMaking
+                                : KernelState::kIdle;
+  }
+  if (wanted) request(kernel, *plan, link_priority(link, length));
+  if (kernel.found) wake_.notify_all();
 }
 
 void KernelStore::request(StoredKernel& kernel, const plan::Plan& plan, int priority) {

@@ -46,8 +46,9 @@ struct StoredKernel {
     return now == KernelState::kMaking || now == KernelState::kMade;
   }
 
+  Mutex planning = {};
+  bool planned HMMJIT_GUARDED_BY(planning) = false;
   // Guarded by the lock of the store.
-  std::once_flag planned = {};
   std::shared_ptr<const plan::Plan> plan = {};  // null: no kernel takes this length
   compile::KernelPtr kernel = {};
   double made = 0;             // Trace::now
@@ -129,6 +130,7 @@ class KernelStore {
   StoredKernel& plan_kernel(Link link, const SizeClass& key);
   // Whether the kernel has a plan; plans it once.
   bool plan_once(StoredKernel& kernel, Link link, int length, int alphabet_codes);
+  void plan_length(StoredKernel& kernel, Link link, int length, int alphabet_codes);
   void request(StoredKernel& kernel, const plan::Plan& plan, int priority);
   void load_everywhere(StoredKernel& kernel, int row);
   Result<ReadyKernel> load(StoredKernel& kernel, const compile::KernelPtr& made,
