@@ -225,7 +225,7 @@ class Decoder {
   LaneCursor at_;
   int turn_ = 0;
   V loop_{}, own_{}, scale_{};  // scale_: of posteriors
-  // Of Forward's deletions in the row before, applied when read. `{}` would leave a vector of
+  // Scale of Forward's deletions in the row before, applied when read. `{}` would leave a vector of
   // Highway's undefined on ARM, and zero times that need not be zero.
   V scale_d_ = V::zero();
   V N_{}, C_{}, E_{};           // optimal accuracy

@@ -4,7 +4,7 @@
 //
 // Decisions are hmmsearch's. Byte and word scores are exact; bias and Forward scores are floats
 // summed in another order, so that a target within their guard of a threshold, or of a P-value
-// that needs the reference's own arithmetic, is left to the CPU ("open"). The CPU also
+// that needs the reference's own arithmetic, falls back to the CPU ("open"). The CPU also
 // does a stage whose kernel is not there yet.
 #pragma once
 

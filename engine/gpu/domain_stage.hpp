@@ -4,7 +4,7 @@
 // find is what the CPU finds (engine/domain), which goes on from there: alignments, scores.
 //
 // A target's rows depend on each other, so that one takes milliseconds however idle the device is:
-// targets of many models go into one launch. Whatever exceeds a buffer is left to the CPU.
+// targets of many models go into one launch. Whatever exceeds a buffer falls back to the CPU.
 #pragma once
 
 #include <array>
@@ -50,16 +50,16 @@ struct DomainRequest {
   std::shared_ptr<const SearchModel> model;
   std::shared_ptr<DeviceTargets> targets;
   std::vector<std::uint32_t> passed;  ///< indices in sorted order
-  /// The findings for each of them; null: left to the CPU.
+  /// The findings for each of them; null: falls back to the CPU.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   bool left_out = false;  ///< the launch had no room for it; another one may
   /// Match odds and their bounds instead of the model's, as in DomainParams; empty: the model's.
   std::span<const float> emissions = {}, bounds = {};
-  bool samples = true;  ///< false: traces are left to the CPU
-  /// Of each of `passed`, which are whole envelopes then: they are scored, without null2, rather
-  /// than parsed. Empty: they are targets.
+  bool samples = true;  ///< false: the CPU samples traces
+  /// One for each of `passed`, which then are whole envelopes: they are scored, without null2, not
+  /// parsed. Empty: they are targets.
   std::vector<OwnEmissions> own = {};
-  std::vector<std::optional<ScoredEnvelope>> scored = {};  ///< empty: left to the CPU
+  std::vector<std::optional<ScoredEnvelope>> scored = {};  ///< empty: falls back to the CPU
 };
 
 /// Kernels for all models of a launch. The host does the work for which one is missing or which it

@@ -6,8 +6,8 @@
 namespace hmmjit::gpu {
 namespace {
 
-// A few tasks per thread. Tasks that threads begin after the device has finished delay the search,
-// and a task that has just been submitted may still lead to much work.
+// Tasks that threads begin after the device has finished delay the search, and a task that has just
+// been submitted may still bring much work.
 constexpr double kAheadSeconds = 0.025;
 
 // Cells given to one idle thread: about 20 ms of work.
@@ -16,24 +16,23 @@ constexpr std::uint64_t kIdleThreadCells = 4'000'000;
 // A launch does not wait for more chains or targets than these.
 constexpr std::size_t kManyChains = 32, kManyTargets = 8192;
 
-// A launch of so many targets keeps its kernels busy for longer than its longest target does, and
-// few launches leave the driver's queues to the filters. An H200 with 16 cores searches 22 M
-// residues with 368 models in 0.84 s, in 0.93 s with 2,000 targets, and 199 M residues in 2.88
-// and 2.91 s.
+// A launch of this many targets keeps its kernels busy for longer than its longest target takes,
+// and few launches leave the driver's queues to the filters. 368 models x 22 M residues on an H200
+// with 16 cores: 0.84 s, with 2,000 targets 0.93 s; x 199 M: 2.88 and 2.91 s.
 constexpr std::size_t kFullLaunch = 6000;
 constexpr double kFiltersAlmostDone = 0.05;
 
-// A launch may take the longest of three times: that of the threads for all waiting targets; this
+// A launch may take the longest of three times: the threads' time for all waiting targets; this
 // multiple of the threads' remaining work, which grows by the results of launches; and this part of
-// the filters' remaining time. Multiples of 2 to 3.5 are best on an H200 with 16 cores, by 2 to 4 %
-// of a search of one second; 1 and 5 are worse.
+// the filters' remaining time. Multiples of 2 to 3.5 make a search of one second 2 to 4 % faster
+// than 1 and 5 do (H200, 16 cores).
 constexpr double kTimesOfThreads = 3, kPartOfFilters = 0.25;
 constexpr double kShortestLaunch = 0.03;
 
-// At the end of a search, with no more than kLittleWork left for the threads alone, a launch takes
-// no longer than half of it, for its parser: envelopes follow. With less than kLeastWork left the
-// threads end first: a launch takes as long as its longest item, 57 ms for 6,306 residues and 250
-// positions. One model of 250 positions, 31 M resident residues, an H100 with 16 cores: 46 -> 20 ms
+// If threads alone would end the search within kLittleWork, a launch may take half of that time for
+// its parser, because envelopes follow. If they would end it within kLeastWork, they do, because a
+// launch takes as long as its longest item: 57 ms for 6,306 residues and 250 positions. One model
+// of 250 positions x 31 M resident residues on an H100 with 16 cores: 46 -> 20 ms
 // (benchmarks/serve_latency.py --query-options '&device=gpu').
 constexpr double kLittleWork = 0.1, kPartOfLittle = 0.5, kLeastWork = 0.02;
 

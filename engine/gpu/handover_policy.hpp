@@ -1,8 +1,6 @@
-// Decides whether the device or the CPU does the domain stage. Both can, so
-// neither should wait for the other, nor be left with more than it finishes when the other does.
+// Divides the domain stage between the device and the CPU, so that neither waits for the other.
 //
-// Plain functions of the state of both sides, without locks or clocks. Each number cites its
-// measurement.
+// Pure functions of the load of both sides. Each constant cites its measurement.
 #pragma once
 
 #include <cstddef>
@@ -10,50 +8,46 @@
 
 namespace hmmjit::gpu {
 
-/// The work left for the threads of the search.
+/// Work left for the threads of a search. Times are estimates in seconds.
 struct HostLoad {
-  double seconds_left = 0;  ///< expected, until they have scored all known targets
+  double seconds_left = 0;  ///< until the threads have scored all known targets
   std::size_t waiting = 0;  ///< tasks that no thread has begun
   std::size_t threads = 1;
-  double cell_seconds = 0;  ///< expected, of all of them together, for a cell of a target
-  /// Expected, until all pairs have been filtered; 0 once all targets have been read.
-  double filter_seconds_left = 0;
+  double cell_seconds = 0;         ///< of all threads together, for a cell of a target
+  double filter_seconds_left = 0;  ///< until all pairs are filtered; 0 once all targets are read
 };
 
-/// The work that waits for a device.
+/// Work that waits for a device.
 struct DeviceLoad {
-  double filter_seconds_left = 0;  ///< expected, until the chains not yet begun have ended
-  std::size_t domain_chains = 0;   ///< chains whose targets wait for its domain stage
-  std::size_t domain_targets = 0;  ///< of all of them
-  std::uint64_t domain_cells = 0;  ///< likewise: model positions times residues
+  double filter_seconds_left = 0;  ///< estimate, until the chains not yet begun have ended
+  std::size_t domain_chains = 0;   ///< chains whose targets wait for the domain stage
+  std::size_t domain_targets = 0;  ///< targets of all these chains
+  std::uint64_t domain_cells = 0;  ///< of these targets: model positions times residues
 };
 
-/// Whether threads are without work, or will be before a device could bring them any.
+/// Whether threads have no work, or will have none before a device could bring them any.
 bool host_is_idle(const HostLoad& host);
 
-/// Cells of the targets that such threads are given, of those that wait for a device's domain
-/// stage: enough to have something to do until they are looked at again, and no more than they
-/// finish before the device could have.
+/// Cells to give to idle threads, out of those that wait for the domain stage of a device: enough
+/// until the threads ask again, and no more than they finish before the device could.
 std::uint64_t cells_for_idle_host(const HostLoad& host);
 
-/// Whether threads score so many cells sooner than a launch of the domain stage would, at the end
-/// of a search.
+/// Whether, at the end of a search, threads score `cells` cells sooner than a launch would.
 bool host_is_sooner(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells);
 
-/// Whether a launch of the domain stage waits until there are more targets for it: each of its
-/// kernels takes as long as its longest item, however few there are, and meanwhile its warps keep
-/// SSV, which needs a whole multiprocessor at a time, from those they are on. `ready`: targets that
-/// one launch could take. `waited`: seconds that those have waited which came first.
+/// Whether a launch of the domain stage waits for more targets. However few there are, each kernel
+/// takes as long as its longest item, and meanwhile its warps keep SSV, which needs whole
+/// multiprocessors, from those that they occupy. `ready`: targets that one launch could take.
+/// `waited`: seconds that the first of them has waited.
 bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited);
-/// Seconds for which a launch waits at most.
+/// The longest that a launch waits, in seconds.
 inline constexpr double kMostDomainWait = 0.2;
 
-/// How long a launch of the domain stage may take, in seconds, whose targets are among those that
-/// wait. Longer, and threads wait for its end; shorter, and they are given more than they can
-/// finish.
+/// Seconds that a launch of the domain stage may take. If it took longer, threads would wait for
+/// it; if shorter, they would get more work than they can finish.
 double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);
-/// Upper bound of a launch, in seconds. A target that alone takes longer falls back to the CPU at
-/// once.
+/// Upper bound of domain_launch_seconds(). A target that alone takes longer falls back to the CPU
+/// at once.
 inline constexpr double kLongestDomainLaunch = 2;
 
 }  // namespace hmmjit::gpu

@@ -24,7 +24,7 @@ struct ParseRequest {
   /// With each of them; traces are sampled with the last.
   std::vector<std::shared_ptr<const EmissionState>> emissions;
   std::shared_ptr<const TargetBlock> windows;
-  std::optional<std::uint32_t> trace_seed;  ///< empty: traces are left to the CPU
+  std::optional<std::uint32_t> trace_seed;  ///< empty: the CPU samples traces
   std::size_t uses = 0;                     ///< calls of parsed() to come
 };
 
@@ -33,7 +33,7 @@ struct EnvelopeRequest {
   std::shared_ptr<const SearchModel> model;
   std::vector<std::shared_ptr<const EstimatedEnvelopes>> runs;
 };
-/// By run and envelope; empty: left to the CPU.
+/// By run and envelope; empty: falls back to the CPU.
 using ScoredRuns = std::vector<std::vector<std::optional<ScoredEnvelope>>>;
 
 /// Thread-safe. Threads of its own serve the device.

@@ -79,7 +79,7 @@ TEST_F(BenchTest, EveryStageIsComparedWithTheCpu) {
   }
 }
 
-// Of short random targets some have the least score that passes.
+// Some short random targets have the least score that passes.
 TEST_F(BenchTest, TargetsAtTheGateAreComparedToo) {
   bench::Sequences sequences(4000);
   std::minstd_rand random(7);

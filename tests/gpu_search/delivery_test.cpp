@@ -115,7 +115,7 @@ class DeliveryTest : public testing::Test {
   static constexpr std::uint32_t kTargets = 40;
   std::shared_ptr<const SearchModel> model_;
   std::vector<std::shared_ptr<TargetBlock>> blocks_;
-  WorkBoard board_{[](ModelId, BlockId) { ADD_FAILURE() << "a pair was left to the host"; }};
+  WorkBoard board_{[](ModelId, BlockId) { ADD_FAILURE() << "a pair fell back to the CPU"; }};
   CountingOwner owner_;
   gpu::ClientCalls calls_;
 };

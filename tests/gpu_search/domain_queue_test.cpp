@@ -39,8 +39,7 @@ TEST(DomainQueue, APartOfAChainHasItsTargetsAndTheRestKeepsTheOthers) {
   EXPECT_EQ(work.passed[0].target, 3u);
 }
 
-// Of a mixture of chains every target is taken once, by launches that have room for it or for the
-// host's threads.
+// Launches that have room, or threads, take every target of a mixture of chains once.
 TEST(DomainQueue, GivesEveryTargetOnce) {
   KernelScript script;
   Chains chains(scripted_kernels(script));

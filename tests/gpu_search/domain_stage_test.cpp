@@ -390,7 +390,7 @@ TEST_F(DomainStageTest, RealPairs) {
   EXPECT_GT(parsed, 0u);
 }
 
-// Of the envelopes that a launch finds, whoever computes them.
+// Cells of the envelopes that a launch finds, whoever computes them.
 std::uint64_t cells_of_envelopes(const gpu::DomainRequest& request) {
   std::uint64_t rows = 0;
   for (const auto& target : request.parsed) {

@@ -172,7 +172,7 @@ Hmm alike_hmm(int M, Residue residue) {
   return test_support::read_models(folder.path() / "m.hmm").at(0);
 }
 
-// Of equally good ends, the alignment takes the last, like hmmsearch: a model of identical nodes,
+// The alignment takes the last of equally good ends, like hmmsearch: a model of identical nodes,
 // and targets that may align to any of them.
 TEST(Live, EquallyGoodAlignments) {
   if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";

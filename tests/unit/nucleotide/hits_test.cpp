@@ -40,7 +40,7 @@ TEST(NucleotideHits, TheMoreLikelyOfTwoDuplicatesStays) {
   EXPECT_THAT(left({{100, 200, 1, 100, -30}, {110, 300, 1, 100, -20}}), ElementsAre(100, 110));
   EXPECT_THAT(left({{100, 300, 1, 100, -30}, {150, 297, 1, 100, -20}}), ElementsAre(100));
   EXPECT_THAT(left({{100, 399, 1, 100, -20}, {120, 219, 1, 100, -30}}), ElementsAre(120));
-  // Of two equal hits the first remains.
+  // The first of two equal hits remains.
   EXPECT_THAT(left({{100, 200, 1, 100, -20}, {101, 300, 1, 100, -20}}), ElementsAre(100));
 }
 
