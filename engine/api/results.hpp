@@ -28,7 +28,7 @@ struct ModelResultImpl {
 
 ModelResult make_result(hmmjit::ModelResult result,
                         const std::optional<NucleotideFields>& nucleotides = {}, bool scan = false);
-/// Passes a result to the host's callback, or collects it where there is none.
+/// Passes a result to the host's callback, or collects it if there is none.
 Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,
                std::vector<ModelResult>& results);
 FilterCounts to_counts(const FilterCounters& counters);

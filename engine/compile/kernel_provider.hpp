@@ -122,7 +122,7 @@ class KernelProvider {
   struct Obtained;
   using Counted = cache::KernelCache::Counted;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
-  // The job's own kernel, or an installed one, or, where there is no compiler, that of another one.
+  // The job's own kernel, or an installed one, or, if there is no compiler, that of another one.
   Obtained find_stored(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_installed(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_of_others(const CompileJob& job, Counted counted);

@@ -17,7 +17,7 @@ void shortest(std::string& out, Number value) {
   out.append(buffer.data(), end);
 }
 
-// Length of the UTF-8 character at the start of `text`, 0 where there is none (RFC 3629: no
+// Length of the UTF-8 character at the start of `text`, 0 if there is none (RFC 3629: no
 // overlong forms, no surrogates, nothing beyond U+10FFFF).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) {

@@ -87,7 +87,7 @@ inline constexpr int kViterbiOverflow = 1 << 20;
 /// Final C word or kViterbiOverflow. `rows` is 3 * stripes * lanes words of scratch.
 using ViterbiKernel = int (*)(const ViterbiTables& tables, int move,
                               std::span<const Residue> residues, std::int16_t* rows);
-/// reference::viterbi_scan, but for the order of the cells of a row.
+/// reference::viterbi_scan, except for the order of the cells of a row.
 using ViterbiScanKernel = void (*)(const ViterbiTables& tables, int move, int threshold, int M,
                                    std::span<const Residue> residues, std::int16_t* rows,
                                    std::vector<reference::Diagonal>& records);

@@ -38,7 +38,7 @@ class Stopwatch {
 // Tracebacks read all over the matrices of a set of regions: these should stay in a cache near the
 // core.
 constexpr std::size_t kRegionSetBytes = std::size_t{1} << 20;
-// Forward scores are computed for so many targets at a time where nothing else is kept.
+// Targets of one batch of Forward scores, if nothing else is kept.
 constexpr std::size_t kFilterSet = 64;
 
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
@@ -75,7 +75,7 @@ struct TargetWork {
   }
 };
 
-// A region, and then what came of it: one envelope, or those of its clusters.
+// A region, and then its outcome: one envelope, or those of its clusters.
 struct RegionWork {
   std::size_t target;
   Region region;

@@ -68,7 +68,7 @@ void Ensemble::prepare(const RegionMatrix& region) {
   const int M = t.M;
   const auto rows = static_cast<std::size_t>(job.L) + 1;
   offset_of_.resize(static_cast<std::size_t>(M) + 1);
-  // Node 0 has no cell; what is read in its place is multiplied by a transition of zero.
+  // Node 0 has no cell; the value read in its place is multiplied by a transition of zero.
   offset_of_[0] = 0;
   for (int k = 1; k <= M; ++k) {
     offset_of_[k] =
@@ -292,7 +292,7 @@ std::span<Ensemble::Entry> Ensemble::entries(int i, int k) {
       .subspan(static_cast<std::size_t>(at % kEntryBlock));
 }
 
-// Matches along the diagonal, to what comes before the first of them.
+// Matches along the diagonal, to the state before the first of them.
 Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
   if (w.last_i == 0) {
     w.last_i = w.i;

@@ -52,7 +52,7 @@ struct Groups {
       return {hn::Combine(D(), Half::gather(p + kCount / 2, offset).v, Half::gather(p, offset).v)};
     }
   }
-  // x[g] in all lanes of group g; x is aligned to 16 bytes where there are four groups.
+  // x[g] in all lanes of group g; x is aligned to 16 bytes if there are four groups.
   static HWY_INLINE Groups of_groups(const float* x) {
     if constexpr (kCount == 1) {
       return all(x[0]);

@@ -108,7 +108,7 @@ struct Specials {
 };
 constexpr SpecialRow kNoRow{0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 1.0f};
 
-// Moves of the jobs at hand, zero where there is none.
+// Moves of the jobs at hand, zero if there is none.
 template <class V>
 struct Moves {
   V loop, move;

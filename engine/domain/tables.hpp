@@ -29,7 +29,7 @@ struct BackwardStripe {
 struct MaskStripe {
   std::uint32_t bm[kLanes], mm_in[kLanes], im_in[kLanes], dm_in[kLanes];
   std::uint32_t mi[kLanes], ii[kLanes], md[kLanes], dd[kLanes];
-  std::uint32_t node[kLanes];  ///< all ones where there is a node
+  std::uint32_t node[kLanes];  ///< all ones if there is a node
 };
 /// Scalar transitions of node k for tracebacks.
 struct NodeTransitions {

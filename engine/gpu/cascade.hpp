@@ -99,7 +99,7 @@ struct FailedTarget {
 /// A device's results for the targets of one block; all other targets fail MSV.
 struct FilteredBlock {
   std::vector<MsvSurvivor> open;      ///< ascending index; the caller does everything after MSV
-  std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward but for rounding
+  std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward except for rounding
   /// Further results for each that passed, null if there are none; or empty.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   /// Targets that failed at a stage after MSV. One block of a launch has the counts of all.

@@ -31,7 +31,7 @@ enum class Link {
 inline constexpr std::size_t kLinks = 11;
 /// The links after the chain of filters.
 inline constexpr std::array kDomainLinks{Link::kParser, Link::kEnsemble, Link::kEnvelope};
-/// The one of a link, where there is something for each.
+/// The one of a link, if there is something for each.
 template <typename T>
 const T& of_link(const std::array<T, kLinks>& all, Link link) {
   return all[static_cast<std::size_t>(link)];

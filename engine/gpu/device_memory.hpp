@@ -27,10 +27,10 @@ class DeviceMemory {
     std::uint64_t bytes = 0;
     std::uint64_t buffers = 0;  ///< that lanes will need to work on them, all together
   };
-  /// Reserves memory for targets until end_load(). False where there is not enough. Targets larger
+  /// Reserves memory for targets until end_load(). False if there is not enough. Targets larger
   /// than the budget are admitted when nothing else uses memory.
   bool begin_load(const Load& load);
-  /// The same, but only where there is room and nothing else is being loaded.
+  /// The same, but only if there is room and nothing else is being loaded.
   bool begin_load_beside_work(const Load& load);
   void end_load(const Load& load);
 

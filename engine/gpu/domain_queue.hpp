@@ -29,7 +29,7 @@ struct FilteredChain {
   ClientUse use;  // first, so that it is released last
   std::shared_ptr<ActiveModel> model;
   std::vector<Claim> claims;          ///< one for each block of the segment
-  std::vector<FilteredBlock> blocks;  ///< of the segment, but for the targets that passed
+  std::vector<FilteredBlock> blocks;  ///< of the segment, except for the targets that passed
   std::vector<UsedKernel> kernels;    ///< it was computed with
   std::atomic<int> parts{1};          ///< DomainWork whose targets have not been delivered
   std::atomic<bool> begun{false};     ///< something of it has been delivered
@@ -59,12 +59,12 @@ class DomainQueue {
   void close();
   void open();
   /// The work of one launch, all of it for the same kernels: those with the most targets that wait,
-  /// DomainStage::kMostLaunchTargets of them at most. Empty where nothing waits, where kernels are
+  /// DomainStage::kMostLaunchTargets of them at most. Empty if nothing waits, where kernels are
   /// still being made, or where it pays to wait for more targets; with `all` only where nothing
   /// waits. `until`: set to when it no longer pays to wait (Trace::now).
   std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all, double& until);
-  /// The longest targets of the last chain, which would wait longest: about so many cells. Null
-  /// where nothing waits.
+  /// The longest targets of the last chain, which would wait longest: about `cells` cells. Null
+  /// if nothing waits.
   DomainWorkPtr take_longest(std::uint64_t cells);
   std::size_t chains() const;
   /// All that waits; the filters' part is 0.
@@ -75,7 +75,7 @@ class DomainQueue {
     const DomainWork* first = nullptr;
     std::size_t chains = 0, targets = 0;
   };
-  // Empty where nothing waits. `all`: includes work whose kernels are being made.
+  // Empty if nothing waits. `all`: includes work whose kernels are being made.
   Launch largest_launch(bool all) const HMMJIT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -39,7 +39,7 @@ constexpr std::size_t kResiduesOfRegion = 128;
 constexpr std::size_t kMostEnsembles = 1024;
 // Emissions of the envelopes of a launch, unless one request has more.
 constexpr std::size_t kMostOwnFloats = std::size_t{64} << 20;
-// The least that is reserved for what comes down.
+// The least that is reserved for the results of a launch.
 constexpr std::size_t kLeastDown = std::size_t{2} << 20;
 
 // Where things lie in the buffer.
@@ -218,7 +218,7 @@ struct DomainStage::Run {
     return place(values.data(), values.size());
   }
 
-  // One launch after the other, and what they have found.
+  // The launches, one after the other, and their findings.
   Status all(const StreamWait& wait);
   bool add(DomainRequest& request);
   // Lists the envelopes of a request with emissions of their own. False when there is no room.
@@ -255,7 +255,7 @@ struct DomainStage::Run {
   bool read_region(const Part& part, int L, std::uint32_t entry, ParsedRegion& out);
   bool read_envelope(const Part& part, int L, int length, std::uint32_t entry,
                      std::optional<ScoredEnvelope>& out);
-  // Counts an item of so many residues: without an entry where it is in no list.
+  // Counts an item of `length` residues: without an entry where it is in no list.
   void count(std::size_t stage_number, const Part& part, int length, std::uint32_t most_cells,
              std::optional<dev::u32> status);
 };
@@ -272,7 +272,7 @@ std::size_t DomainStage::bytes(std::size_t workspace) { return kBufferBytes + wo
 Status DomainStage::grow(std::size_t wanted) {
   std::size_t kept = 0;
   for (const driver::DeviceBuffer& buffer : workspaces_) kept += buffer.size();
-  // At least twice as much, so that few are outgrown; where there is little memory all at once, so
+  // At least twice as much, so that few are outgrown; if there is little memory all at once, so
   // that none is.
   constexpr std::size_t kLittle = std::size_t{512} << 20, kFirst = std::size_t{8} << 20;
   const std::size_t more = std::max({wanted + wanted / 4, 2 * workspace(), kFirst});
@@ -415,7 +415,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   const ModelExtent own = extent_of(model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
                       model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
-  // A target has one or two domains, as a rule, and seldom two regions of several, but for long
+  // A target has one or two domains, as a rule, and seldom two regions of several, except for long
   // windows of repeats.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;

@@ -128,7 +128,7 @@ class DomainStage {
   Cascade::Resize resize_;
 
   std::size_t workspace() const { return workspaces_.empty() ? 0 : workspaces_.back().size(); }
-  // Towards so many bytes, as far as there is memory. Nothing may be queued.
+  // Grows towards `wanted` bytes as far as memory allows. Nothing may be queued.
   Status grow(std::size_t wanted);
 };
 

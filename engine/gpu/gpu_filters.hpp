@@ -69,7 +69,7 @@ struct Settings {
 struct StageTimes {
   double seconds = 0;  ///< from the end of the stage before to its own end, all chains together
   double busy_seconds = 0;  ///< at least one of its launches running
-  std::uint64_t cells = 0;  ///< as StageWork, likewise the next; 0: not counted
+  std::uint64_t cells = 0;  ///< as StageWork::cells; 0: not counted
   double expected_seconds = 0;
 };
 

@@ -40,7 +40,7 @@ double filter_seconds(const HostLoad& host, const DeviceLoad& device) {
   return std::max(device.filter_seconds_left, host.filter_seconds_left);
 }
 
-// Seconds for the threads alone, where the search ends with what is known; else infinity.
+// Seconds until the threads alone end the search, if its filters have ended; else infinity.
 double seconds_to_end(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells) {
   if (host.cell_seconds == 0 || filter_seconds(host, device) > kFiltersAlmostDone)
     return std::numeric_limits<double>::infinity();

@@ -3,8 +3,8 @@
 //
 //   while (work = next(parts, device, ...)) perform(work)
 //
-// All decisions about what a device does next are in lane_work.cpp: what waits for kernels, for
-// memory or for more targets is not offered. try_next_*() takes the next work if there is any.
+// lane_work.cpp decides what a device does next. It does not offer work that waits for kernels, for
+// memory or for more targets. try_next_*() takes the next work if there is any.
 // Outcomes reach the search through its Client. Work that is destroyed before it is done returns
 // its claims, so that the CPU does its pairs.
 #pragma once

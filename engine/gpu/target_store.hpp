@@ -96,7 +96,7 @@ class TargetStore {
   /// From now on finished segments are dropped.
   void set_streaming();
 
-  /// The next segment, for the caller to pack; null where there is none, or where enough of them
+  /// The next segment, for the caller to pack; null if there is none, or where enough of them
   /// wait for their upload. A segment of a database is indexed, not copied.
   SegmentPtr take_to_pack();
   void packed(const SegmentPtr& segment, std::shared_ptr<PackedSegment> packed);

@@ -124,7 +124,7 @@ Status AlignmentParser::equal_columns(const AlignedRow& row, std::uint64_t line)
 
 namespace {
 
-// HMMER accepts as a number what has a digit and at most one point and exponent.
+// HMMER accepts text with a digit and at most one point and exponent as a number.
 std::optional<double> number(std::string_view word) {
   const auto exponent = word.find_first_of("eE");
   if (word.find_first_of("0123456789") == word.npos || std::ranges::count(word, '.') > 1 ||

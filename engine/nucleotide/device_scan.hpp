@@ -51,7 +51,7 @@ class ScanMarks {
   friend class DeviceScan;
   int height_ = 0;
   int suspect_ = 0;         // from this value on bytes may have overflowed in the rows that follow
-  std::int64_t reach_ = 0;  // so many of them
+  std::int64_t reach_ = 0;  // the number of these rows
   std::int64_t padding_ = 0;  // rows before the bottom strand
   std::vector<std::uint8_t> top_, bottom_;
 };

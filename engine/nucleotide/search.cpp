@@ -36,12 +36,12 @@ const std::array<Residue, 256>& complements() {
 
 namespace {
 
-// A task takes so many residues, or one strand of a piece: enough to fill vectors.
+// Residues of a task, unless it takes one strand of a piece: enough to fill vectors.
 constexpr std::int64_t kResiduesOfRun = 1 << 17;
 
 // A device takes one model after the other, and answers for all windows of a model. A run's search
 // therefore has steps, and threads take a step of the next models before they take the next step of
-// a model: so many of them.
+// a model.
 enum Step : std::size_t { kFilter, kScan, kEnvelopes, kTrim, kDomains, kSteps };
 constexpr std::array<std::size_t, kSteps> kModelsAhead{0, 2, 10, 16, 22};
 
@@ -53,7 +53,7 @@ struct Unit {
 
 // The buffers of one thread.
 struct Scratch {
-  Times times;  // but for those of the workspace
+  Times times;  // except for those of the workspace
   cpu::FilterScratch filters;
   DomainScratch domains;
   std::vector<StrandPart> parts;
@@ -222,7 +222,7 @@ struct Search::State {
   bool reads(bool bottom) const {
     return options.strands != (bottom ? Strands::kTop : Strands::kBottom);
   }
-  // The steps. `s` holds the sequences of the run, but for the first.
+  // The steps. `s` holds the sequences of the run, except for the first.
   std::unique_ptr<RunResult> filter(std::size_t run, std::size_t model, Scratch& s);
   void scan(std::size_t model, Scratch& s, RunResult& result, std::span<const int> best);
   void finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,

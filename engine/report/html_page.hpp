@@ -46,7 +46,7 @@ struct PageModel {
 struct Page {
   std::string title;
   std::vector<std::pair<std::string, std::string>> run;  ///< shown in this order
-  std::vector<std::string> results;                      ///< their names, where there are several
+  std::vector<std::string> results;                      ///< their names, if there are several
   std::vector<PageModel> models;
   std::map<std::uint64_t, PageTarget> targets;  ///< by index in the target file and result
   std::size_t left_out = 0;                     ///< targets not shown; the page says so

@@ -32,7 +32,7 @@ void append_column_scores(std::string& out, const NucleotideResult& result);
 
 /// The same hits as targets with one domain each, for all other outputs.
 HitList single_domain_hits(const nucleotide::HitList& hits);
-/// The inverse, but for the scores of columns. `longest_position`: Extents::position.
+/// The inverse, except for the scores of columns. `longest_position`: Extents::position.
 NucleotideResult nucleotide_result(const ModelResult& single, std::int64_t longest_position);
 
 }  // namespace hmmjit

@@ -17,12 +17,12 @@ namespace {
 
 // Limits of the memory of a run.
 struct Limits {
-  // Targets are read in blocks of at least so many residues; a target is never divided. Two blocks
+  // Residues of a block of targets, at least; a target is never divided. Two blocks
   // are in memory, and the bottom strand of one. The blocks of a device are larger: it works on
   // tens of thousands of items at a time, and at the end of each block it has less and less to do.
   std::size_t residues;
-  // Models of so many positions, a kilobyte each, take part in one pass over the targets; all do
-  // where targets can be read only once.
+  // Positions, a kilobyte each, of the models that take part in one pass over the targets; all do
+  // if targets can be read only once.
   std::uint64_t positions;
 
   Limits(std::uint64_t bound, bool device)

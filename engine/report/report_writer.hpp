@@ -82,9 +82,9 @@ class ReportWriter final : public ResultSink {
   Status end_query();
   /// With RecordOptions::kept, before `complete`: for each reported domain whether it remains.
   void resolve(std::vector<bool> kept) { kept_ = std::move(kept); }
-  /// Writes the trailers, then publishes all files and `others`, which are complete but for their
-  /// names, together. With kProcessEnds signals stay blocked: the process is expected to end with
-  /// success.
+  /// Writes the trailers, then publishes all files and `others`, which are complete except for
+  /// their names, together. With kProcessEnds signals stay blocked: the process is expected to end
+  /// with success.
   Status complete(const RunDescription& run, std::span<OutputFile* const> others = {},
                   OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds);
 

@@ -31,7 +31,7 @@ inline void scores(std::string& out, double e, double bits, double bias_bits) {
   bias(out, bias_bits);
 }
 
-/// Tables write a dash where there is no text.
+/// Tables write a dash if there is no text.
 inline std::string_view or_dash(std::string_view text) {
   return text.empty() ? std::string_view("-") : text;
 }

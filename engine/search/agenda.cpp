@@ -14,7 +14,7 @@ Agenda::Agenda(const AgendaLimits& limits, SearchProgress& progress)
       threads_(limits.window.threads),
       in_flight_(limits.window) {}
 
-// ---- what comes next -------------------------------------------------------------------------
+// ---- priorities ------------------------------------------------------------------------------
 
 // All priorities of a search: results leave first; then everything that other work waits for; then
 // what brings results nearer, the earliest model first.
@@ -159,7 +159,7 @@ void Agenda::limit_workers(int threads) {
   threads_ = std::min(threads_, threads);
 }
 
-// ---- what has been done ------------------------------------------------------------------------
+// ---- outcomes ----------------------------------------------------------------------------------
 
 void Agenda::push(Class of, double rank, Work work) {
   ready_.emplace(Key{of, rank, order_++}, std::move(work));

@@ -62,11 +62,11 @@ class Agenda {
   /// No more than this many workers could be started.
   void limit_workers(int threads) HMMJIT_EXCLUDES(mutex_);
 
-  // Work has been done. Each call takes what came of it.
+  // Work has been done. Each call takes its outcome.
   /// `model`: null at the end of the input. An error ends the search after the models before.
   void done(const SetUpModel&, std::size_t index, Result<JobPtr> model) HMMJIT_EXCLUDES(mutex_);
   /// `block`: null at the end of the input. `compressed`: it can be decompressed ahead. Returns
-  /// whether no block follows for now, for which a device would wait in vain.
+  /// true if no block follows for now, so that devices do not wait for one.
   bool done(const ReadBlock&, BlockPtr block, bool compressed) HMMJIT_EXCLUDES(mutex_);
   void done(const DecodeAhead&) HMMJIT_EXCLUDES(mutex_);
   void done(const BeginBatch&) HMMJIT_EXCLUDES(mutex_);
@@ -98,7 +98,7 @@ class Agenda {
 
   // ---- memory ----------------------------------------------------------------------------------
 
-  /// Reserves room for a result whose text is still to be made; false where there is none. Always
+  /// Reserves room for a result whose text is still to be made; false if there is none. Always
   /// true with `needed`.
   bool reserve(std::size_t bytes, bool needed) HMMJIT_EXCLUDES(mutex_);
   /// The last reference to a block is gone.
@@ -117,7 +117,7 @@ class Agenda {
   /// The work that is left for the threads of a search that has taken `seconds`.
   gpu::HostLoad load(double seconds) const HMMJIT_EXCLUDES(mutex_);
 
-  // ---- what has been done ----------------------------------------------------------------------
+  // ---- progress --------------------------------------------------------------------------------
 
   /// Whether the targets did not fit in memory.
   bool streamed() const HMMJIT_EXCLUDES(mutex_);
@@ -138,7 +138,7 @@ class Agenda {
     kFinish,
     kLarge,   // large targets, largest first, so that none is begun last
     kBatch,   // the earliest model first, so that results leave
-    kFilter,  // likewise
+    kFilter,  // the same order
   };
   struct Key {
     Class of;
@@ -211,7 +211,7 @@ class Agenda {
   // Ready work.
   std::map<Key, Work> ready_ HMMJIT_GUARDED_BY(mutex_);
   std::uint64_t order_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  std::size_t filters_waiting_ HMMJIT_GUARDED_BY(mutex_) = 0;  // but for pairs of the board
+  std::size_t filters_waiting_ HMMJIT_GUARDED_BY(mutex_) = 0;  // except for pairs of the board
   bool collecting_ HMMJIT_GUARDED_BY(mutex_) = true;  // survivors may wait for a larger batch
 
   // Scoring that is left, and its rate.

@@ -77,7 +77,7 @@ class Run final : private gpu::Client {
   void work();
   // Running out of memory ends the search; any other exception leaves it.
   void guarded(const std::function<void()>& body);
-  // Each does a piece of work and reports what came of it. They fail with errors that end the
+  // Each does a piece of work and reports the outcome. They fail with errors that end the
   // search.
   Status perform(const End&) { return {}; }
   Status perform(const SetUpModel& work);

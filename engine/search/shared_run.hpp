@@ -85,7 +85,7 @@ std::shared_ptr<const ResidentTargets> shared_targets(const SearchOptions& optio
 /// Thread-safe.
 class SharedRun {
  public:
-  /// For searches of these targets, with these options but for their callbacks.
+  /// For searches of these targets, with these options except for their callbacks.
   SharedRun(std::shared_ptr<const ResidentTargets> targets, const SearchOptions& options,
             bool takes_stored_hits);
   bool serves(const ResidentTargets& targets, const SearchOptions& options,
@@ -98,7 +98,7 @@ class SharedRun {
   const SearchOptions& options() const { return options_; }
   /// Ends all searches, unless it throws. `device`: may be null.
   void run(gpu::GpuFilters* device) HMMJIT_EXCLUDES(mutex_);
-  /// Ends all searches with what a run has thrown, or what has prevented it.
+  /// Ends all searches with the error of their run, or with the error that prevented it.
   void end(const std::exception_ptr& thrown) HMMJIT_EXCLUDES(mutex_);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace hmmjit::search_run {
 
-/// For one thread at a time, but for decode_ahead().
+/// For one thread at a time, except for decode_ahead().
 class TargetInput {
  public:
   TargetInput(TargetSource& source, std::size_t block_residues, SearchProgress& progress)

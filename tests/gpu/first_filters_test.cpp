@@ -1,7 +1,7 @@
 // Every variant of the first filters on a real device through the whole path: plan, provider,
 // cache, driver, launch; scores against the scalar reference, occupancy against the plan, start-up
 // times printed. A failed kernel, after which the device is of no use to this process. Skipped,
-// saying why, where there is no device.
+// saying why, if there is no device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -36,7 +36,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
-// For callers that ask for null where there is no memory.
+// For callers that ask for null if there is no memory.
 void* allocate_or_null(std::size_t bytes) noexcept {
   try {
     return allocate(bytes, alignof(std::max_align_t));

@@ -39,7 +39,7 @@ plan::KernelVariant variant_of(plan::Stage stage, std::string_view entry) {
   return out;
 }
 
-// Kernels of the catalogue, but for one stage.
+// Kernels of the catalogue, except for one stage.
 class WithNewVariant final : public gpu::InstantKernelSource {
  public:
   explicit WithNewVariant(const NewVariant& wanted)

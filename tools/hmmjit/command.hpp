@@ -13,7 +13,7 @@ namespace hmmjit::tools {
 /// All of them, in the order they are shown.
 const std::vector<CommandSpec>& commands();
 std::vector<std::string> command_names();
-/// Fails with kUsage where there is none of this name.
+/// Fails with kUsage if there is none of this name.
 Result<const CommandSpec*> find_command(std::string_view name);
 
 CommandSpec search_command();

@@ -126,7 +126,7 @@ Result<std::vector<Stage>> find_stages(const std::vector<std::string>& names, co
 }
 
 /// "gpu", "gpu:1", a table name or an architecture; nothing given: the GPU of this machine, or
-/// the table's H200 where there is none. "all": the table's devices that some compiler serves, or
+/// the table's H200 if there is none. "all": the table's devices that some compiler serves, or
 /// those that `compiler` does, with a note for each of the others. `option` is the one that names
 /// them.
 Result<std::vector<plan::DeviceTraits>> find_devices(

@@ -327,7 +327,7 @@ class RunFiles {
     }
     return {};
   }
-  /// Writes them. The returned file is complete but for its name.
+  /// Writes them. The returned file is complete except for its name.
   std::vector<OutputFile*> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
     if (statistics_) {

@@ -57,7 +57,7 @@ class HttpConnection {
 };
 
 /// Listens at the Unix socket `path`, which only this user may open. A socket without a server is
-/// replaced; fails with kResources where there is a server.
+/// replaced; fails with kResources if there is a server.
 Result<int> listen_at(const std::string& path);
 /// Listens at "host:port". Fails with kUsage or kResources.
 Result<int> listen_at_port(const std::string& address);
