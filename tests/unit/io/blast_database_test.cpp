@@ -50,7 +50,7 @@ TEST(BlastDatabase, BothVersionsAndEveryLetter) {
 // and end in another.
 TEST(BlastDatabase, Nucleotides) {
   constexpr std::string_view kLetters = "-ACMGRSVTWYHKDBN";
-  const std::string all = "ACGTMRSVWYHKDBN", repeated(3'000'000, 'C');
+  const std::string all = "ACGTMRSVWYHKDBN", repeated((3 << 20) - 2500, 'C');
   std::vector<std::string> residues{all, repeated + std::string(5000, 'N') + repeated};
   for (std::size_t length = 0; length < 9; ++length) residues.push_back(all.substr(0, length));
   std::vector<BlastRecord> records;
@@ -78,9 +78,10 @@ TEST(BlastDatabase, Nucleotides) {
   const std::vector<BlastRecord> one{{definition_line("s", general()), std::string(5, '\x0f')}};
   for (const Kind kind : {Kind::kNucleotides, Kind::kNucleotidesWide}) {
     const auto files = blast_volume(one, 4, kind);
-    const std::size_t length = kind == Kind::kNucleotides ? 7 : 8;
-    for (const auto& [at, bit] :
-         {std::pair<std::size_t, int>{6, 4}, {length, 1}, {files[2].size() - 1, 1}}) {
+    const bool wide = kind == Kind::kNucleotidesWide;
+    const std::array<std::pair<std::size_t, int>, 3> flips{
+        {{6, wide ? 1 : 3}, {wide ? 8 : 7, 1}, {files[2].size() - 1, 1}}};
+    for (const auto& [at, bit] : flips) {
       auto damaged = files;
       damaged[2][at] = static_cast<char>(damaged[2][at] ^ bit);
       EXPECT_THAT(read_volume(damaged, 1000, dna_alphabet()).error,
