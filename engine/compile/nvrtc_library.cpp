@@ -237,11 +237,6 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
 
 NvrtcLibrary::~NvrtcLibrary() = default;  // stays loaded: see locate
 
-bool NvrtcLibrary::loaded() const {
-  const std::lock_guard guard(mutex_);
-  return functions_ != nullptr;
-}
-
 Status NvrtcLibrary::load() const {
   const std::lock_guard guard(mutex_);
   if (functions_) return {};
@@ -397,7 +392,6 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
               "search work as they are");
 }
 NvrtcLibrary::~NvrtcLibrary() = default;
-bool NvrtcLibrary::loaded() const { return false; }
 Status NvrtcLibrary::load() const { return std::unexpected(locate({}).error()); }
 Result<std::vector<int>> NvrtcLibrary::queried_architectures() const {
   return std::unexpected(locate({}).error());

@@ -54,7 +54,6 @@ class NvrtcLibrary {
   int minor() const { return minor_; }
   /// "nvrtc 13.0 <build id>": identifies a compiler across machines. Part of every cache key.
   const std::string& identity() const { return identity_; }
-  bool loaded() const;
 
   /// Supported cubin architectures (75, 80, ...), ascending. Loads the library unless its version
   /// is known. Fails with kCompile if it cannot be loaded.

@@ -9,12 +9,10 @@
 
 namespace hmmjit {
 namespace {
-thread_local const TaskPool* t_pool = nullptr;  // the pool whose task this thread runs
-thread_local int t_lowered = 0;                 // current priority reduction
+thread_local int t_lowered = 0;  // current priority reduction
 
 // Returns the task's exception. The task is destroyed with all it holds.
-std::exception_ptr run_task(const TaskPool* pool, int lower_priority, std::function<void()> task) {
-  const TaskPool* const before = std::exchange(t_pool, pool);
+std::exception_ptr run_task(int lower_priority, std::function<void()> task) {
   if (t_lowered < lower_priority)
     lower_thread_priority(lower_priority - std::exchange(t_lowered, lower_priority));
   std::exception_ptr failure;
@@ -28,7 +26,6 @@ std::exception_ptr run_task(const TaskPool* pool, int lower_priority, std::funct
       failure = std::current_exception();
     }
   }
-  t_pool = before;
   return failure;
 }
 
@@ -70,11 +67,6 @@ int TaskPool::threads() const {
   return static_cast<int>(1 + most_workers_);
 }
 
-std::size_t TaskPool::waiting() const {
-  const MutexLock lock(mutex_);
-  return queue_.size();
-}
-
 void TaskPool::run(std::function<void()> first) {
   TaskQueue never_begun;  // of a failed run
   MutexLock lock(mutex_);
@@ -86,7 +78,6 @@ void TaskPool::run(std::function<void()> first) {
       runner_asleep_.sleep(lock);
     }
   }
-  held_ = false;
   if (failure_ == nullptr) return;
   std::swap(never_begun, queue_);  // before workers could take them for tasks of the next run
   std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -94,22 +85,9 @@ void TaskPool::run(std::function<void()> first) {
 
 void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> work) {
   MutexLock lock(mutex_);
-  if (t_pool != this && !held_) return;
   queue_.push(task_class, rank, std::move(work));
   ++busy_;  // keeps the pool alive until this thread has left it
   find_thread();
-  no_longer_busy();
-}
-
-void TaskPool::hold() {
-  const MutexLock lock(mutex_);
-  held_ = true;
-}
-
-void TaskPool::release() {
-  const MutexLock lock(mutex_);
-  ++busy_;
-  held_ = false;
   no_longer_busy();
 }
 
@@ -156,7 +134,7 @@ void TaskPool::run_next() {
   ++busy_;
   if (task_waits()) find_thread();
   mutex_.unlock();
-  std::exception_ptr failure = run_task(this, lower_priority_, std::move(task));
+  std::exception_ptr failure = run_task(lower_priority_, std::move(task));
   mutex_.lock();
   if (failure != nullptr && failure_ == nullptr) failure_ = std::move(failure);
   no_longer_busy();

@@ -28,7 +28,6 @@ class TaskQueue {
   /// Removes and returns the most urgent task. The queue must not be empty.
   std::function<void()> pop();
   bool empty() const { return tasks_.empty(); }
-  std::size_t size() const { return tasks_.size(); }
 
  private:
   struct Task {
@@ -95,24 +94,14 @@ class TaskPool {
   /// time. Rethrows the first exception of a task after all running tasks have ended; the others
   /// never start.
   void run(std::function<void()> first);
-  /// Keeps `run` from returning until `release`, so that other threads may submit tasks. Called
-  /// from tasks.
-  void hold();
-  /// Thread-safe; without `hold` it has no effect.
-  void release();
-  /// Thread-safe; called from tasks, or from any thread while held. Tasks submitted from outside
-  /// after that are dropped.
+  /// Thread-safe; called from tasks.
   void submit(TaskClass task_class, double rank, std::function<void()> work);
   /// Threads that the pool has or may still start. Thread-safe.
   int threads() const;
-  /// Tasks that have not started. Thread-safe.
-  std::size_t waiting() const;
 
  private:
   bool task_waits() const HMMJIT_REQUIRES(mutex_) { return !queue_.empty() && failure_ == nullptr; }
-  bool complete() const HMMJIT_REQUIRES(mutex_) {
-    return busy_ == 0 && !task_waits() && (!held_ || failure_ != nullptr);
-  }
+  bool complete() const HMMJIT_REQUIRES(mutex_) { return busy_ == 0 && !task_waits(); }
   // Finds a thread for a waiting task: a sleeping or a new one.
   void find_thread() HMMJIT_REQUIRES(mutex_);
   // These two unlock the mutex while they work.
@@ -131,7 +120,6 @@ class TaskPool {
   TaskQueue queue_ HMMJIT_GUARDED_BY(mutex_);
   // Threads that run a task or start a thread.
   int busy_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  bool held_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool starting_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool ending_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ HMMJIT_GUARDED_BY(mutex_);

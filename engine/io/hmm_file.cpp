@@ -401,16 +401,9 @@ Result<std::optional<Hmm>> HmmReader::next() {
   return hmm;
 }
 
-Status HmmReader::rewind() {
-  HMMJIT_TRY(state_->input.rewind());
-  state_->alphabet = nullptr;
-  return state_->detect();
-}
-
 std::uint64_t HmmReader::offset() const { return state_->input.offset(); }
 Compression HmmReader::compression() const { return state_->input.source().compression(); }
 const std::string& HmmReader::name() const { return state_->input.name(); }
 HmmFormat HmmReader::format() const { return state_->format; }
-char HmmReader::version() const { return state_->version; }
 
 }  // namespace hmmjit

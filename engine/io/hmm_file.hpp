@@ -45,14 +45,9 @@ class HmmReader {
   /// Offset in the decompressed file of the first byte after the model returned last.
   std::uint64_t offset() const;
   Compression compression() const;
-  /// Restarts at the first model; kInput for a pipe.
-  Status rewind();
-
   /// The file that is read: the path given, or its .h3m.
   const std::string& name() const;
   HmmFormat format() const;
-  /// 'a'..'f' for HMMER3, '2' for HMMER2.
-  char version() const;
 
  private:
   struct State;

@@ -182,17 +182,6 @@ void check(const KernelInstance& kernel, const ByteProfile& profile, const Calib
   EXPECT_EQ(out.survivors.size(), passed);
 }
 
-std::vector<std::vector<Residue>> mixed_targets(std::uint64_t seed, const Hmm& hmm, int count,
-                                                int longest) {
-  test_support::Random random(seed);
-  std::vector<std::vector<Residue>> out;
-  for (int i = 0; i < count; ++i) {
-    const auto kind = test_support::kAllTargetKinds[static_cast<std::size_t>(i) % 6];
-    out.push_back(test_support::random_target(random, {1, longest}, kind, hmm));
-  }
-  return out;
-}
-
 // More than one batch per warp, the last one incomplete.
 int target_count(const KernelInstance& k) {
   const bool many = !k.constants.contains("kS") || k.at("kS") > 8;

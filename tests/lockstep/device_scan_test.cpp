@@ -18,7 +18,7 @@
 #include "lockstep/registry.hpp"
 #include "nucleotide/windows.hpp"
 #include "reference/scans.hpp"
-#include "support/random_profiles.hpp"
+#include "support/nucleotide_queries.hpp"
 
 namespace hmmjit::nucleotide {
 namespace {
@@ -27,18 +27,6 @@ using test_support::Random;
 using test_support::TargetKind;
 using tests::FakeDriver;
 using tests::FakeLaunch;
-
-// With masked nodes, which have no score after the first envelope.
-Query query_of(std::uint64_t seed, int M) {
-  Hmm hmm = test_support::random_hmm(seed, M, test_support::ModelKind::kTypical, dna_alphabet());
-  hmm.mm = std::string(static_cast<std::size_t>(M), '.');
-  for (std::size_t k = 4; k < hmm.mm.size(); k += 5) hmm.mm[k] = 'm';
-  Query query;
-  query.model = make_search_model(std::move(hmm));
-  query.window_length = max_length(query.model->hmm, 1e-7);
-  query.report.e_value = 1e6;
-  return query;
-}
 
 // Short pieces, so that hits lie across their borders.
 Options short_pieces() {

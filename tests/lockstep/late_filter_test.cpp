@@ -137,17 +137,6 @@ void check_result(const WordProfile& profile, std::uint32_t got,
   }
 }
 
-std::vector<std::vector<Residue>> mixed_targets(std::uint64_t seed, const Hmm& hmm, int count,
-                                                int longest) {
-  test_support::Random random(seed);
-  std::vector<std::vector<Residue>> out;
-  for (int i = 0; i < count; ++i) {
-    const auto kind = test_support::kAllTargetKinds[static_cast<std::size_t>(i) % 6];
-    out.push_back(test_support::random_target(random, {1, longest}, kind, hmm));
-  }
-  return out;
-}
-
 layout::PackedTargets pack(const std::vector<std::vector<Residue>>& sequences) {
   const std::vector<std::span<const Residue>> views(sequences.begin(), sequences.end());
   return layout::pack_targets(views);

@@ -253,26 +253,6 @@ TEST(HmmFile, MissingFileIsNamed) {
   EXPECT_EQ(got.code, ErrorCode::kInput);
 }
 
-TEST(HmmFile, RewindGivesTheModelsAgain) {
-  TemporaryFolder folder;
-  std::string text = tiny_model("f") + tiny_model("f");
-  for (const std::string& bytes : {text, gzip(text), zstd(text)}) {
-    auto reader = HmmReader::open(folder.write("x.hmm", bytes));
-    ASSERT_TRUE(reader);
-    for (int pass = 0; pass < 3; ++pass) {
-      int models = 0;
-      while (true) {
-        auto hmm = reader->next();
-        ASSERT_TRUE(hmm);
-        if (!*hmm) break;
-        ++models;
-      }
-      EXPECT_EQ(models, 2);
-      ASSERT_TRUE(reader->rewind());
-    }
-  }
-}
-
 // Names, accessions and lengths of all reference models, as printed by hmmstat.
 TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
   HMMJIT_SHARED_OR_SKIP(shared);

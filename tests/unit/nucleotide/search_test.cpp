@@ -9,7 +9,7 @@
 
 #include "core/threads.hpp"
 #include "nucleotide/emissions.hpp"
-#include "tests/support/random_profiles.hpp"
+#include "tests/support/nucleotide_queries.hpp"
 
 namespace hmmjit::nucleotide {
 namespace {
@@ -17,18 +17,6 @@ namespace {
 using test_support::ModelKind;
 using test_support::Random;
 using test_support::TargetKind;
-
-// With masked nodes, which have no score after the first envelope.
-Query query_of(std::uint64_t seed, int M) {
-  Hmm hmm = test_support::random_hmm(seed, M, ModelKind::kTypical, dna_alphabet());
-  hmm.mm = std::string(static_cast<std::size_t>(M), '.');
-  for (std::size_t k = 4; k < hmm.mm.size(); k += 5) hmm.mm[k] = 'm';
-  Query query;
-  query.model = make_search_model(std::move(hmm));
-  query.window_length = max_length(query.model->hmm, 1e-7);
-  query.report.e_value = 1e6;
-  return query;
-}
 
 std::vector<Query> queries() { return {query_of(11, 70), query_of(12, 150), query_of(13, 25)}; }
 
@@ -101,11 +89,7 @@ TEST(NucleotideSearch, ThreadsAndBlocksDoNotMatter) {
 Query half_masked() {
   Hmm hmm = test_support::random_hmm(3, 60, ModelKind::kTypical, dna_alphabet());
   for (int k = 0; k < hmm.M; ++k) hmm.mm += k % 2 == 0 ? 'm' : '.';
-  Query query;
-  query.model = make_search_model(std::move(hmm));
-  query.window_length = max_length(query.model->hmm, 1e-7);
-  query.report.e_value = 1e6;
-  return query;
+  return query_of(std::move(hmm));
 }
 
 std::vector<std::vector<Residue>> targets_of(const Query& query) {
