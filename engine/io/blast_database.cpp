@@ -389,7 +389,7 @@ class Volume {
   struct Record {
     RecordText text;
     std::string_view codes;        // one byte for each protein residue, one for four nucleotides
-    std::string_view ambiguities;  // see unpack()
+    std::string_view ambiguities;  // see append()
     std::uint32_t residues;
   };
   Result<Record> record(std::uint32_t i) const;

@@ -8,6 +8,7 @@
 // objects/blastdb/blastdb.asn of that toolkit, Seq-id in objects/seqloc/seqloc.asn.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,10 @@
 #include "model/alphabet.hpp"
 
 namespace hmmjit {
+
+/// Endings of the files of a database: those of volumes and of aliases.
+inline constexpr std::array<std::string_view, 8> kBlastSuffixes{".pin", ".phr", ".psq", ".pal",
+                                                                ".nin", ".nhr", ".nsq", ".nal"};
 
 /// True if `path` names a BLAST database: `path`.pin, .pal, .nin or .nal exists.
 bool is_blast_database(const std::string& path);

@@ -177,8 +177,7 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
                 "name the .hjdb file itself, decompressed");
   const auto format = format_of(name, head, options.format, FileContent::kSequences);
   if (!format) {
-    for (const std::string_view suffix :
-         {".pin", ".phr", ".psq", ".pal", ".nin", ".nhr", ".nsq", ".nal"}) {
+    for (const std::string_view suffix : kBlastSuffixes) {
       if (name.ends_with(suffix) && is_blast_database(name.substr(0, name.size() - 4)))
         return fail(ErrorCode::kInput, "one of the files of a BLAST database", name,
                     "name the database without the ending of its files");

@@ -192,6 +192,10 @@ class BlastDatabases(ScratchFolder):
         before = read(database + ".psq")
         says(USAGE_ERROR, "whole.psq", ["-o", database + ".psq"] + ncbi + [database])
         self.assertEqual(read(database + ".psq"), before)
+        with open(self.path("alias.pal"), "w") as file:
+            file.write("TITLE x\nDBLIST whole\n")
+        says(USAGE_ERROR, "alias.pal", ["-o", self.path("alias.pal")] + ncbi + [self.path("alias")])
+        self.assertEqual(read(self.path("alias.pal")), b"TITLE x\nDBLIST whole\n")
         for suffix, words in ((".psq", "record "), (".phr", "record "), (".pin", "index ends early")):
             content = read(database + suffix)
             with open(database + suffix, "wb") as file:

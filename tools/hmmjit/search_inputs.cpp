@@ -133,8 +133,8 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
   std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
                                   {"sequence file", target_path}};
   if (is_blast_database(target_path)) {
-    for (const char* suffix : {".pin", ".phr", ".psq", ".nin", ".nhr", ".nsq"})
-      files.push_back({"file of the BLAST database", target_path + suffix});
+    for (const std::string_view suffix : kBlastSuffixes)
+      files.push_back({"file of the BLAST database", target_path + std::string(suffix)});
   }
   if (models != "-" && !sequences) {
     for (const char* suffix : kPressedSuffixes)
