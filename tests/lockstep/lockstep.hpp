@@ -202,7 +202,7 @@ class Block {
       for (unsigned l = 0; l < kWarp; ++l) {
         if (!waits_for_lanes(warp.wait[l])) continue;
         waiting = true;
-        released |= warp.mask[l] == ~0u ? release_warp(warp) : release_lanes(warp, l);
+        released |= release_lanes(warp, l);
       }
       if (!waiting) return moved;
       if (!released)
@@ -213,23 +213,6 @@ class Block {
 
   static bool waits_for_lanes(Wait wait) {
     return wait != Wait::kNone && wait != Wait::kDone && wait != Wait::kSyncBlock;
-  }
-
-  // Completes a collective of all lanes once they have reached it.
-  static bool release_warp(Warp& warp) {
-    const Wait kind = warp.wait[0];
-    std::uint32_t others = 0, votes = 0;
-    for (unsigned l = 0; l < kWarp; ++l)
-      others |= ~warp.mask[l] | static_cast<std::uint32_t>(warp.wait[l] != kind);
-    if (others != 0) return false;
-    if (kind == Wait::kShuffle) {
-      for (unsigned l = 0; l < kWarp; ++l) warp.result[l] = warp.value[warp.lane[l] % kWarp];
-    } else if (kind == Wait::kBallot) {
-      for (unsigned l = 0; l < kWarp; ++l) votes |= (warp.value[l] != 0 ? 1u : 0u) << l;
-      warp.result.fill(votes);
-    }
-    warp.wait.fill(Wait::kNone);
-    return true;
   }
 
   // Completes the collective of lane `l` once all of its lanes have reached it.
