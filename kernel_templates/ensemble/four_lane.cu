@@ -212,6 +212,24 @@ HMMJIT_DEVICE Region region_of(const DomainParams& p, u32 entry, u32 unit) {
   return r;
 }
 
+/// Copies a row from the stripes of Forward to the matrix. Called by every lane of the warp for every row, since four
+/// lanes would wait for each load and write a sector each.
+HMMJIT_DEVICE void store_row(const Region& r, const float* stripes, u32 i) {
+  const u32 lane = threadIdx.x % 32u, place = lane % kRowLanes, cells = kRowLanes * r.Q;
+  Quad* const out = r.cells + (i * 4u + place) * r.Q;
+  sync_warp();  // the row is complete
+  HMMJIT_UNROLL_BY(4)
+  for (u32 at = lane; at < cells; at += 32) {
+    Quad cell;
+    cell.x = float_bits(stripes[at]);
+    cell.y = float_bits(stripes[cells + at]);
+    cell.z = float_bits(stripes[2 * cells + at]);
+    cell.w = 0;
+    out[at / kRowLanes] = cell;
+  }
+  sync_warp();
+}
+
 /// Cell of node k, 1-based; zero outside the matrix.
 HMMJIT_DEVICE Quad cell_of(const Region& r, u32 i, u32 k) {
   Quad cell;
@@ -737,10 +755,13 @@ HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* s
       sync_warp();
       continue;
     }
-    for (u32 base = (*left - 1) & ~31u;; base -= 32) {
-      const u32 p = base + lane;
-      const bool is_linked = p < *left && linked(s, segment_at(c.waiting, capacity, p));
-      u32 bits = warp_ballot(is_linked);
+    const u32 last_base = (*left - 1) & ~31u;
+    Segment ahead = segment_at(c.waiting, capacity, last_base + lane < *left ? last_base + lane : 0u);
+    for (u32 base = last_base;; base -= 32) {
+      const Segment here = ahead;
+      // Prefetched: what is taken below changes no place before `base`.
+      if (base > 0) ahead = segment_at(c.waiting, capacity, base - 32 + lane);
+      u32 bits = warp_ballot(base + lane < *left && linked(s, here));
       while (bits != 0) {
         const u32 bit = highest_bit(bits);
         bits ^= 1u << bit;
@@ -972,24 +993,17 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
       continue;
     }
     const u32 first_unit = space.first;
-    if (lane < kRowLanes) {
+    {
       const Region r = region_of(p, entry, first_unit);
-      Residues residues;
-      residues.first = bytes;
-      residues.length = L;
-      Quad* const cells = r.cells;
-      forward_pass(of_rows, s, residues, L, lengths_of(p, entry), multihit(), r.special, [&](u32 i, float) {
-        Quad* const out = cells + (i * 4u + s.place) * Q;
-        HMMJIT_UNROLL_BY(4)
-        for (int q = 0; q < s.Q; ++q) {
-          Quad cell;
-          cell.x = float_bits(s.match[q * kRowLanes]);
-          cell.y = float_bits(s.deletion[q * kRowLanes]);
-          cell.z = float_bits(s.insert[q * kRowLanes]);
-          cell.w = 0;
-          out[q] = cell;
-        }
-      });
+      if (lane < kRowLanes) {
+        Residues residues;
+        residues.first = bytes;
+        residues.length = L;
+        forward_pass(of_rows, s, residues, L, lengths_of(p, entry), multihit(), r.special,
+                     [&](u32 i, float) { store_row(r, own, i); });
+      } else {
+        for (u32 i = 1; i <= L; ++i) store_row(r, own, i);
+      }
     }
     sync_warp();
     // Rebuilt, so that the rows need not keep it in registers.
