@@ -31,18 +31,6 @@ std::exception_ptr run_task(int lower_priority, std::function<void()> task) {
 
 }  // namespace
 
-void TaskQueue::push(TaskClass task_class, double rank, std::function<void()> work) {
-  tasks_.push_back({task_class, rank, order_++, std::move(work)});
-  std::ranges::push_heap(tasks_, std::less<>());
-}
-
-std::function<void()> TaskQueue::pop() {
-  std::ranges::pop_heap(tasks_, std::less<>());
-  std::function<void()> work = std::move(tasks_.back().work);
-  tasks_.pop_back();
-  return work;
-}
-
 TaskPool::TaskPool(int threads, int lower_priority, std::function<void()> on_refusal)
     : lower_priority_(lower_priority),
       on_refusal_(std::move(on_refusal)),
@@ -68,9 +56,9 @@ int TaskPool::threads() const {
 }
 
 void TaskPool::run(std::function<void()> first) {
-  TaskQueue never_begun;  // of a failed run
+  std::deque<std::function<void()>> never_begun;  // of a failed run
   MutexLock lock(mutex_);
-  queue_.push(TaskClass::kControl, 0, std::move(first));
+  queue_.push_back(std::move(first));
   while (!complete()) {
     if (task_waits()) {
       run_next();
@@ -83,9 +71,9 @@ void TaskPool::run(std::function<void()> first) {
   std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> work) {
+void TaskPool::submit(std::function<void()> work) {
   MutexLock lock(mutex_);
-  queue_.push(task_class, rank, std::move(work));
+  queue_.push_back(std::move(work));
   ++busy_;  // keeps the pool alive until this thread has left it
   find_thread();
   no_longer_busy();
@@ -130,7 +118,8 @@ void TaskPool::start_worker() {
 }
 
 void TaskPool::run_next() {
-  std::function<void()> task = queue_.pop();
+  std::function<void()> task = std::move(queue_.front());
+  queue_.pop_front();
   ++busy_;
   if (task_waits()) find_thread();
   mutex_.unlock();
@@ -170,8 +159,7 @@ void for_each_index(int threads, std::size_t count, const std::function<void(std
   };
   TaskPool pool(static_cast<int>(most));
   pool.run([&] {
-    for (std::size_t i = 0; i < most; ++i)
-      pool.submit(TaskClass::kFilter, static_cast<double>(i), take);
+    for (std::size_t i = 0; i < most; ++i) pool.submit(take);
   });
 }
 

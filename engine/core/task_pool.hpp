@@ -1,9 +1,9 @@
-// Prioritised tasks on a bounded number of threads.
+// Tasks on a bounded number of threads.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -12,38 +12,6 @@
 #include "core/mutex.hpp"
 
 namespace hmmjit {
-
-/// Order in which waiting tasks start: smaller class first, then smaller rank.
-enum class TaskClass : std::uint8_t {
-  kControl,      ///< reading, model set-up, emission: other tasks depend on these
-  kLargeDomain,  ///< large targets, largest first, so that none starts last
-  kDomain,       ///< batches of targets, earliest model first, so that results can be emitted
-  kFilter,       ///< filter tasks, earliest model first
-};
-
-/// Waiting tasks, the most urgent first. Not synchronised.
-class TaskQueue {
- public:
-  void push(TaskClass task_class, double rank, std::function<void()> work);
-  /// Removes and returns the most urgent task. The queue must not be empty.
-  std::function<void()> pop();
-  bool empty() const { return tasks_.empty(); }
-
- private:
-  struct Task {
-    TaskClass task_class;
-    double rank;
-    std::uint64_t order;
-    std::function<void()> work;
-    bool operator<(const Task& other) const {  // heaps of the library: greatest first
-      if (task_class != other.task_class) return task_class > other.task_class;
-      if (rank != other.rank) return rank > other.rank;
-      return order > other.order;
-    }
-  };
-  std::vector<Task> tasks_;  // a heap
-  std::uint64_t order_ = 0;
-};
 
 /// Sleeping threads, each woken individually. All calls must hold the same mutex.
 class SleepingThreads {
@@ -73,15 +41,15 @@ class SleepingThreads {
   std::condition_variable wakes_;
 };
 
-/// A thread pool: at most `threads` threads, including the caller of `run`, take tasks from one
-/// priority queue. Threads are started on demand; if the system refuses one, the pool continues
-/// with those it has, and `threads()` returns their number. Tasks may submit tasks and must not
-/// wait for one another. Every task runs with flush-to-zero set.
+/// A thread pool: at most `threads` threads, including the caller of `run`, take tasks in the order
+/// in which they were submitted. Threads are started on demand; if the system refuses one, the pool
+/// continues with those it has, and `threads()` returns their number. Tasks may submit tasks and
+/// must not wait for one another. Every task runs with flush-to-zero set.
 ///
 /// Why not a library: oneTBB starts workers from workers and ends the process if the system refuses
 /// (limits on address space, processes, a cgroup); it deadlocks if memory runs out meanwhile; its
 /// workers keep their priority in programs that only link to this library; and it writes warnings
-/// to standard error. With a single priority queue, work stealing has no use.
+/// to standard error. With a single queue, work stealing has no use.
 class TaskPool {
  public:
   /// `lower_priority`: see SearchOptions. `on_refusal` (may be empty) is called once, from any
@@ -95,7 +63,7 @@ class TaskPool {
   /// never start.
   void run(std::function<void()> first);
   /// Thread-safe; called from tasks.
-  void submit(TaskClass task_class, double rank, std::function<void()> work);
+  void submit(std::function<void()> work);
   /// Threads that the pool has or may still start. Thread-safe.
   int threads() const;
 
@@ -117,7 +85,7 @@ class TaskPool {
   std::size_t most_workers_ HMMJIT_GUARDED_BY(mutex_);
   std::size_t started_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> workers_ HMMJIT_GUARDED_BY(mutex_);
-  TaskQueue queue_ HMMJIT_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> queue_ HMMJIT_GUARDED_BY(mutex_);
   // Threads that run a task or start a thread.
   int busy_ HMMJIT_GUARDED_BY(mutex_) = 0;
   bool starting_ HMMJIT_GUARDED_BY(mutex_) = false;

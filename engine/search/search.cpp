@@ -228,8 +228,7 @@ void Run::work() {
   for (;;) {
     const Work work = agenda_.next(me);
     if (std::holds_alternative<End>(work)) return;
-    if (agenda_.wants_worker())
-      pool_.submit(TaskClass::kControl, 0, [this] { guarded([this] { this->work(); }); });
+    if (agenda_.wants_worker()) pool_.submit([this] { guarded([this] { this->work(); }); });
     if (options_.on_progress) options_.on_progress();
     if (options_.cancellation != nullptr && options_.cancellation->cancelled())
       return agenda_.abort({ErrorCode::kInterrupted, "the search was cancelled", {}, {}});

@@ -20,20 +20,17 @@
 namespace hmmjit {
 namespace {
 
-TEST(TaskPool, RunsEverythingInPriorityOrderOnOneThread) {
+TEST(TaskPool, RunsTasksInTheOrderOfSubmissionOnOneThread) {
   TaskPool pool(1);
   std::vector<int> order;
   pool.run([&] {
-    pool.submit(TaskClass::kFilter, 2, [&] { order.push_back(5); });
-    pool.submit(TaskClass::kFilter, 1, [&] { order.push_back(4); });
-    pool.submit(TaskClass::kDomain, 9, [&] { order.push_back(3); });
-    pool.submit(TaskClass::kLargeDomain, -10, [&] { order.push_back(2); });
-    pool.submit(TaskClass::kLargeDomain, -20, [&] {
+    pool.submit([&] {
       order.push_back(1);
-      pool.submit(TaskClass::kControl, 0, [&] { order.push_back(11); });
+      pool.submit([&] { order.push_back(3); });
     });
+    pool.submit([&] { order.push_back(2); });
   });
-  EXPECT_EQ(order, (std::vector<int>{1, 11, 2, 3, 4, 5}));
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
 TEST(TaskPool, KeepsToItsThreads) {
@@ -44,7 +41,7 @@ TEST(TaskPool, KeepsToItsThreads) {
     std::atomic<int> running{0}, most{0}, done{0};
     pool.run([&] {
       for (int i = 0; i < 200; ++i) {
-        pool.submit(TaskClass::kFilter, i, [&] {
+        pool.submit([&] {
           const int now = ++running;
           int before = most;
           while (before < now && !most.compare_exchange_weak(before, now)) {
@@ -81,9 +78,9 @@ TEST(TaskPool, WhatWasNotBegunWhenATaskFailedNeverIs) {
   TaskPool pool(3);
   std::atomic<int> run{0};
   EXPECT_THROW(pool.run([&] {
-    pool.submit(TaskClass::kControl, 0, [] { throw std::runtime_error("first"); });
+    pool.submit([] { throw std::runtime_error("first"); });
     for (int i = 0; i < 1000; ++i)
-      pool.submit(TaskClass::kFilter, i, [&] {
+      pool.submit([&] {
         ++run;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
       });
@@ -91,7 +88,7 @@ TEST(TaskPool, WhatWasNotBegunWhenATaskFailedNeverIs) {
                std::runtime_error);
   EXPECT_LT(run, 1000);
   run = 0;
-  pool.run([&] { pool.submit(TaskClass::kFilter, 0, [&] { ++run; }); });
+  pool.run([&] { pool.submit([&] { ++run; }); });
   EXPECT_EQ(run, 1);
 }
 
@@ -109,11 +106,10 @@ TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
       for (auto i = mine() % most_children + 1; i > 0; --i) {
         const std::size_t index = next++;
         if (index >= times.size()) return;
-        pool.submit(static_cast<TaskClass>(mine() % 4), static_cast<double>(mine() % 10),
-                    [&, index, seed = static_cast<unsigned>(mine())] {
-                      ++times[index];
-                      grow(seed);
-                    });
+        pool.submit([&, index, seed = static_cast<unsigned>(mine())] {
+          ++times[index];
+          grow(seed);
+        });
       }
     };
     pool.run([&] { grow(static_cast<unsigned>(round)); });
@@ -132,7 +128,7 @@ TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
   TaskPool pool(64, 0, [&] { ++refusals; });
   pool.run([&] {
     for (int i = 0; i < 500; ++i)
-      pool.submit(TaskClass::kFilter, i, [&] {
+      pool.submit([&] {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         ++done;
       });
