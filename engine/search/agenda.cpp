@@ -76,13 +76,13 @@ Work Agenda::take(Choice choice) {
       return BeginBatch{std::exchange(blocks_, {})};
     case Choice::kNextPass:
       reading_ = true;
-      return NextPass{};
+      return NextPass{announced_};
     case Choice::kBackfill:
       device_waits_ = false;
       return Backfill{host_load()};
     case Choice::kSetUp:
       in_flight_.start();
-      return SetUpModel{};
+      return SetUpModel{announced_};
     case Choice::kDecode:
       decoding_ = true;
       may_decode_ = false;
@@ -224,10 +224,12 @@ void Agenda::settle(Model& model, bool at_once) {
   push(Class::kFinish, static_cast<double>(model.job->index), FinishModel{model.job});
 }
 
-void Agenda::done(const SetUpModel&, std::size_t index, Result<JobPtr> made) {
+void Agenda::done(const SetUpModel& work, std::size_t index, Result<JobPtr> made) {
   const MutexLock lock(mutex_);
   if (!made || *made == nullptr) {
     if (!made && (!failed_ || index < failed_->first)) failed_.emplace(index, made.error());
+    // A model that was announced meanwhile may have come after this look at the input.
+    if (work.announced != announced_) return in_flight_.end_set_up();
     return in_flight_.end_input(true);
   }
   in_flight_.add((*made)->bytes);
@@ -273,10 +275,13 @@ void Agenda::done(const BeginBatch&) {
   reading_ = false;
 }
 
-void Agenda::done(const NextPass&, bool models) {
+void Agenda::done(const NextPass& work, bool models) {
   const MutexLock lock(mutex_);
   reading_ = false;
-  if (!models) return in_flight_.end_input(false);
+  if (!models) {
+    if (work.announced == announced_) in_flight_.end_input(false);
+    return;
+  }
   input_ended_ = false;
   batch_ = Batch::kFilling;
 }
@@ -358,6 +363,15 @@ void Agenda::done(const DeliverResult& work) {
   delivering_ = false;
   waiting_bytes_ -= work.finished->bytes;
   progress_.models_done = ++delivered_;
+}
+
+bool Agenda::more_models() {
+  const MutexLock lock(mutex_);
+  if (stopped() || complete()) return false;
+  ++announced_;
+  in_flight_.reopen_input();
+  wake();
+  return true;
 }
 
 void Agenda::end_with(Error error) {

@@ -63,7 +63,8 @@ class Agenda {
   void limit_workers(int threads) HMMJIT_EXCLUDES(mutex_);
 
   // Work has been done. Each call takes its outcome.
-  /// `model`: null at the end of the input. An error ends the search after the models before.
+  /// `model`: null if the input has no further one. An error ends the search after the models
+  /// before.
   void done(const SetUpModel&, std::size_t index, Result<JobPtr> model) HMMJIT_EXCLUDES(mutex_);
   /// `block`: null at the end of the input. `compressed`: it can be decompressed ahead. Returns
   /// true if no block follows for now, so that devices do not wait for one.
@@ -89,6 +90,9 @@ class Agenda {
   void done(const FormatPart& work, bool complete) HMMJIT_EXCLUDES(mutex_);
   void done(const DeliverResult& work) HMMJIT_EXCLUDES(mutex_);
 
+  /// The input of models, which may have had no further one, has one now. False: too late, the
+  /// search is complete or has been stopped.
+  bool more_models() HMMJIT_EXCLUDES(mutex_);
   /// Ends the search. The first error is the one that the search returns.
   void abort(Error error) HMMJIT_EXCLUDES(mutex_);
   /// Ends the search without an error: work that is left is never begun.
@@ -199,6 +203,7 @@ class Agenda {
   // Models in flight.
   ModelsInFlight in_flight_ HMMJIT_GUARDED_BY(mutex_);
   std::map<ModelId, Model> models_ HMMJIT_GUARDED_BY(mutex_);
+  std::uint64_t announced_ HMMJIT_GUARDED_BY(mutex_) = 0;  // calls of more_models()
 
   // Targets. `reading_`: a worker uses their input.
   std::uint64_t block_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;

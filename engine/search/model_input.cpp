@@ -39,6 +39,11 @@ bool ModelInput::has_more() {
   return true;
 }
 
+void ModelInput::reopen() {
+  const MutexLock lock(mutex_);
+  ended_ = false;
+}
+
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun) {
   if (query.prepared == nullptr) {
     // Imported models and those just built have no score statistics; a simulation gives HMMER's.

@@ -18,6 +18,8 @@ class ModelInput {
   Result<std::optional<Query>> next(std::size_t& index) HMMJIT_EXCLUDES(mutex_);
   /// Whether a further model exists. An error counts as one: `next` returns it.
   bool has_more() HMMJIT_EXCLUDES(mutex_);
+  /// The source, which had no further model, may have one now.
+  void reopen() HMMJIT_EXCLUDES(mutex_);
 
  private:
   const ModelSource& source_;

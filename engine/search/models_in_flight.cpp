@@ -36,7 +36,7 @@ bool ModelsInFlight::may_start(const SearchDemand& demand, Batch batch) const {
 
 void ModelsInFlight::end_input(bool setting_up) {
   models_ended_ = true;
-  if (setting_up) --preparing_;
+  if (setting_up) end_set_up();
 }
 
 void ModelsInFlight::add(std::size_t bytes) {

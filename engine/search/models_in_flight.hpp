@@ -39,6 +39,10 @@ class ModelsInFlight {
   void start() { ++preparing_; }
   /// The input has no further model. `setting_up`: a set-up has found this out and ends.
   void end_input(bool setting_up);
+  /// The input, which had no further model, has one.
+  void reopen_input() { models_ended_ = false; }
+  /// A set-up has found no model.
+  void end_set_up() { --preparing_; }
   /// A model has been set up.
   void add(std::size_t bytes);
   /// A model has all its hits: its tables are freed.

@@ -70,7 +70,7 @@ class Run final : private gpu::Client {
       TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
-  Result<SearchStatistics> run();
+  Result<SearchStatistics> run(LateModels* late);
 
  private:
   void attach_device();
@@ -157,18 +157,26 @@ void Run::warn_of_threads() {
                       "memory (ulimit -v)");
 }
 
-Result<SearchStatistics> Run::run() {
+Result<SearchStatistics> Run::run(LateModels* late) {
   {
     // Whatever ends later finds the search stopped.
     struct Stop {
       Agenda& agenda;
       gpu::GpuFilters* device;
+      LateModels* late;
       ~Stop() {
+        if (late != nullptr) late->listen(nullptr);
         agenda.stop();
         if (device != nullptr) device->detach();
       }
     };
-    const Stop stop{agenda_, device_};
+    const Stop stop{agenda_, device_, late};
+    if (late != nullptr) {
+      late->listen([this] {
+        models_.reopen();
+        agenda_.more_models();
+      });
+    }
     pool_.run([this] {
       if (device_ != nullptr) guarded([this] { attach_device(); });
       guarded([this] { work(); });
@@ -432,6 +440,16 @@ SearchStatistics Run::statistics() {
 }  // namespace
 }  // namespace search_run
 
+void LateModels::announce() {
+  const MutexLock lock(mutex_);
+  if (listener_) listener_();
+}
+
+void LateModels::listen(std::function<void()> listener) {
+  const MutexLock lock(mutex_);
+  listener_ = std::move(listener);
+}
+
 double SearchProgress::filter_seconds_left(double seconds) const {
   const auto done = static_cast<double>(cells.load()),
              known = static_cast<double>(cells_queued.load()),
@@ -480,7 +498,7 @@ void set_seed(domain::DomainOptions& domain, std::uint32_t seed) {
 
 Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                 TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink,
-                                SearchProgress* progress) {
+                                SearchProgress* progress, LateModels* late) {
   HMMJIT_ASSIGN(const MemoryGrant grant,
                 grant_memory(options.memory, std::max(1, options.threads)));
   SearchOptions granted = options;
@@ -496,7 +514,7 @@ Result<SearchStatistics> search(const SearchOptions& options, const ModelSource&
   SearchProgress unused;
   search_run::Run run(granted, grant.available, models, targets, device, sink,
                       progress != nullptr ? *progress : unused);
-  return run.run();
+  return run.run(late);
 }
 
 }  // namespace hmmjit

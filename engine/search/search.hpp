@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "model/hmm.hpp"
 #include "search/hits.hpp"
 #include "search/host_filters.hpp"
@@ -175,12 +176,25 @@ void add(SearchStatistics& sum, const SearchStatistics& other);
 /// Next model of the input, nullopt after the last.
 using ModelSource = std::function<Result<std::optional<Query>>()>;
 
+/// Tells a search that its source, which had no further model, has one. Thread-safe.
+class LateModels {
+ public:
+  /// Without effect where no search listens, or it is complete.
+  void announce() HMMJIT_EXCLUDES(mutex_);
+  /// Of the search. `listener`: called by announce(); null ends it.
+  void listen(std::function<void()> listener) HMMJIT_EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::function<void()> listener_ HMMJIT_GUARDED_BY(mutex_);
+};
+
 /// Searches every model against every target. Blocks until all results are with the sink.
 /// Fails with the first error in model order; results of the models before it have been
 /// delivered. `device`: takes part in the filters and the domain stage; null: the CPU alone.
-/// `progress` may be null. Several searches may run at once in one process.
+/// `progress` and `late` may be null. Several searches may run at once in one process.
 Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                 TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink,
-                                SearchProgress* progress);
+                                SearchProgress* progress, LateModels* late = nullptr);
 
 }  // namespace hmmjit

@@ -143,6 +143,7 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
     }
   }
   for (Running& running : ended) running.thread.join();
+  run->announce();
   struct Leave {
     search_run::SharedRun& run;
     ~Leave() { run.leave(); }

@@ -11,6 +11,9 @@
 namespace hmmjit::search_run {
 namespace {
 
+// A run keeps a record of every search that took part.
+constexpr std::size_t kMostSearches = 1000;
+
 void pass_on(const SearchProgress& from, SearchProgress& to) {
   using Counter = std::atomic<std::uint64_t> SearchProgress::*;
   using P = SearchProgress;
@@ -60,8 +63,11 @@ Result<SearchStatistics> SharedSearch::wait() {
 }
 
 void SharedSearch::share() {
-  const MutexLock lock(mutex_);
-  shares_ = true;
+  {
+    const MutexLock lock(mutex_);
+    shares_ = true;
+  }
+  end_if_complete();
 }
 
 void SharedSearch::end(Result<SearchStatistics> outcome) const {
@@ -181,7 +187,7 @@ SharedRun::SharedRun(std::shared_ptr<const ResidentTargets> targets, const Searc
     : targets_(std::move(targets)), takes_stored_hits_(takes_stored_hits), options_(options) {
   options_.cancellation = &all_have_ended_;
   options_.on_progress = [this] {
-    for (const auto& search : searches()) search->show(progress_);
+    for (const auto& search : searches()) search->show(*progress_);
   };
   options_.on_warning = [this](const std::string& text) {
     for (const auto& search : searches()) search->warn(text);
@@ -199,12 +205,23 @@ bool SharedRun::serves(const ResidentTargets& targets, const SearchOptions& opti
 
 bool SharedRun::join(const std::shared_ptr<SharedSearch>& search) {
   const MutexLock lock(mutex_);
-  if (closed_) return false;
+  const auto ended =
+      std::ranges::stable_partition(searches_, [](const auto& each) { return !each->ended(); });
+  std::ranges::move(ended, std::back_inserter(ended_));
+  searches_.erase(ended.begin(), ended.end());
+  if (closed_ || searches_.size() + ended_.size() == kMostSearches) return false;
   searches_.push_back(search);
-  if (searches_.size() > 1) {
+  if (searches_.size() + ended_.size() > 1) {
     for (const auto& each : searches_) each->share();
   }
   return true;
+}
+
+bool SharedRun::close() {
+  const MutexLock lock(mutex_);
+  closed_ = std::ranges::none_of(
+      searches_, [](const auto& search) { return !search->ended() && search->has_models(); });
+  return closed_;
 }
 
 SharedRun::Searches SharedRun::searches() const {
@@ -221,10 +238,7 @@ std::optional<Query> SharedRun::next_model() {
         const auto& next = searches_[turn_++ % searches_.size()];
         if (next->has_models()) search = next;
       }
-      if (search == nullptr) {
-        closed_ = true;
-        return std::nullopt;
-      }
+      if (search == nullptr) return std::nullopt;
     }
     if (auto query = search->next_model()) return query;
   }
@@ -244,16 +258,23 @@ void SharedRun::end_all(const Outcome& outcome) {
     closed_ = true;
   }
   for (const auto& search : searches()) {
-    search->show(progress_);
+    if (progress_) search->show(*progress_);
     search->end(outcome);
   }
 }
 
 void SharedRun::run(gpu::GpuFilters* device) {
-  const std::unique_ptr<TargetSource> targets = targets_->open();
   const auto models = [this]() -> Result<std::optional<Query>> { return next_model(); };
   // Every model has a recipient: the sink shows only which results are accepted.
-  end_all(search(options_, models, *targets, device, *searches().front(), &progress_));
+  const std::shared_ptr<SharedSearch> sink = searches().front();
+  for (;;) {
+    const std::unique_ptr<TargetSource> targets = targets_->open();
+    progress_.emplace();
+    const auto outcome =
+        search(options_, models, *targets, device, *sink, &*progress_, &late_models_);
+    // A search that joined after the last result has models.
+    if (!outcome || close()) return end_all(outcome);
+  }
 }
 
 void SharedRun::end(const std::exception_ptr& thrown) { end_all(thrown); }

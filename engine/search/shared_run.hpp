@@ -1,6 +1,6 @@
 // One run of the search pipeline for several searches of the same resident targets: their models
-// take turns, as those of one library do. A search may join while models are still being read, and
-// ends with its last result or when it is cancelled, whatever the others do.
+// take turns, as those of one library do. A search may join until the run ends, and ends with its
+// last result or when it is cancelled, whatever the others do.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class SharedSearch final : public ResultSink {
 
   // ---- of the run ------------------------------------------------------------------------------
 
-  /// There are other searches in the run.
+  /// There are other searches in the run: this one ends without waiting for the run.
   void share() HMMJIT_EXCLUDES(mutex_);
   bool ended() const { return ended_; }
   /// The first outcome counts.
@@ -90,8 +90,10 @@ class SharedRun {
             bool takes_stored_hits);
   bool serves(const ResidentTargets& targets, const SearchOptions& options,
               bool takes_stored_hits) const;
-  /// Lets a search take part, unless the last model has been read.
+  /// Lets a search take part, unless the run has ended or has had its share of searches.
   bool join(const std::shared_ptr<SharedSearch>& search) HMMJIT_EXCLUDES(mutex_);
+  /// Searches have joined. Waits for models that are being read.
+  void announce() { late_models_.announce(); }
   /// A search has ended. Cancels the run once all have.
   void leave() HMMJIT_EXCLUDES(mutex_);
   /// Its callbacks reach the searches.
@@ -105,7 +107,9 @@ class SharedRun {
   using Searches = std::vector<std::shared_ptr<SharedSearch>>;
 
   Searches searches() const HMMJIT_EXCLUDES(mutex_);
-  // No search joins from now on.
+  // No search joins from now on. False: one has models.
+  bool close() HMMJIT_EXCLUDES(mutex_);
+  // The same, whatever they have.
   template <typename Outcome>
   void end_all(const Outcome& outcome) HMMJIT_EXCLUDES(mutex_);
   std::optional<Query> next_model() HMMJIT_EXCLUDES(mutex_);
@@ -114,10 +118,13 @@ class SharedRun {
   const bool takes_stored_hits_;
   Cancellation all_have_ended_;
   SearchOptions options_;
-  SearchProgress progress_;
+  LateModels late_models_;
+  std::optional<SearchProgress> progress_;  // of the thread of the run, and of its workers
   std::size_t turn_ = 0;  // used by one thread at a time
   mutable Mutex mutex_;
   Searches searches_ HMMJIT_GUARDED_BY(mutex_);
+  // Some of those that have ended: their results may still be on their way.
+  Searches ended_ HMMJIT_GUARDED_BY(mutex_);
   bool closed_ HMMJIT_GUARDED_BY(mutex_) = false;
 };
 

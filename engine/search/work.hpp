@@ -33,7 +33,9 @@ struct Finished {
 using FinishedPtr = std::shared_ptr<Finished>;
 
 /// Read, calibrate and prepare the next model of the input.
-struct SetUpModel {};
+struct SetUpModel {
+  std::uint64_t announced = 0;  ///< calls of Agenda::more_models() before
+};
 /// Read the next block of targets.
 struct ReadBlock {};
 /// Decompress targets ahead of their reader.
@@ -43,7 +45,9 @@ struct BeginBatch {
   std::vector<BlockPtr> blocks;
 };
 /// Start again at the first target, for a further batch of models.
-struct NextPass {};
+struct NextPass {
+  std::uint64_t announced = 0;  ///< as of SetUpModel
+};
 /// Take targets that wait for the domain stage of a device, as many as threads with this load are
 /// given.
 struct Backfill {

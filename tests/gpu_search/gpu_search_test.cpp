@@ -248,6 +248,83 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
   first.join();
 }
 
+// The first search has no further model and is kept from ending until the others have ended.
+TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
+  struct Held final : TextSink {
+    std::shared_ptr<PreparedResult> prepare(const ModelResult&) const override {
+      reached = true;
+      reached.notify_all();
+      held.wait(true);
+      return nullptr;
+    }
+    mutable std::atomic<bool> reached = false, held = true;
+  };
+  const auto targets = resident_targets(data());
+  Session session;
+  ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
+                            [this](const DeviceChoice&) { return fake_settings(driver_); }));
+  wait_until_started(*session.devices());
+  std::atomic<bool> all_read = false;
+  const auto search = [&](const Hmm& model, ResultSink& sink, const Cancellation* limit) {
+    SearchOptions options = small_blocks(2);
+    options.cancellation = limit;
+    SearchProgress progress;
+    const auto source = targets->open();
+    std::size_t next = 0;
+    const ModelSource give = [&]() -> Result<std::optional<Query>> {
+      if (next++ == 0) return Query(model);
+      all_read = true;
+      all_read.notify_all();
+      return std::nullopt;
+    };
+    const auto statistics = session.search(options, give, *source, sink, progress);
+    EXPECT_EQ(statistics ? "" : statistics.error().message, "");
+    EXPECT_TRUE(statistics && statistics->shared);
+  };
+  const auto expected_of = [&](std::size_t model) {
+    SearchData own = data();
+    own.models = {data().models[model]};
+    return run_search(own, nullptr, small_blocks(2)).text;
+  };
+  Held first;
+  std::thread running([&] { search(data().models[0], first, nullptr); });
+  all_read.wait(false);
+  first.reached.wait(false);
+  for (std::size_t model = 1; model < 4; ++model) {
+    const Cancellation limit(nullptr, std::chrono::steady_clock::now() + std::chrono::minutes(1));
+    TextSink sink;
+    search(data().models[model], sink, &limit);
+    EXPECT_EQ(sink.text, expected_of(model));
+  }
+  first.held = false;
+  first.held.notify_all();
+  running.join();
+  EXPECT_EQ(first.text, expected_of(0));
+
+  // Searches come at all times, also when a run has just ended.
+  std::vector<std::string> wanted;
+  for (std::size_t model = 0; model < 3; ++model) wanted.push_back(expected_of(model));
+  std::vector<std::thread> threads;
+  for (std::size_t model = 0; model < 3; ++model) {
+    threads.emplace_back([&, model] {
+      for (int i = 0; i < 20; ++i) {
+        TextSink sink;
+        SearchProgress progress;
+        const auto source = targets->open();
+        bool given = false;
+        const ModelSource give = [&]() -> Result<std::optional<Query>> {
+          if (std::exchange(given, true)) return std::nullopt;
+          return Query(data().models[model]);
+        };
+        const auto statistics = session.search(small_blocks(2), give, *source, sink, progress);
+        EXPECT_EQ(sink.text, wanted[model]);
+        EXPECT_EQ(statistics ? statistics->targets : 0, data().targets.size());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(GpuSearch, SearchesOfASessionGoOnWithoutALostDevice) {
   Session session;
   ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},

@@ -22,7 +22,7 @@ struct SearchData {
 SearchData make_search_data(std::uint64_t seed, int models, int targets, int longest_model = 150);
 
 /// Every hit, domain, flag and counter, floats to the bit.
-struct TextSink final : ResultSink {
+struct TextSink : ResultSink {
   Status receive(const ModelResult& result) override;
   std::string text;
 };

@@ -35,6 +35,7 @@ struct Scenario {
   bool early = false;               // a lane delivers a part first
   bool memory_refused = false;      // to a lane, which drops its work
   std::size_t failing_model = 100;  // which cannot be set up
+  std::size_t late_models = 0;      // announced at any time, also too late
   bool errors = false;              // any piece of work may fail, once
   bool cancelled = false;           // at any time
   std::uint64_t result_bytes = 1 << 20;
@@ -77,6 +78,7 @@ class Search {
                 progress_) {
     workers_.resize(static_cast<std::size_t>(scenario.workers));
     lanes_.resize(std::max<std::size_t>(scenario.lanes, 1));
+    models_ = scenario.models - scenario.late_models;
   }
   ~Search() {
     agenda_.stop();
@@ -89,14 +91,23 @@ class Search {
 
   // `act(n)` does the n-th of them. Workers come first.
   std::size_t actions() const {
-    return workers_.size() * kWorkerActions + lanes_.size() * kLaneActions;
+    return workers_.size() * kWorkerActions + lanes_.size() * kLaneActions + 1;
   }
   // False where that is not possible, or changes nothing.
   bool act(std::size_t action) {
     const std::size_t worker = action / kWorkerActions;
     if (worker < workers_.size()) return act(workers_[worker], action % kWorkerActions);
     action -= workers_.size() * kWorkerActions;
+    if (action == lanes_.size() * kLaneActions) return announce();
     return act(lanes_[action / kLaneActions], action % kLaneActions);
+  }
+  // A further model comes.
+  bool announce() {
+    if (models_ == scenario_.models || too_late_) return false;
+    ++models_;
+    if (agenda_.more_models()) return true;
+    --models_;
+    return too_late_ = true;
   }
 
   bool ended() const { return std::ranges::all_of(workers_, &Worker::ended); }
@@ -106,10 +117,13 @@ class Search {
     std::ranges::sort(out);
     std::vector<std::uint64_t> doing;
     for (const Worker& worker : workers_)
-      doing.push_back(worker.ended ? 1 : worker.work ? 2 + describe(*worker.work) : 0);
+      doing.push_back(worker.ended  ? 1
+                      : worker.work ? 2 + describe(*worker.work) + (worker.models << 40)
+                                    : 0);
     std::ranges::sort(doing);
     out.insert(out.end(), doing.begin(), doing.end());
-    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * failed_);
+    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * failed_ + 8u * too_late_);
+    out.push_back(models_);
     for (const Lane& lane : lanes_) {
       out.push_back(100u + lane.delivered_early + 2u * lane.waits);
       for (const Claim& claim : lane.claims) out.push_back(claim.model() * 64 + number(claim));
@@ -126,6 +140,10 @@ class Search {
       threads.emplace_back([&, random = std::mt19937(seed++)]() mutable {
         for (;;) {
           worker.work = std::make_unique<Work>(agenda_.next(worker.me));
+          {
+            const std::lock_guard lock(steps);
+            worker.models = models_;
+          }
           if (std::holds_alternative<End>(*worker.work)) break;
           if (random() % 4 == 0) std::this_thread::yield();
           const std::lock_guard lock(steps);
@@ -136,9 +154,12 @@ class Search {
         --working;
       });
     }
-    for (std::mt19937 random(seed); scenario_.lanes > 0 && working > 0; std::this_thread::yield()) {
+    for (std::mt19937 random(seed);
+         (scenario_.lanes > 0 || scenario_.late_models > 0) && working > 0;
+         std::this_thread::yield()) {
       const std::lock_guard lock(steps);
       act(lanes_[random() % lanes_.size()], random() % (random() % 64 == 0 ? 6 : 4));
+      if (random() % 8 == 0) announce();
     }
     for (std::thread& thread : threads) thread.join();
   }
@@ -158,8 +179,7 @@ class Search {
     if (agenda_.error()) {
       EXPECT_EQ(agenda_.error()->message, "expected");
     }
-    const std::size_t models =
-        stopped ? std::min(scenario_.failing_model, scenario_.models) : scenario_.models;
+    const std::size_t models = stopped ? std::min(scenario_.failing_model, models_) : models_;
     if (!failed_) {
       EXPECT_EQ(delivered_, models);
       for (std::size_t model = 0; model < models; ++model) {
@@ -173,6 +193,7 @@ class Search {
   struct Worker {
     Agenda::Worker me;
     std::unique_ptr<Work> work;
+    std::size_t models = 0;  // of the input when the work was taken
     bool ended = false;
   };
   struct Lane {
@@ -205,7 +226,9 @@ class Search {
       if (std::holds_alternative<End>(*work)) {
         worker.ended = true;
       } else {
+        EXPECT_TRUE(std::ranges::none_of(workers_, &Worker::ended)) << "some have been sent away";
         worker.work = std::make_unique<Work>(*std::move(work));
+        worker.models = models_;
       }
       return true;
     }
@@ -220,6 +243,7 @@ class Search {
       failed_ = true;
       agenda_.abort({ErrorCode::kResources, "expected", {}, {}});
     } else {
+      models_seen_ = worker.models;
       std::visit([this](const auto& work) { report(work); }, *worker.work);
     }
     note(Event::kOther, 100 + worker.work->index());
@@ -230,7 +254,10 @@ class Search {
   void report(const End&) {}
   void report(const SetUpModel& work) {
     const std::size_t index = next_model_;
-    if (index >= scenario_.models || failed_to_set_up_) return agenda_.done(work, index, JobPtr());
+    if (index >= models_seen_ || failed_to_set_up_) {
+      note(Event::kOther, 200 + models_seen_, models_);
+      return agenda_.done(work, index, JobPtr());
+    }
     ++next_model_;
     if (index == scenario_.failing_model) {
       failed_to_set_up_ = true;
@@ -263,8 +290,9 @@ class Search {
   void report(const DecodeAhead& work) { agenda_.done(work); }
   void report(const BeginBatch& work) { agenda_.done(work); }
   void report(const NextPass& work) {
-    const bool more = next_model_ < scenario_.models;
+    const bool more = next_model_ < models_seen_;
     if (more) next_block_ = 0;
+    if (!more) note(Event::kOther, 300 + models_seen_, models_);
     agenda_.done(work, more);
   }
   void report(const Backfill& work) {
@@ -397,7 +425,8 @@ class Search {
   Agenda agenda_;
   std::vector<Worker> workers_;
   std::vector<std::uint64_t> events_;
-  std::size_t next_model_ = 0, next_block_ = 0, delivered_ = 0;
+  std::size_t models_, models_seen_ = 0, next_model_ = 0, next_block_ = 0, delivered_ = 0;
+  bool too_late_ = false;  // for the next model
   bool failed_to_set_up_ = false, failed_ = false, lost_ = false;
   std::vector<BlockId> read_;  // and in no shard yet
   std::vector<ShardId> shards_;
@@ -512,6 +541,15 @@ TEST(AgendaTest, TargetsThatDoNotFitAreReadForBatchesOfModels) {
   explore({.models = 0, .blocks = 2, .kept = false});
 }
 
+// Every model that was announced in time is searched. The others are refused.
+TEST(AgendaTest, ModelsMayComeLate) {
+  explore({.models = 2, .blocks = 1, .late_models = 1});
+  explore({.models = 3, .blocks = 1, .workers = 1, .late_models = 2});
+  explore({.models = 2, .blocks = 2, .kept = false, .models_at_once = 1, .late_models = 1});
+  explore({.models = 2, .blocks = 1, .workers = 1, .lanes = 1, .late_models = 1});
+  explore({.models = 2, .blocks = 1, .workers = 1, .late_models = 1, .cancelled = true});
+}
+
 TEST(AgendaTest, ResultsWithoutRoomHoldModelsBack) {
   explore({.models = 3, .blocks = 1, .result_bytes = 50});
 }
@@ -556,6 +594,8 @@ TEST(AgendaTest, ThreadsWakeEachOther) {
       {.models = 20, .blocks = 4, .workers = 3, .kept = false, .models_at_once = 4},
       {.models = 20, .blocks = 4, .workers = 4, .lanes = 3, .early = true},
       {.models = 20, .blocks = 4, .workers = 4, .failing_model = 10},
+      {.models = 20, .blocks = 4, .workers = 4, .late_models = 19},
+      {.models = 20, .blocks = 4, .workers = 4, .lanes = 3, .late_models = 10},
   };
   for (const Scenario& scenario : scenarios) {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
@@ -597,6 +637,14 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   EXPECT_DOUBLE_EQ(agenda.load(1).filter_seconds_left, kNodes * kResidues - 1);
   do_next(ReadBlock{}, BlockPtr(), false);
   EXPECT_EQ(agenda.load(1).filter_seconds_left, 0);
+  // A device may have the pair. A worker that waits for it sets up the next model meanwhile.
+  do_next(FilterPair{}, Agenda::Pair{});
+  std::thread worker([&] {
+    const Work work = agenda.next(me);
+    EXPECT_TRUE(std::holds_alternative<SetUpModel>(work));
+  });
+  EXPECT_TRUE(agenda.more_models());
+  worker.join();
   agenda.stop();
 }
 
