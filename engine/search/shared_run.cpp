@@ -14,17 +14,14 @@ namespace {
 // A run keeps a record of every search that took part.
 constexpr std::size_t kMostSearches = 1000;
 
-void pass_on(const SearchProgress& from, SearchProgress& to) {
-  using Counter = std::atomic<std::uint64_t> SearchProgress::*;
-  using P = SearchProgress;
-  for (const Counter counter :
-       {&P::target_bytes_read, &P::target_bytes_total, &P::targets, &P::residues, &P::cells,
-        &P::cells_queued, &P::scoring_cells_found, &P::scoring_cells, &P::filter_microseconds,
-        &P::scoring_microseconds})
-    to.*counter = (from.*counter).load();
-  to.targets_complete = from.targets_complete.load();
-  to.wrong_kernel = from.wrong_kernel.load();
-}
+using P = SearchProgress;
+using Counter = std::atomic<std::uint64_t> P::*;
+// Of the targets; of the work of all searches.
+constexpr Counter kTargetCounters[] = {&P::target_bytes_read, &P::target_bytes_total, &P::targets,
+                                       &P::residues};
+constexpr Counter kWorkCounters[] = {
+    &P::cells,         &P::cells_queued,        &P::scoring_cells_found,
+    &P::scoring_cells, &P::filter_microseconds, &P::scoring_microseconds};
 
 }  // namespace
 
@@ -113,7 +110,19 @@ std::optional<Query> SharedSearch::next_model() {
 }
 
 void SharedSearch::show(const SearchProgress& run) {
-  with([&] { pass_on(run, progress_); });
+  with([&] {
+    for (const Counter counter : kTargetCounters) progress_.*counter = (run.*counter).load();
+    // What the run did before does not count.
+    const MutexLock lock(mutex_);
+    const bool first = work_before_.empty();
+    for (std::size_t i = 0; i < std::size(kWorkCounters); ++i) {
+      const std::uint64_t work = run.*kWorkCounters[i];
+      if (first) work_before_.push_back(work);
+      progress_.*kWorkCounters[i] = work - std::min(work, work_before_[i]);
+    }
+    progress_.targets_complete = run.targets_complete.load();
+    progress_.wrong_kernel = run.wrong_kernel.load();
+  });
 }
 
 void SharedSearch::warn(const std::string& text) const {

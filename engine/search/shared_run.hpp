@@ -40,7 +40,7 @@ class SharedSearch final : public ResultSink {
   bool has_models() const HMMJIT_EXCLUDES(mutex_);
   /// The next model, if there is one.
   std::optional<Query> next_model();
-  /// Passes on the progress of the run.
+  /// Passes on the progress of the run since the search joined it.
   void show(const SearchProgress& run);
   void warn(const std::string& text) const;
   void warn(const Error& warning) const;
@@ -75,6 +75,7 @@ class SharedSearch final : public ResultSink {
   bool last_model_read_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::size_t models_read_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::optional<Error> model_error_ HMMJIT_GUARDED_BY(mutex_);  // after the models read
+  std::vector<std::uint64_t> work_before_ HMMJIT_GUARDED_BY(mutex_);  // counters of the run
 };
 
 /// The targets that a search can share; null if it needs a run of its own, because it counts or

@@ -264,6 +264,7 @@ TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
   ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
                             [this](const DeviceChoice&) { return fake_settings(driver_); }));
   wait_until_started(*session.devices());
+  Held first;
   std::atomic<bool> all_read = false;
   const auto search = [&](const Hmm& model, ResultSink& sink, const Cancellation* limit) {
     SearchOptions options = small_blocks(2);
@@ -280,13 +281,15 @@ TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
     const auto statistics = session.search(options, give, *source, sink, progress);
     EXPECT_EQ(statistics ? "" : statistics.error().message, "");
     EXPECT_TRUE(statistics && statistics->shared);
+    if (&sink != &first) {
+      EXPECT_EQ(progress.cells, progress.residues * static_cast<std::uint64_t>(model.M));
+    }
   };
   const auto expected_of = [&](std::size_t model) {
     SearchData own = data();
     own.models = {data().models[model]};
     return run_search(own, nullptr, small_blocks(2)).text;
   };
-  Held first;
   std::thread running([&] { search(data().models[0], first, nullptr); });
   all_read.wait(false);
   first.reached.wait(false);
