@@ -56,6 +56,7 @@ if [ ! -e "$folder/etc/debian_version" ]; then
   echo "fresh_root.sh: root ready after $SECONDS s"
 fi
 cp -L /etc/resolv.conf "$folder/etc/resolv.conf"
+echo "127.0.0.1 localhost $(uname -n)" >"$folder/etc/hosts"
 rm -rf "$folder/hmmjit"
 mkdir "$folder/hmmjit"
 tar -C "$source_folder" --exclude=./build --exclude=./.git --exclude=./shared -cf - . | tar -C "$folder/hmmjit" -xf -
@@ -67,6 +68,7 @@ for command in "${commands[@]}"; do
   unshare --mount --pid --fork --kill-child bash -euc '
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
+    mount --rbind /sys "$1/sys"
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
       ${http_proxy:+http_proxy="$http_proxy"} chroot "$1" "/hmmjit/$2"' fresh_root "$folder" "$command" || status=$?
   echo "fresh_root.sh: $command: exit status $status after $SECONDS s"

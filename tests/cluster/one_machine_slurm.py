@@ -59,6 +59,12 @@ def missing():
         return "not installed: " + ", ".join(absent)
     if os.geteuid() != 0:
         return "the daemons of Slurm need root"
+    if not os.path.ismount("/sys/fs/cgroup"):
+        return "slurmd needs /sys/fs/cgroup"
+    try:
+        socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "slurmctld needs the address of this host: add its name to /etc/hosts"
     return None
 
 
