@@ -215,7 +215,7 @@ bool SharedRun::serves(const ResidentTargets& targets, const SearchOptions& opti
 bool SharedRun::join(const std::shared_ptr<SharedSearch>& search) {
   const MutexLock lock(mutex_);
   const auto ended =
-      std::ranges::stable_partition(searches_, [](const auto& each) { return !each->ended(); });
+      std::ranges::partition(searches_, [](const auto& each) { return !each->ended(); });
   std::ranges::move(ended, std::back_inserter(ended_));
   searches_.erase(ended.begin(), ended.end());
   if (closed_ || searches_.size() + ended_.size() == kMostSearches) return false;
