@@ -541,7 +541,7 @@ class Habits(ScratchFolder):
         rows = self.features([])
         self.assertGreater(len(rows), 30)
         want = sorted((row["target"], int(row["env_from"]), int(row["env_to"]), row["model"],
-                       "%.3g" % float(row["i_evalue"]), "%.1f" % float(row["domain_score"])) for row in rows)
+                       "%.3g" % float(row["i_evalue"]), scenario.printed(row["domain_score"], 1)) for row in rows)
         gff = read(self.path("gff")).decode().splitlines()
         self.assertEqual(gff[0], "##gff-version 3")
         regions = {line.split()[1]: int(line.split()[3]) for line in gff if line.startswith("##sequence-region")}

@@ -9,7 +9,7 @@ import shutil
 import unittest
 
 import scenario
-from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines, search
+from scenario import SEED, ScratchFolder, example_model, first_difference, printed, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 INPUT_ERROR, USAGE_ERROR = 3, 2
@@ -158,13 +158,13 @@ class Outputs(ResultsFolder):
                     rows.append([
                         target["name"], target["accession"] or "-", str(target["length"]),
                         model["name"], model["accession"] or "-", str(model["length"]),
-                        printf_g(target["evalue"], 0, 2), "%.1f" % target["score"],
-                        "%.1f" % target["bias"], str(domain["number"]),
+                        printf_g(target["evalue"], 0, 2), printed(target["score"], 1),
+                        printed(target["bias"], 1), str(domain["number"]),
                         str(len(target["domains"])), printf_g(domain["c_evalue"], 0, 2),
-                        printf_g(domain["i_evalue"], 0, 2), "%.1f" % domain["score"],
-                        "%.1f" % domain["bias"], str(domain["hmm_from"]), str(domain["hmm_to"]),
+                        printf_g(domain["i_evalue"], 0, 2), printed(domain["score"], 1),
+                        printed(domain["bias"], 1), str(domain["hmm_from"]), str(domain["hmm_to"]),
                         str(domain["ali_from"]), str(domain["ali_to"]), str(domain["env_from"]),
-                        str(domain["env_to"]), "%.2f" % domain["accuracy"],
+                        str(domain["env_to"]), printed(domain["accuracy"], 2),
                         target["description"] or "-"])
             table = [[field.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                       for field in row] for row in table]
@@ -172,7 +172,7 @@ class Outputs(ResultsFolder):
             for want, got in zip(table, rows):
                 self.assertEqual(want, got)
             counts = [line.split()[10:16] for line in result_lines(read(paths["tbl"])) if line]
-            self.assertEqual(counts, [["%.1f" % target["expected_domains"]] + [
+            self.assertEqual(counts, [[printed(target["expected_domains"], 1)] + [
                 str(target[key]) for key in ("regions", "clustered", "overlaps", "envelopes", "domains_found")] for target in targets])
             summary = lines[-1]
             self.assertEqual(summary["domains_reported"], len(rows))

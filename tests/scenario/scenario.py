@@ -7,6 +7,7 @@ import gzip
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,11 @@ def first_difference(want, got):
         if a != b:
             return f"line {number}:\n  want {a!r}\n  got  {b!r}"
     return f"{len(want)} lines wanted, {len(got)} got"
+
+
+def printed(single, digits):
+    """A number of single precision as C prints it: 42.85, the shortest text of the nearest one below, is 42.8."""
+    return "%.*f" % (digits, struct.unpack("f", struct.pack("f", float(single)))[0])
 
 
 def example_model(name, folder):
