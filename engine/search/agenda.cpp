@@ -229,8 +229,8 @@ void Agenda::done(const SetUpModel& work, std::size_t index, Result<JobPtr> made
   if (!made || *made == nullptr) {
     if (!made && (!failed_ || index < failed_->first)) failed_.emplace(index, made.error());
     // A model that was announced meanwhile may have come after this look at the input.
-    if (work.announced != announced_) return in_flight_.end_set_up();
-    return in_flight_.end_input(true);
+    if (work.announced == announced_) in_flight_.end_input();
+    return in_flight_.end_set_up();
   }
   in_flight_.add((*made)->bytes);
   Model& model = models_[index];
@@ -279,7 +279,7 @@ void Agenda::done(const NextPass& work, bool models) {
   const MutexLock lock(mutex_);
   reading_ = false;
   if (!models) {
-    if (work.announced == announced_) in_flight_.end_input(false);
+    if (work.announced == announced_) in_flight_.end_input();
     return;
   }
   input_ended_ = false;

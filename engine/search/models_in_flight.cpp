@@ -34,11 +34,6 @@ bool ModelsInFlight::may_start(const SearchDemand& demand, Batch batch) const {
                std::min<std::uint64_t>(limits_.model_bytes, kModelBytesBesideDevice)));
 }
 
-void ModelsInFlight::end_input(bool setting_up) {
-  models_ended_ = true;
-  if (setting_up) end_set_up();
-}
-
 void ModelsInFlight::add(std::size_t bytes) {
   --preparing_;
   ++active_;

@@ -37,8 +37,8 @@ class ModelsInFlight {
   bool may_start(const SearchDemand& demand, Batch batch) const;
   /// A model is being set up.
   void start() { ++preparing_; }
-  /// The input has no further model. `setting_up`: a set-up has found this out and ends.
-  void end_input(bool setting_up);
+  /// The input has no further model.
+  void end_input() { models_ended_ = true; }
   /// The input, which had no further model, has one.
   void reopen_input() { models_ended_ = false; }
   /// A set-up has found no model.

@@ -266,10 +266,11 @@ TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
   wait_until_started(*session.devices());
   Held first;
   std::atomic<bool> all_read = false;
-  const auto search = [&](const Hmm& model, ResultSink& sink, const Cancellation* limit) {
+  const auto search = [&](std::size_t index, ResultSink& sink, SearchProgress& progress) {
+    const Hmm& model = data().models[index];
+    const Cancellation limit(nullptr, std::chrono::steady_clock::now() + std::chrono::minutes(1));
     SearchOptions options = small_blocks(2);
-    options.cancellation = limit;
-    SearchProgress progress;
+    if (&sink != &first) options.cancellation = &limit;
     const auto source = targets->open();
     std::size_t next = 0;
     const ModelSource give = [&]() -> Result<std::optional<Query>> {
@@ -280,24 +281,27 @@ TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
     };
     const auto statistics = session.search(options, give, *source, sink, progress);
     EXPECT_EQ(statistics ? "" : statistics.error().message, "");
-    EXPECT_TRUE(statistics && statistics->shared);
-    if (&sink != &first) {
-      EXPECT_EQ(progress.cells, progress.residues * static_cast<std::uint64_t>(model.M));
-    }
+    EXPECT_EQ(statistics ? statistics->targets : 0, data().targets.size());
+    return statistics && statistics->shared;
   };
   const auto expected_of = [&](std::size_t model) {
     SearchData own = data();
     own.models = {data().models[model]};
     return run_search(own, nullptr, small_blocks(2)).text;
   };
-  std::thread running([&] { search(data().models[0], first, nullptr); });
+  std::thread running([&] {
+    SearchProgress progress;
+    EXPECT_TRUE(search(0, first, progress));
+  });
   all_read.wait(false);
   first.reached.wait(false);
   for (std::size_t model = 1; model < 4; ++model) {
-    const Cancellation limit(nullptr, std::chrono::steady_clock::now() + std::chrono::minutes(1));
     TextSink sink;
-    search(data().models[model], sink, &limit);
+    SearchProgress progress;
+    EXPECT_TRUE(search(model, sink, progress));
     EXPECT_EQ(sink.text, expected_of(model));
+    EXPECT_EQ(progress.cells,
+              progress.residues * static_cast<std::uint64_t>(data().models[model].M));
   }
   first.held = false;
   first.held.notify_all();
@@ -313,15 +317,8 @@ TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
       for (int i = 0; i < 20; ++i) {
         TextSink sink;
         SearchProgress progress;
-        const auto source = targets->open();
-        bool given = false;
-        const ModelSource give = [&]() -> Result<std::optional<Query>> {
-          if (std::exchange(given, true)) return std::nullopt;
-          return Query(data().models[model]);
-        };
-        const auto statistics = session.search(small_blocks(2), give, *source, sink, progress);
+        search(model, sink, progress);
         EXPECT_EQ(sink.text, wanted[model]);
-        EXPECT_EQ(statistics ? statistics->targets : 0, data().targets.size());
       }
     });
   }

@@ -24,7 +24,7 @@ if importlib.util.find_spec("selenium") is None and os.path.exists(DEBIAN_PYTHON
     os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, "-B"] + sys.argv)
 
 import scenario
-from scenario import SEED, ScratchFolder
+from scenario import SEED, ScratchFolder, printed
 
 
 def localhost_is_known():
@@ -243,8 +243,8 @@ class PageInChromium(ScratchFolder):
         target, hit, domain = self.flat()[0]
         self.assertEqual(self.cells(driver)[0], [
             "\u2197 " + target["name"], self.models[hit["model"]]["name"], "%.2g" % hit["evalue"],
-            "%.1f" % hit["score"], "%.1f" % hit["bias"], str(domain["number"]), "%.2g" % domain["c_evalue"],
-            "%.2g" % domain["i_evalue"], "%.1f" % domain["score"],
+            printed(hit["score"], 1), printed(hit["bias"], 1), str(domain["number"]), "%.2g" % domain["c_evalue"],
+            "%.2g" % domain["i_evalue"], printed(domain["score"], 1),
             f"{domain['hmm_from']}\u2013{domain['hmm_to']}", f"{domain['ali_from']}\u2013{domain['ali_to']}",
             f"{domain['env_from']}\u2013{domain['env_to']}", "0.90"])
         for column, key in ((7, "i_evalue"), (10, "ali_from")):
