@@ -181,7 +181,7 @@ class LateModels {
  public:
   /// Without effect where no search listens, or it is complete.
   void announce() HMMJIT_EXCLUDES(mutex_);
-  /// Of the search. `listener`: called by announce(); null ends it.
+  /// Called by the search. announce() calls the `listener`; null removes it.
   void listen(std::function<void()> listener) HMMJIT_EXCLUDES(mutex_);
 
  private:

@@ -16,7 +16,7 @@ constexpr std::size_t kMostSearches = 1000;
 
 using P = SearchProgress;
 using Counter = std::atomic<std::uint64_t> P::*;
-// Of the targets; of the work of all searches.
+// The targets are those of the run; work is the sum over its searches.
 constexpr Counter kTargetCounters[] = {&P::target_bytes_read, &P::target_bytes_total, &P::targets,
                                        &P::residues};
 constexpr Counter kWorkCounters[] = {

@@ -7,9 +7,7 @@
 //   delete chain: every lane begins with a guess of the flow entering its part and repeats the part with the value
 //     that left its neighbour, until no entering value changes. A flow fades by the extension odds at each node, so
 //     few repetitions suffice.
-//   sums: every lane adds its cells to a lower and to an upper bound of the preceding sum. Rounded addition is
-//     monotone: if both results agree, so does the exact sum. After the last such lane, only lanes whose cells can
-//     change the sum are visited one after the other.
+//   sums: the cells of a place pass through shared memory, and all lanes of its warp add them one after the other.
 #ifndef HMMJIT_KERNEL_FOUR_WARP_CUH_
 #define HMMJIT_KERNEL_FOUR_WARP_CUH_
 
@@ -51,6 +49,10 @@ struct Place {
   Exchange* exchange;
   bool serial;  ///< model below kSerialBelow
 };
+/// The cells of a place that a warp adds in order; they follow the exchange area.
+HMMJIT_DEVICE float* place_cells(const Place& t) {
+  return reinterpret_cast<float*>(t.exchange) + kExchangeFloats + t.place * (kSummedLanes * run_stride(kRun));
+}
 // Indices into a Quad.
 enum : int { kEntry = 0, kMatch = 1, kInsert = 2, kDeletion = 3, kOpen = 0, kStay = 1, kSkip = 2, kExtend = 3 };
 
@@ -108,57 +110,65 @@ HMMJIT_DEVICE void read_emission(const Place& t, u32 x, float (&e)[kRun]) {
   for (int j = 0; j < kRun; ++j) e[j] = from[32 * j];
 }
 
-// The order in which a chain visits lanes: ascending in Forward, descending in Backward.
-template <bool kUp>
-HMMJIT_DEVICE u32 rank_of(u32 lane) { return kUp ? lane : 31u - lane; }
+// A chain visits lanes in ascending order in Forward, in descending order in Backward.
 /// The value of the previously visited lane; its own in the first one.
 template <bool kUp>
 HMMJIT_DEVICE float before(float v, u32 lane, u32 distance = 1) {
   const u32 from = kUp ? lane - distance : lane + distance;
   return bits_float(shuffle(float_bits(v), from < 32u ? from : lane));
 }
-template <bool kUp>
-HMMJIT_DEVICE constexpr int nth(int j) { return kUp ? j : static_cast<int>(kRun) - 1 - j; }
 HMMJIT_DEVICE float value_of(float v, u32 lane) { return bits_float(shuffle(float_bits(v), lane)); }
 
 /// `sum` plus the cells of all lanes, each addition rounded, in the order of a chain. The result is in all lanes.
 template <bool kUp>
 HMMJIT_DEVICE float ordered_sum(const Place& t, float sum, const float (&cells)[kRun]) {
-  float own = 0.0f, most = 0.0f;
-  HMMJIT_UNROLL
-  for (int j = 0; j < kRun; ++j) {
-    own = add(own, cells[j]);
-    most = most < cells[j] ? cells[j] : most;
-  }
-  const u32 rank = rank_of<kUp>(t.lane);
-  float upto = own;
-  HMMJIT_UNROLL
-  for (u32 o = 1; o < 32; o *= 2) {
-    const float other = before<kUp>(upto, t.lane, o);
-    if (rank >= o) upto = add(upto, other);
-  }
-  const float preceding = add(sum, before<kUp>(upto, t.lane));
-  // Two orders of adding at most 2 * 32 * kLongestRun positive numbers differ by less than this.
-  constexpr float kError = 5.0e-4f;
-  float low = rank == 0 ? sum : multiply(preceding, 1.0f - kError);
-  float high = rank == 0 ? sum : multiply(preceding, 1.0f + kError);
-  HMMJIT_UNROLL
-  for (int j = 0; j < kRun; ++j) {
-    low = add(low, cells[nth<kUp>(j)]);
-    high = add(high, cells[nth<kUp>(j)]);
-  }
-  const u32 known = warp_ballot(float_bits(low) == float_bits(high));  // rank 0 always is
-  u32 at = kUp ? highest_bit(known) : lowest_bit(known);
-  sum = value_of(high, at);
-  for (;;) {
-    // Adding less than half a unit in the last place changes nothing.
-    const u32 left = warp_ballot(rank > rank_of<kUp>(at) && most > multiply(sum, 0x1p-25f));
-    if (left == 0) return sum;
-    at = kUp ? lowest_bit(left) : highest_bit(left);
+  constexpr int kQuads = (kRun + 3) / 4, kStride = static_cast<int>(run_stride(kRun)) / 4;
+  // Quads of a round, which takes some lanes, and of those prefetched.
+  constexpr int kLanes = kQuads == 1 ? 4 : 2, kRound = kLanes * kQuads;
+  constexpr int kAhead = kRound % 3 == 0 ? 3 : kRound % 4 == 0 ? 4 : kQuads;
+  static_assert(kRound % kAhead == 0 && 4 * kAhead <= kPrefetchFloats, "a quad stays in its registers");
+  constexpr u32 kHalf = kSummedLanes;  // of the lanes: all together would take more memory than two blocks have
+  Quad* const all = reinterpret_cast<Quad*>(place_cells(t));
+  HMMJIT_UNROLL_BY(1)
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 first = (half == 0) == kUp ? 0u : kHalf;
+    if (first > t.last_lane) continue;
+    sync_warp();  // the previous cells have been read
+    if (t.lane - first < kHalf) {
+      HMMJIT_UNROLL
+      for (int q = 0; q < kQuads; ++q) {
+        const auto cell = [&](int j) { return j < kRun ? float_bits(cells[j < kRun ? j : 0]) : 0u; };
+        all[static_cast<int>(t.lane - first) * kStride + q] = {cell(4 * q), cell(4 * q + 1), cell(4 * q + 2),
+                                                               cell(4 * q + 3)};
+      }
+    }
+    sync_warp();
+    const int last = static_cast<int>(t.last_lane - first < kHalf ? t.last_lane - first : kHalf - 1u);
+    const Quad* from = all + (kUp ? 0 : last * kStride);
+    // The n-th quad of the round, or of the next one; what is read beyond the last lane is not used.
+    const auto quad = [&](int n) {
+      const int lane = n / kQuads, q = n % kQuads;
+      return from[kUp ? lane * kStride + q : kQuads - 1 - q - lane * kStride];
+    };
+    Quad ahead[kAhead];
     HMMJIT_UNROLL
-    for (int j = 0; j < kRun; ++j) sum = add(sum, cells[nth<kUp>(j)]);
-    sum = value_of(sum, at);
+    for (int n = 0; n < kAhead; ++n) ahead[n] = quad(n);
+    HMMJIT_UNROLL_BY(1)
+    for (int lane = 0; lane <= last; lane += kLanes) {
+      HMMJIT_UNROLL
+      for (int n = 0; n < kRound; ++n) {
+        if (n > 0 && n % kQuads == 0 && lane + n / kQuads > last) break;
+        HMMJIT_UNROLL
+        for (int k = 0; k < 4; ++k) {
+          const int j = kUp ? n % kQuads * 4 + k : (kQuads - 1 - n % kQuads) * 4 + 3 - k;
+          if (j < kRun) sum = add(sum, pick(ahead[n % kAhead], j % 4));
+        }
+        ahead[n % kAhead] = quad(n + kAhead);
+      }
+      from += kUp ? kLanes * kStride : -kLanes * kStride;
+    }
   }
+  return sum;
 }
 
 HMMJIT_DEVICE float sum_of_places(const float (&v)[4]) { return add(add(v[0], v[1]), add(v[2], v[3])); }
@@ -236,9 +246,9 @@ HMMJIT_DEVICE void forward_chain(const Place& t, RunCells& c, float enters, floa
 }
 
 /// One row of Forward in place. `B` of the previous row; `factor`: by which its cells were scaled since their last
-/// ones were exchanged. Returns E before scaling.
+/// ones were exchanged; `e`: its emission odds, replaced by those of residue `next`. Returns E before scaling.
 HMMJIT_DEVICE float forward_row(const Place& t, RunCells& c, float B, float factor, float bound,
-                                const float (&e)[kRun]) {
+                                float (&e)[kRun], u32 next) {
   Exchange& x = *t.exchange;
   Quad own = t.in[32 * (kRun - 1)];
   float from_m = before<true>(multiply(c.m[kRun - 1], pick(own, kMatch)), t.lane);
@@ -277,6 +287,7 @@ HMMJIT_DEVICE float forward_row(const Place& t, RunCells& c, float B, float fact
   if (t.lane == 0 || t.real == 0) c.d[0] = 0.0f;
   sync_block();
   forward_chain(t, c, t.place == 0 ? 0.0f : x.flow[t.place - 1], bound);
+  read_emission(t, next, e);
   float sum = ordered_sum<true>(t, 0.0f, c.m);
   HMMJIT_UNROLL
   for (int j = 0; j < kRun; ++j) {
@@ -329,10 +340,8 @@ HMMJIT_DEVICE float forward_pass(const Place& t, const Residues& residues,
   read_emission(t, x, e);
   sync_block();
   for (u32 i = 1; i <= residues.length; ++i) {
-    float coming[kRun];
     const u32 next = residues.at(i + 1);
-    read_emission(t, next, coming);
-    float E = forward_row(t, c, sp.B, factor, multiply(sp.B, t.bounds[x]), e);
+    float E = forward_row(t, c, sp.B, factor, multiply(sp.B, t.bounds[x]), e, next);
     sp.N = multiply(sp.N, sp.loop);
     sp.C = add(multiply(sp.C, sp.loop), multiply(E, ends.c));
     sp.J = add(multiply(sp.J, sp.loop), multiply(E, ends.j));
@@ -347,8 +356,6 @@ HMMJIT_DEVICE float forward_pass(const Place& t, const Residues& residues,
     keep(i, c, scale);
     store_row(forward + i, E, sp, scale);
     x = next;
-    HMMJIT_UNROLL
-    for (int j = 0; j < kRun; ++j) e[j] = coming[j];
   }
   sync_block();
   return sp.C;
@@ -409,9 +416,11 @@ HMMJIT_DEVICE u32 backward_chain(const Place& t, RunCells& c, float enters, floa
 }
 
 /// One row of Backward in place: cells of row i+1, and emission odds of residue i+1, become those of row
-/// i before scaling. `begins`: the move to T in the last row, else zero. Returns E.
-HMMJIT_DEVICE float backward_row(const Place& t, RunCells& c, Specials* sp,
-                                 float begins, EndOdds ends, const float (&e)[kRun]) {
+/// i before scaling. `begins`: the move to T in the last row, else zero. `e` gets the emission odds of `residue`; they
+/// are read, and before_chain() is called, where few registers are in use. Returns E.
+template <typename Before>
+HMMJIT_DEVICE float backward_row(const Place& t, RunCells& c, Specials* sp, float begins, EndOdds ends,
+                                 float (&e)[kRun], u32 residue, const Before& before_chain) {
   Exchange& x = *t.exchange;
   float entered[kRun], after[kRun];
   HMMJIT_UNROLL
@@ -419,6 +428,7 @@ HMMJIT_DEVICE float backward_row(const Place& t, RunCells& c, Specials* sp,
     c.m[j] = multiply(c.m[j], e[j]);
     entered[j] = multiply(c.m[j], pick(t.in[32 * j], kEntry));
   }
+  read_emission(t, residue, e);
   after[kRun - 1] = before<false>(c.m[0], t.lane);
   HMMJIT_UNROLL
   for (int j = 0; j + 1 < kRun; ++j) after[j] = c.m[j + 1];
@@ -445,6 +455,7 @@ HMMJIT_DEVICE float backward_row(const Place& t, RunCells& c, Specials* sp,
     c.i[j] = add(multiply(c.i[j], pick(out, kStay)), multiply(after[j], pick(in, kInsert)));
     c.m[j] = add(c.m[j], E);
   }
+  before_chain();
   const u32 have = backward_chain(t, c, above < 4 ? add(x.flow[above], E) : 0.0f, E,
                                   multiply(E, t.backward_bound));
   const float beyond = above < 4 ? x.deletion[have][above] : 0.0f;
@@ -457,8 +468,9 @@ HMMJIT_DEVICE float backward_row(const Place& t, RunCells& c, Specials* sp,
   return E;
 }
 
-/// Backward, after forward_pass() for the same target. Calls before(i) before each row and keep(i, c) after
-/// rescaling its cells. Returns whether Backward needed factors of its own.
+/// Backward, after forward_pass() for the same target. Calls before(i) ahead of the delete chain of each row, so that
+/// what it reads does not occupy registers during the sum, and keep(i, c) after rescaling the row's cells. Returns
+/// whether Backward needed factors of its own.
 template <typename Before, typename Keep>
 HMMJIT_DEVICE bool backward_pass(const Place& t, const Residues& residues,
                                  FloatLength lengths, EndOdds ends, const SpecialRow* forward,
@@ -476,11 +488,9 @@ HMMJIT_DEVICE bool backward_pass(const Place& t, const Residues& residues,
   for (int j = 0; j < kRun; ++j) e[j] = 0.0f;
   float forward_scale = forward[length].scale;
   for (u32 i = length; i > 0; --i) {
-    float coming[kRun];
-    read_emission(t, residues.at(i), coming);
     const float coming_scale = forward[i - 1].scale;
-    before_row(i);
-    float E = backward_row(t, c, &sp, i == length ? lengths.move : 0.0f, ends, e);
+    float E = backward_row(t, c, &sp, i == length ? lengths.move : 0.0f, ends, e, residues.at(i),
+                           [&] { before_row(i); });
     if (sp.B > own_scale_above()) own_scale = true;
     const float scale =
         !own_scale ? forward_scale : sp.B > rescale_above() ? sp.B : 1.0f;
@@ -491,8 +501,6 @@ HMMJIT_DEVICE bool backward_pass(const Place& t, const Residues& residues,
     keep(i, c);
     store_row(backward + i, E, sp, scale);
     forward_scale = coming_scale;
-    HMMJIT_UNROLL
-    for (int j = 0; j < kRun; ++j) e[j] = coming[j];
   }
   HMMJIT_UNROLL
   for (int j = 0; j < kRun; ++j) c.m[j] = multiply(multiply(c.m[j], e[j]), pick(t.in[32 * j], kEntry));

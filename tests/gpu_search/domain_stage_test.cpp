@@ -255,11 +255,31 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
 
 TEST_F(DomainStageTest, EverythingIsTheCpusToTheBitWithATargetABlock) {
   // Runs of two and three stripes a thread, full ones and others.
-  for (const std::vector<int>& of_run : {std::vector{3, 31, 128}, {381}}) {
+  for (const std::vector<int>& of_run : {std::vector{3, 31, 128, 200}, {381}}) {
     const int longest = std::ranges::max(of_run);
     kernels_.parser = kernel(plan::Stage::kParser, "four_warp", longest);
     kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_warp", longest);
     everything(of_run, of_run.size() > 1 ? 3 : 0, 60);
+  }
+}
+
+TEST_F(DomainStageTest, ThreadsWithManyStripesParseToTheBit) {
+  // Runs whose cells fill two to five quads, with and without padding, and do not fill the last
+  // lane.
+  auto stage = this->stage(kWorkspace);
+  for (const int M : {700, 1290, 1700, 2400}) {
+    kernels_ = {kernel(plan::Stage::kParser, "four_warp", M), {}, {}};
+    test_support::Random random(static_cast<std::uint64_t>(M));
+    const auto model =
+        test_support::random_model(random.next(), M, test_support::ModelKind::kTypical);
+    std::vector<std::vector<Residue>> made;
+    for (int n = 0; n < 4; ++n)
+      made.push_back(test_support::random_target(random, {20, 60},
+                                                 test_support::TargetKind::kTandem, model->hmm));
+    const auto targets = upload(made);
+    gpu::DomainRequest request{model, targets, all_of(*targets), {}};
+    ASSERT_TRUE(run(*stage, request));
+    EXPECT_EQ(compare(request, std::to_string(M)), made.size());
   }
 }
 

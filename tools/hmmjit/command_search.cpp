@@ -83,11 +83,12 @@ void return_memory_early(int kept) {
   (void)kept;
 #endif
 }
-// Under a memory bound, blocks of targets that are through must leave the process.
+// Under a memory bound, the memory of finished blocks of targets returns to the system.
 constexpr int kKeptUnderBound = 128 << 10;
-// With a device such a larger block is freed early: the copy of the targets that went up. From then
-// on all scratch memory that threads outgrow would stay with them, a third of what a search
-// takes on the CPU alone. A compile frees some megabytes again and again, which are worth keeping.
+// With a device, a large block is freed early: the copy of the uploaded targets. The C library then
+// raises its limit, and all scratch memory that threads outgrow would stay with them, a third of
+// what a search takes on the CPU alone. A compile frees some megabytes again and again, which are
+// worth keeping.
 constexpr int kKeptBesideDevice = 8 << 20;
 
 // A core goes to a thread of the device three times as readily as to one that works.

@@ -150,8 +150,8 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
 Result<HmmReader> ModelFile::open() {
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path_));
   if (path_ == "-") return reader;
-  // The name is now resolved (a pressed database may stand in for the file). What is no regular
-  // file, such as a shell's <(...), has been read from already and is not opened again.
+  // The name is now resolved (a pressed database may stand in for the file). A file
+  // that is not regular, such as a shell's <(...), has been read from and is not opened again.
   struct stat read {
   }, named{};
   if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;

@@ -68,8 +68,8 @@ Status check_sizes(const std::string& folder, std::uint64_t most) {
   return {};
 }
 
-// The search checks its bounds between models, not while it builds one. What is wrong with the file
-// is for the program to say.
+// The search checks its bounds between models, not while it builds one. Errors of the file are
+// reported by the program.
 Status check_lengths(const SearchProgram& program, const ParsedOptions& options,
                      std::size_t longest) {
   if (program.open_queries == nullptr) return {};

@@ -97,9 +97,10 @@ TEST(Planner, PredictsTheMeasuredRatesOfTheDomainStage) {
     double parser, ensemble, envelope;  // Gcells/s; 0: not measured
   };
   for (const Measured& m : {Measured{80, 64.5, 2.07, 20.6}, Measured{150, 74.0, 4.09, 26.3},
-                            Measured{300, 56.1, 7.30, 23.5}, Measured{400, 70.6, 8.65, 19.3},
-                            Measured{700, 37.6, 6.94, 29.3}, Measured{1400, 48.1, 4.09, 48.2},
-                            Measured{2500, 47.8, 0, 41.8}}) {
+                            Measured{300, 69.6, 7.30, 23.1}, Measured{400, 78.5, 8.65, 18.1},
+                            Measured{700, 55.9, 6.94, 24.9}, Measured{1001, 42.5, 0, 28.4},
+                            Measured{1400, 59.0, 4.09, 30.6}, Measured{1799, 45.5, 0, 29.6},
+                            Measured{2405, 54.8, 0, 0}}) {
     for (const auto& [stage, measured] : {std::pair{Stage::kParser, m.parser},
                                           {Stage::kEnsemble, m.ensemble},
                                           {Stage::kEnvelope, m.envelope}}) {
