@@ -238,12 +238,14 @@ HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes, u32 targets) {
 // each (common/four_warp.cuh).
 
 enum : u32 { kLongestRun = 32, kExchangeFloats = 96, kSummedLanes = 16, kPrefetchFloats = 32 };
-/// Floats from the cells of a lane to those of the next where a warp adds them in order: an odd number of quads, so that
-/// lanes that write theirs use different banks.
+/// Floats from the cells of a lane to those of the next where a warp adds them in order: an odd
+/// number of quads, so that lanes that write theirs use different banks.
 HMMJIT_BOTH_SIDES u32 run_stride(u32 run) { return 4 * ((run + 3) / 4 | 1u); }
-/// Odds of all nodes, bounds, the exchange area of the warps, and half a row of cells with room for a prefetch beyond it.
+/// Odds of all nodes, bounds, the exchange area of the warps, and half a row of cells with room for
+/// a prefetch beyond it.
 HMMJIT_BOTH_SIDES u32 four_warp_floats(u32 run) {
-  return 8 * 128 * run + 32 + kExchangeFloats + 4 * kSummedLanes * run_stride(run) + kPrefetchFloats;
+  return 8 * 128 * run + 32 + kExchangeFloats + 4 * kSummedLanes * run_stride(run) +
+         kPrefetchFloats;
 }
 /// An envelope of L residues: as envelope_units(), with four bits for the choices of a cell.
 HMMJIT_BOTH_SIDES u32 long_envelope_units(u32 L, u32 run) {
