@@ -150,35 +150,23 @@ std::string manual_head(std::string_view page, std::string_view summary) {
                      roff(upper), HMMJIT_VERSION, roff(page), roff(summary));
 }
 
-constexpr std::string_view kExitStatus = R"(.SH EXIT STATUS
-.TP
-0
-success
-.TP
-1
-internal error
-.TP
-2
-unusable command line
-.TP
-3
-missing, malformed or damaged input
-.TP
-4
-a GPU was demanded and none can be used
-.TP
-5
-out of memory, threads or device memory
-.TP
-6
-a kernel could not be made
-.TP
-7
-an output could not be written
-.TP
-128 + n
-ended by signal n, as a shell shows it: 130 for Ctrl-C, 143 for SIGTERM
-)";
+constexpr std::pair<std::string_view, std::string_view> kExitStatuses[] = {
+    {"0", "success"},
+    {"1", "internal error"},
+    {"2", "unusable command line"},
+    {"3", "missing, malformed or damaged input"},
+    {"4", "a GPU was demanded and none can be used"},
+    {"5", "out of memory, threads or device memory"},
+    {"6", "a kernel could not be made"},
+    {"7", "an output could not be written"},
+    {"128 + n", "ended by signal n, as a shell shows it: 130 for Ctrl-C, 143 for SIGTERM"}};
+
+std::string manual_end(std::string_view see_also) {
+  std::string out = ".SH EXIT STATUS\n";
+  for (const auto& [status, meaning] : kExitStatuses)
+    out += fmt::format(".TP\n{}\n{}\n", status, meaning);
+  return out + fmt::format(".SH SEE ALSO\n.BR {} (1)\n", see_also);
+}
 
 constexpr std::string_view kSummary = "profile HMM protein search with the results of hmmsearch";
 
@@ -243,7 +231,7 @@ std::string manual_page(const CommandSpec* command, std::span<const CommandSpec>
            "\n.SH COMMANDS\n";
     for (const CommandSpec& c : commands)
       out += manual_entry(bold(fmt::format("hmmjit-{}", c.name)) + "(1)", c.summary);
-    return (out += kExitStatus) + ".SH SEE ALSO\n.BR hmmsearch (1)\n";
+    return out + manual_end("hmmsearch");
   }
   const std::string path = fmt::format("hmmjit {}", command->name);
   std::string out = manual_head(replaced(path, " ", "-"), command->summary);
@@ -260,7 +248,7 @@ std::string manual_page(const CommandSpec* command, std::span<const CommandSpec>
     for (const OptionSpec& option : sub.options) out += manual_option(option);
   }
   out += ".SH OPTIONS\n" + manual_options(command->options);
-  return (out += kExitStatus) + ".SH SEE ALSO\n.BR hmmjit (1)\n";
+  return out + manual_end("hmmjit");
 }
 
 std::string command_reference(std::span<const CommandSpec> commands) {
