@@ -28,9 +28,15 @@ enum class Outcome { kOk, kNote, kProblem };
 struct Check {
   std::string name;
   Outcome outcome = Outcome::kOk;
-  std::string finding;
-  std::string remedy;
-  Json details;
+  std::string finding = {};
+  std::string remedy = {};
+  Json details = {};
+
+  void problem(std::string what, std::string what_to_do = {}) {
+    outcome = Outcome::kProblem;
+    finding = std::move(what);
+    remedy = std::move(what_to_do);
+  }
 };
 
 const char* outcome_name(Outcome outcome) {
@@ -63,11 +69,10 @@ Check check_driver(const driver::Driver& driver) {
 
 Check check_device(const driver::Driver& driver, int ordinal, const std::vector<int>& architectures,
                    const std::string& compiler) {
-  Check out{fmt::format("device {}", ordinal), Outcome::kOk, {}, {}, {}};
+  Check out{fmt::format("device {}", ordinal)};
   const auto traits = driver.traits(ordinal);
   if (!traits) {
-    out.outcome = Outcome::kProblem;
-    out.finding = traits.error().to_string();
+    out.problem(traits.error().to_string());
     return out;
   }
   out.finding = fmt::format("{}, compute capability {}.{}, {} SMs, {:.1f} GiB", traits->name,
@@ -89,16 +94,14 @@ Check check_device(const driver::Driver& driver, int ordinal, const std::vector<
       out.finding += fmt::format(" ({})", target->explanation);
     }
   } else {
-    out.outcome = Outcome::kProblem;
-    out.finding += "; " + target.error().message;
-    out.remedy = target.error().remedy;
+    out.problem(out.finding + "; " + target.error().message, target.error().remedy);
   }
   return out;
 }
 
 Check check_compiler(const Result<std::shared_ptr<const compile::NvrtcLibrary>>& compiler,
                      std::vector<int>& architectures) {
-  Check out{"compiler", Outcome::kOk, {}, {}, {}};
+  Check out{"compiler"};
   const auto failed = [&](const Error& error) {
     out.outcome = Outcome::kNote;
     out.finding = error.message + (error.where.empty() ? "" : " (" + error.where + ")");
@@ -126,10 +129,9 @@ Check check_compiler(const Result<std::shared_ptr<const compile::NvrtcLibrary>>&
 }
 
 Check check_templates(const Result<render::TemplateLibrary>& templates) {
-  Check out{"kernels", Outcome::kOk, {}, {}, {}};
+  Check out{"kernels"};
   if (!templates) {
-    out.outcome = Outcome::kProblem;
-    out.finding = templates.error().to_string();
+    out.problem(templates.error().to_string());
     return out;
   }
   std::string counts;
@@ -149,7 +151,7 @@ Check check_templates(const Result<render::TemplateLibrary>& templates) {
 }
 
 Check check_cache(const cache::KernelCache& cache) {
-  Check out{"cache", Outcome::kOk, {}, {}, {}};
+  Check out{"cache"};
   const cache::Settings& settings = cache.settings();
   out.details = {{"directory", settings.directory}, {"mode", cache::mode_name(settings.mode)}};
   if (cache.user_store() != nullptr) {
@@ -159,19 +161,16 @@ Check check_cache(const cache::KernelCache& cache) {
     const bool stores =
         settings.mode == cache::Mode::kReadWrite || settings.mode == cache::Mode::kRefresh;
     if (const Status usable = stores ? cache.user_store()->prepare() : Status{}; !usable) {
-      out.outcome = Outcome::kProblem;
-      out.finding = usable.error().to_string() + "; kernels are compiled anew in every run";
-      out.remedy = usable.error().remedy;
+      out.problem(usable.error().to_string() + "; kernels are compiled anew in every run",
+                  usable.error().remedy);
     } else if (stores && ::access(cache.user_store()->root().c_str(), W_OK | X_OK) != 0) {
-      out.outcome = Outcome::kProblem;
-      out.finding = fmt::format("{} cannot be written; kernels are compiled anew in every run",
-                                cache.user_store()->root());
-      out.remedy = "name a folder of your own in HMMJIT_CACHE_DIR, or use mode ro";
+      out.problem(fmt::format("{} cannot be written; kernels are compiled anew in every run",
+                              cache.user_store()->root()),
+                  "name a folder of your own in HMMJIT_CACHE_DIR, or use mode ro");
     }
   } else if (cache.user_store_error()) {
-    out.outcome = Outcome::kProblem;
-    out.finding = cache.user_store_error()->to_string() + "; kernels live in memory only";
-    out.remedy = cache.user_store_error()->remedy;
+    out.problem(cache.user_store_error()->to_string() + "; kernels live in memory only",
+                cache.user_store_error()->remedy);
   } else {
     out.outcome = Outcome::kNote;
     out.finding = fmt::format("memory only (mode {})", cache::mode_name(settings.mode));
@@ -181,7 +180,7 @@ Check check_cache(const cache::KernelCache& cache) {
 
 /// The system's cache folder, which is searched before the user's.
 Check check_system_folder(const cache::KernelCache& cache) {
-  Check out{"system folder", Outcome::kOk, {}, {}, {}};
+  Check out{"system folder"};
   const std::string& directory = cache.settings().system_directory;
   out.details = {{"directory", directory}};
   if (directory.empty()) {
@@ -239,15 +238,14 @@ class OneKernel final : public gpu::InstantKernelSource {
 Check check_launch(const std::shared_ptr<driver::Driver>& driver, int ordinal,
                    const plan::Plan& plan, const compile::CompileJob& job,
                    compile::KernelImage image) {
-  Check out{fmt::format("launch {}", ordinal), Outcome::kOk, {}, {}, {}};
+  Check out{fmt::format("launch {}", ordinal)};
   OneKernel kernels(plan.chosen, job, std::move(image));
   const auto measured = bench::self_check(driver, ordinal, kernels, plan);
   if (!measured || !measured->refused.empty()) {
-    out.outcome = Outcome::kProblem;
-    out.finding = measured ? measured->refused : measured.error().to_string();
-    out.remedy = measured || measured.error().remedy.empty()
-                     ? "searches run on the CPU meanwhile; update the driver"
-                     : measured.error().remedy;
+    out.problem(measured ? measured->refused : measured.error().to_string(),
+                measured || measured.error().remedy.empty()
+                    ? "searches run on the CPU meanwhile; update the driver"
+                    : measured.error().remedy);
     return out;
   }
   const int planned = plan.chosen.occupancy.blocks_per_sm;
@@ -257,10 +255,9 @@ Check check_launch(const std::shared_ptr<driver::Driver>& driver, int ordinal,
                  {"blocks_per_sm", measured->blocks_per_sm},
                  {"planned_blocks_per_sm", planned}};
   if (measured->wrong > 0) {
-    out.outcome = Outcome::kProblem;
-    out.finding = fmt::format("{} of {} answers differ from the CPU's: {}", measured->wrong,
-                              measured->targets, measured->first_wrong);
-    out.remedy = "do not use this GPU; search with --device cpu, and report this";
+    out.problem(fmt::format("{} of {} answers differ from the CPU's: {}", measured->wrong,
+                            measured->targets, measured->first_wrong),
+                "do not use this GPU; search with --device cpu, and report this");
     return out;
   }
   out.finding = fmt::format(
@@ -287,13 +284,12 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
         live = true;
       }
     }
-    Check check{"test kernel", Outcome::kOk, {}, {}, {}};
+    Check check{"test kernel"};
     const auto planned = plan::make_plan(plan::Stage::kSsv, bench::kSelfCheckLength, 29, device);
     const auto job = planned ? compile::make_job(templates, planned->chosen, device, &compiler)
                              : Result<compile::CompileJob>(std::unexpected(planned.error()));
     if (!job) {
-      check.outcome = Outcome::kProblem;
-      check.finding = job.error().to_string();
+      check.problem(job.error().to_string());
       out.push_back(std::move(check));
       continue;
     }
@@ -301,8 +297,7 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
       const auto start = Clock::now();
       auto image = compile::run_job(*job, compiler, {}, nullptr);
       if (!image) {
-        check.outcome = Outcome::kProblem;
-        check.finding = image.error().to_string();
+        check.problem(image.error().to_string());
         out.push_back(std::move(check));
         continue;
       }
