@@ -3,7 +3,6 @@
 namespace hmmjit::tools {
 namespace {
 
-using enum ValueType;
 using build::AlignmentOptions;
 
 constexpr std::string_view kConstruction = "Options controlling model construction";

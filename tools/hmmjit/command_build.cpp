@@ -25,8 +25,6 @@
 namespace hmmjit::tools {
 namespace {
 
-using enum ValueType;
-
 constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kConstruction = "Options controlling model construction";
 constexpr std::string_view kSingle = "Options for alignments of one sequence";

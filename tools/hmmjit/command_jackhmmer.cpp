@@ -27,8 +27,6 @@ namespace {
 // Number of queries whose rounds run concurrently. Their text waits until all are done.
 constexpr std::size_t kQueriesAtATime = 64;
 
-const SearchProgram& program();
-
 Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
                                                const std::string& path) {
   SequenceQueries queries;
@@ -138,7 +136,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
       std::min<std::int64_t>(options.integer("-N"), std::numeric_limits<int>::max()));
   HMMJIT_ASSIGN(rounds.alignment, make_alignment_options(options));
   rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
-  const Author author = author_of(program(), options);
+  const Author author = author_of(run.program, options);
   rounds.output = {run.report, run.search.filters, author.signature()};
   rounds.program = author.model_tag();
   rounds.date = date_text();
@@ -223,22 +221,15 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   return statistics;
 }
 
-const SearchProgram& program() {
-  static const SearchProgram jackhmmer = [] {
-    SearchProgram p = sequence_search_program(
-        "jackhmmer", "iteratively search a protein sequence against a protein database");
-    p.options = jackhmmer_option_table;
-    p.open_queries = open_jackhmmer_queries;
-    p.search = search_in_rounds;
-    return p;
-  }();
-  return jackhmmer;
-}
-
 }  // namespace
 
 CommandSpec jackhmmer_command() {
-  return command_of(program(), "search protein sequence(s) in rounds, as jackhmmer does");
+  SearchProgram program = sequence_search_program(
+      "jackhmmer", "iteratively search a protein sequence against a protein database");
+  program.options = jackhmmer_option_table;
+  program.open_queries = open_jackhmmer_queries;
+  program.search = search_in_rounds;
+  return command_of(program, "search protein sequence(s) in rounds, as jackhmmer does");
 }
 
 }  // namespace hmmjit::tools

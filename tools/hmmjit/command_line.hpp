@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ struct CommandSpec {
   std::vector<CommandSpec> subcommands = {};
   /// For programs that HMMER has: the lines above the help.
   std::function<std::string(const ParsedOptions&)> banner = {};
-  const SearchProgram* program = nullptr;  ///< what a server runs for this command, if anything
+  std::shared_ptr<const SearchProgram> program = {};  ///< what a server runs, if anything
 
   /// "hmmjit db build [options] targets...", where `path` is "hmmjit db build".
   std::string usage(std::string_view path) const;

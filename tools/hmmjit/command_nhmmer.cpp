@@ -57,7 +57,7 @@ class Nhmmer {
     if (!built) return std::nullopt;
     if (models_) {
       std::string text;
-      append_hmm_text(text, *built, author_of(run_.options).model_tag(), date_text());
+      append_hmm_text(text, *built, author_of(run_.program, run_.options).model_tag(), date_text());
       models_->write(text);
     }
     const int length = window_length(run_.options, built->hmm);
@@ -69,8 +69,6 @@ class Nhmmer {
     return run_.writer.receive(result, single, options_);
   }
 
-  static Author author_of(const ParsedOptions& options);
-
   ProgramRun& run_;
   NucleotideQueries& queries_;
   const nucleotide::Options options_;
@@ -79,31 +77,20 @@ class Nhmmer {
   std::optional<OutputFile> models_;  // built from the queries
 };
 
-const SearchProgram& program() {
-  static const SearchProgram nhmmer = [] {
-    SearchProgram p;
-    p.name = p.reference = "nhmmer";
-    p.title = "search a DNA model, alignment, or sequence against a DNA database";
-    p.queries = {"queryfile", "profile HMMs, alignments or sequences; - for standard input"};
-    p.targets = target_databases();
-    p.query_label = "query file:";
-    p.options = nhmmer_option_table;
-    p.open_queries = open_queries;
-    p.search = [](ProgramRun& run) { return Nhmmer(run).search(); };
-    p.long_targets = true;
-    return p;
-  }();
-  return nhmmer;
-}
-
-Author Nhmmer::author_of(const ParsedOptions& options) {
-  return tools::author_of(program(), options);
-}
-
 }  // namespace
 
 CommandSpec nhmmer_command() {
-  return command_of(program(), "search DNA or RNA against long sequences, as nhmmer does");
+  SearchProgram program;
+  program.name = program.reference = "nhmmer";
+  program.title = "search a DNA model, alignment, or sequence against a DNA database";
+  program.queries = {"queryfile", "profile HMMs, alignments or sequences; - for standard input"};
+  program.targets = target_databases();
+  program.query_label = "query file:";
+  program.options = nhmmer_option_table;
+  program.open_queries = open_queries;
+  program.search = [](ProgramRun& run) { return Nhmmer(run).search(); };
+  program.long_targets = true;
+  return command_of(program, "search DNA or RNA against long sequences, as nhmmer does");
 }
 
 }  // namespace hmmjit::tools

@@ -87,14 +87,11 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 }  // namespace
 
 CommandSpec nhmmscan_command() {
-  static const SearchProgram program = [] {
-    SearchProgram p = scan_program(
-        "nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
-    p.options = nhmmscan_option_table;
-    p.search = scan;
-    p.long_targets = true;
-    return p;
-  }();
+  SearchProgram program = scan_program(
+      "nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
+  program.options = nhmmscan_option_table;
+  program.search = scan;
+  program.long_targets = true;
   return command_of(program, "search DNA or RNA sequence(s) against profiles, as nhmmscan does");
 }
 

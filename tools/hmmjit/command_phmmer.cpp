@@ -34,21 +34,14 @@ Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const 
   return queries;
 }
 
-const SearchProgram& program() {
-  static const SearchProgram phmmer = [] {
-    SearchProgram p =
-        sequence_search_program("phmmer", "search a protein sequence against a protein database");
-    p.options = phmmer_option_table;
-    p.open_queries = open_phmmer_queries;
-    return p;
-  }();
-  return phmmer;
-}
-
 }  // namespace
 
 CommandSpec phmmer_command() {
-  return command_of(program(), "search protein sequence(s) against sequences, as phmmer does");
+  SearchProgram program =
+      sequence_search_program("phmmer", "search a protein sequence against a protein database");
+  program.options = phmmer_option_table;
+  program.open_queries = open_phmmer_queries;
+  return command_of(program, "search protein sequence(s) against sequences, as phmmer does");
 }
 
 }  // namespace hmmjit::tools

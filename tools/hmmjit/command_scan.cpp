@@ -45,13 +45,10 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 }  // namespace
 
 CommandSpec scan_command() {
-  static const SearchProgram program = [] {
-    SearchProgram p =
-        scan_program("scan", "search sequence(s) against a profile database", "hmmscan");
-    p.options = scan_option_table;
-    p.search = scan;
-    return p;
-  }();
+  SearchProgram program =
+      scan_program("scan", "search sequence(s) against a profile database", "hmmscan");
+  program.options = scan_option_table;
+  program.search = scan;
   return command_of(program, "search sequence(s) against profiles, as hmmscan does");
 }
 

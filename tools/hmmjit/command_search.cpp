@@ -529,7 +529,8 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   SequenceQueries* const queries = inputs.queries();
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
-  ProgramRun own{options,
+  ProgramRun own{program,
+                 options,
                  request.search,
                  request.report,
                  paths,
@@ -813,14 +814,15 @@ Status run_request(const SearchProgram& program, const ParsedOptions& options,
   return search_and_repeat(program, options, run, OutputFile::Afterwards::kProcessGoesOn);
 }
 
-CommandSpec command_of(const SearchProgram& program, std::string_view summary) {
-  CommandSpec out{program.name, summary, {program.queries, program.targets}};
-  const std::span<const OptionSpec> options = program.options();
+CommandSpec command_of(const SearchProgram& described, std::string_view summary) {
+  const auto program = std::make_shared<const SearchProgram>(described);
+  CommandSpec out{program->name, summary, {program->queries, program->targets}};
+  const std::span<const OptionSpec> options = program->options();
   out.options.assign(options.begin(), options.end());
-  out.program = &program;
-  out.run = [&program](const ParsedOptions& given) { return run_program(program, given); };
-  out.banner = [&program](const ParsedOptions& given) {
-    return author_of(program, given).banner();
+  out.program = program;
+  out.run = [program](const ParsedOptions& given) { return run_program(*program, given); };
+  out.banner = [program](const ParsedOptions& given) {
+    return author_of(*program, given).banner();
   };
   return out;
 }
@@ -847,17 +849,14 @@ SearchProgram scan_program(std::string_view name, std::string_view title,
 }
 
 CommandSpec search_command() {
-  static const SearchProgram program = [] {
-    SearchProgram p;
-    p.name = "search";
-    p.title = "search profile(s) against a sequence database";
-    p.reference = "hmmsearch";
-    p.queries = {"hmmfile", "profile HMMs; - for standard input"};
-    p.targets = target_databases();
-    p.query_label = "query HMM file:";
-    p.options = search_option_table;
-    return p;
-  }();
+  SearchProgram program;
+  program.name = "search";
+  program.title = "search profile(s) against a sequence database";
+  program.reference = "hmmsearch";
+  program.queries = {"hmmfile", "profile HMMs; - for standard input"};
+  program.targets = target_databases();
+  program.query_label = "query HMM file:";
+  program.options = search_option_table;
   return command_of(program, "search profile(s) against sequences, as hmmsearch does");
 }
 

@@ -10,8 +10,6 @@
 namespace hmmjit::tools {
 namespace {
 
-using enum ValueType;
-
 constexpr std::string_view kScoring = "Options controlling scoring system";
 constexpr std::string_view kCalibration = "Options controlling E-value calibration";
 constexpr std::string_view kExpert = "Other expert options";

@@ -30,7 +30,6 @@ constexpr std::string_view kIncludeDomainRules = "--incdomE,--incdomT,--cut_ga,-
 constexpr std::string_view kCutoffRules =
     "--cut_ga,--cut_nc,--cut_tc,-E,-T,--domE,--domT,--incE,--incT,--incdomE,--incdomT";
 
-using enum ValueType;
 
 constexpr OptionSpec kTable[] = {
     {kBasic, "-h,--help", "", "show brief help on version and usage"},

@@ -44,6 +44,7 @@ struct Devices {
 
 /// The input of a program with its own search loop: everything is open, nothing has been read.
 struct ProgramRun {
+  const SearchProgram& program;
   const ParsedOptions& options;
   SearchOptions& search;
   ReportOptions& report;
@@ -103,7 +104,7 @@ Result<int> ask_server(const SearchProgram& program, const ParsedOptions& option
 gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
                            Trace* trace);
 
-/// The command that runs `program`, which must outlive it.
+/// The command that runs `program`.
 CommandSpec command_of(const SearchProgram& program, std::string_view summary);
 
 }  // namespace hmmjit::tools
