@@ -9,12 +9,12 @@
 #include "align/model_alignment.hpp"
 #include "core/output_file.hpp"
 #include "core/task_pool.hpp"
-#include "core/threads.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
 #include "run_text.hpp"
+#include "search_inputs.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -79,9 +79,7 @@ Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm
                                          const ParsedOptions& options) {
   constexpr std::uint64_t kResidues = std::uint64_t{1} << 16, kSequences = 128;
   SequenceFormatOptions format{.alphabet = *hmm.alphabet, .model = hmm.name};
-  if (options.is_set("--informat")) {
-    HMMJIT_ASSIGN(format.format, parse_sequence_format(options.text("--informat"), "--informat"));
-  }
+  HMMJIT_ASSIGN(format.format, asserted_format(options, "--informat"));
   HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(path, format));
   std::vector<Work> out;
   for (;;) {
@@ -134,11 +132,8 @@ Result<int> run_align(const ParsedOptions& options) {
     HMMJIT_ASSIGN(file, OutputFile::create(std::string(options.text("-o"))));
   }
 
-  int threads = available_cores();
-  if (options.is_set("--cpu"))
-    threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
   const align::SequenceAligner aligner(hmm);
-  for_each_index(threads, work.size(),
+  for_each_index(options.threads(), work.size(),
                  [&](std::size_t n) { work[n].paths = aligner.align(work[n].views()); });
   std::vector<TargetView> sequences;
   std::vector<align::SequencePath> paths;
@@ -167,9 +162,9 @@ CommandSpec align_command() {
   CommandSpec out{"align",
                   "align sequences to a profile, as hmmalign does",
                   {{"hmmfile", "file with one profile; - for standard input"},
-                   {"seqfile", "sequences to align; - for standard input"}}};
-  out.options.assign(std::begin(kOptions), std::end(kOptions));
-  out.run = run_align;
+                   {"seqfile", "sequences to align; - for standard input"}},
+                  {std::begin(kOptions), std::end(kOptions)},
+                  run_align};
   out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
   return out;
 }

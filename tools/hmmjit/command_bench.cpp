@@ -118,9 +118,7 @@ Result<BenchRequest> make_request(const ParsedOptions& options) {
   if (request.targets.empty())
     return fail(ErrorCode::kUsage, "no targets", "--targets", "give --targets FILE");
   HMMJIT_ASSIGN(request.settings.residues, parse_count(std::string(options.text("--residues"))));
-  const auto number = [&](std::string_view name) {
-    return static_cast<int>(std::min<std::int64_t>(options.integer(name), 1 << 30));
-  };
+  const auto number = [&](std::string_view name) { return options.integer(name, 1 << 30); };
   request.settings.distinct = static_cast<std::size_t>(number("--distinct"));
   request.settings.repeats = number("--repeats");
   request.settings.seconds = options.real("--seconds");

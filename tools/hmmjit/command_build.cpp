@@ -14,13 +14,13 @@
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "core/task_pool.hpp"
-#include "core/threads.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"
 #include "report/report_header.hpp"
 #include "report/text.hpp"
 #include "run_text.hpp"
+#include "search_inputs.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -65,17 +65,14 @@ constexpr OptionSpec kExpertOptions[] = {
     banner_option(kExpert),
 };
 
-std::span<const OptionSpec> build_option_table() {
-  static const std::vector<OptionSpec> table = [] {
-    std::vector<OptionSpec> made;
-    for (const std::span<const OptionSpec> part :
-         {std::span<const OptionSpec>(kFirstOptions), fragment_option(), weighting_options(),
-          effective_number_options(), prior_options(), std::span<const OptionSpec>(kLastOptions),
-          calibration_options(), std::span<const OptionSpec>(kExpertOptions)})
-      made.insert(made.end(), part.begin(), part.end());
-    return made;
-  }();
-  return table;
+std::vector<OptionSpec> build_options() {
+  std::vector<OptionSpec> made;
+  for (const std::span<const OptionSpec> part :
+       {std::span<const OptionSpec>(kFirstOptions), fragment_option(), weighting_options(),
+        effective_number_options(), prior_options(), std::span<const OptionSpec>(kLastOptions),
+        calibration_options(), std::span<const OptionSpec>(kExpertOptions)})
+    made.insert(made.end(), part.begin(), part.end());
+  return made;
 }
 
 struct Job {
@@ -122,26 +119,19 @@ Result<int> run_build(const ParsedOptions& options) {
     builder.alignment.columns = build::AlignmentOptions::Columns::kReference;
   builder.alignment.least_occupied = static_cast<float>(options.real("--symfrac"));
   if (options.is_set("--maxinsertlen"))
-    builder.alignment.most_insertions =
-        static_cast<int>(std::min<std::int64_t>(options.integer("--maxinsertlen"), 1'000'000'000));
-  auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
-  if (seed == 0) seed = random_seed();
-  builder.calibration = make_calibration_options(options, seed);
+    builder.alignment.most_insertions = options.integer("--maxinsertlen", 1'000'000'000);
+  builder.calibration = make_calibration_options(options, random_seed());
   builder.open = options.given_real("--popen");
   builder.extend = options.given_real("--pextend");
   builder.tail_mass = options.given_real("--w_beta").value_or(builder.tail_mass);
   if (options.is_set("--w_length") && options.integer("--w_length") > 0)
-    builder.max_length =
-        static_cast<int>(std::min<std::int64_t>(options.integer("--w_length"), 1'000'000'000));
+    builder.max_length = options.integer("--w_length", 1'000'000'000);
 
   AlignmentFileOptions file_options;
   if (options.is_set("--amino")) file_options.alphabet = &amino_alphabet();
   if (options.is_set("--dna")) file_options.alphabet = &dna_alphabet();
   if (options.is_set("--rna")) file_options.alphabet = &rna_alphabet();
-  if (options.is_set("--informat")) {
-    HMMJIT_ASSIGN(file_options.format,
-                  parse_sequence_format(options.text("--informat"), "--informat"));
-  }
+  HMMJIT_ASSIGN(file_options.format, asserted_format(options, "--informat"));
   HMMJIT_ASSIGN(AlignmentReader reader, AlignmentReader::open(input, file_options));
   const bool protein = reader.alphabet().type == AlphabetType::kAmino;
   if (options.is_set("--singlemx")) {
@@ -164,9 +154,7 @@ Result<int> run_build(const ParsedOptions& options) {
       fmt::print("{}", text);
   };
 
-  int threads = available_cores();
-  if (options.is_set("--cpu"))
-    threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
+  const int threads = options.threads();
   const std::string date = date_text();
   summary(header(output, input, options, protein));
   // Alignments in memory at a time: enough for all threads.
@@ -237,13 +225,12 @@ Result<int> run_build(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec build_command() {
-  CommandSpec out{"build",
-                  "make profile(s) from multiple alignments, as hmmbuild does",
-                  {{"hmmfile_out", "profile file to write"},
-                   {"msafile", "alignment(s); - for standard input"}}};
-  const std::span<const OptionSpec> options = build_option_table();
-  out.options.assign(options.begin(), options.end());
-  out.run = run_build;
+  CommandSpec out{
+      "build",
+      "make profile(s) from multiple alignments, as hmmbuild does",
+      {{"hmmfile_out", "profile file to write"}, {"msafile", "alignment(s); - for standard input"}},
+      build_options(),
+      run_build};
   out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
   return out;
 }

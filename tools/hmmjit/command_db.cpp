@@ -31,9 +31,7 @@ const Alphabet& named_alphabet(std::string_view name) {
 Result<DatabaseSummary> build(const std::vector<std::string>& targets, const Alphabet& alphabet,
                               const std::string& output, const ParsedOptions& given) {
   SequenceFormatOptions options{.alphabet = alphabet};
-  if (given.knows("--tformat") && given.is_set("--tformat")) {
-    HMMJIT_ASSIGN(options.format, parse_sequence_format(given.text("--tformat"), "--tformat"));
-  }
+  HMMJIT_ASSIGN(options.format, asserted_format(given, "--tformat"));
   if (std::ranges::count(targets, "-") > 1)
     return fail(ErrorCode::kUsage, "standard input is named more than once");
   std::vector<DatabaseInput> inputs;

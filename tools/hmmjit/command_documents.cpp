@@ -10,13 +10,6 @@
 namespace hmmjit::tools {
 namespace {
 
-std::string replaced(std::string_view text, std::string_view what, std::string_view by) {
-  std::string out;
-  for (std::size_t at; (at = text.find(what)) != text.npos; text.remove_prefix(at + what.size()))
-    (out += text.substr(0, at)) += by;
-  return out += text;
-}
-
 // Calls `use` with every command and subcommand, its name ("db build") and its options, among them
 // those of the command above it.
 template <typename Use>

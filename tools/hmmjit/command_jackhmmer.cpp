@@ -32,9 +32,7 @@ Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
   SequenceQueries queries;
   HMMJIT_ASSIGN(queries.system, make_score_system(options));
   HMMJIT_ASSIGN(queries.sequences, QuerySequences::open(options, path));
-  auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
-  if (seed == 0) seed = random_seed();
-  queries.calibration = make_calibration_options(options, seed);
+  queries.calibration = make_calibration_options(options, random_seed());
   return queries;
 }
 
@@ -132,8 +130,7 @@ void start_again(SearchProgress& progress) {
 Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   const ParsedOptions& options = run.options;
   RoundOptions rounds;
-  rounds.rounds = static_cast<int>(
-      std::min<std::int64_t>(options.integer("-N"), std::numeric_limits<int>::max()));
+  rounds.rounds = options.integer("-N", std::numeric_limits<int>::max());
   HMMJIT_ASSIGN(rounds.alignment, make_alignment_options(options));
   rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
   const Author author = author_of(run.program, options);

@@ -14,6 +14,7 @@
 #include "report/report_writer.hpp"
 #include "run_text.hpp"
 #include "search_options.hpp"
+#include "search_program.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -108,12 +109,6 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
   }
   report.begins = merge.slice.first == 1;
   report.ends = merge.slice.last == merge.slice.of;
-  const ReportPaths paths{
-      std::string(options.text("-o")),           std::string(options.text("-A")),
-      std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
-      std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
-      std::string(options.text("--json")),       std::string(options.text("--a3m")),
-      std::string(options.text("--target-tsv"))};
   const Author author = author_of(options);
   std::string header = author.banner();
   header += ReportHeader::kRule;
@@ -123,7 +118,7 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
   (header += ReportHeader::kRule) += "\n";
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
-      ReportWriter::create(paths, report, settings.filters,
+      ReportWriter::create(report_paths(options), report, settings.filters,
                            fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
   HMMJIT_TRY(parts::merge_reports(set, *writer, merge));
   RunDescription run;

@@ -87,8 +87,8 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 }  // namespace
 
 CommandSpec nhmmscan_command() {
-  SearchProgram program = scan_program(
-      "nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
+  SearchProgram program =
+      scan_program("nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
   program.options = nhmmscan_option_table;
   program.search = scan;
   program.long_targets = true;

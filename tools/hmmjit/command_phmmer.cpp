@@ -17,8 +17,7 @@ Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const 
   HMMJIT_ASSIGN(std::shared_ptr<QuerySequences> sequences, QuerySequences::open(options, path));
   SequenceQueries queries;
   // An arbitrary seed (--seed 0) applies to the pipeline only, as in phmmer.
-  const auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
-  queries.calibration = make_calibration_options(options, seed == 0 ? 42 : seed);
+  queries.calibration = make_calibration_options(options, 42);
   const bool cutoffs =
       options.is_set("--cut_ga") || options.is_set("--cut_nc") || options.is_set("--cut_tc");
   queries.models = [sequences, cutoffs,

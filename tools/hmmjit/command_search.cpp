@@ -204,7 +204,8 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
   request.report.begins = slice.first == 1;
   request.report.ends = slice.last == slice.of;
   HMMJIT_ASSIGN(request.device, make_device_choice(options));
-  HMMJIT_ASSIGN(request.format, asserted_format(program, options));
+  HMMJIT_ASSIGN(request.format,
+                asserted_format(options, program.by_sequence ? "--qformat" : "--tformat"));
   return request;
 }
 
@@ -418,23 +419,6 @@ class SearchInputs {
   std::optional<Hmm> first_;
   std::optional<SequenceQueries> queries_;
 };
-
-ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
-  const auto path = [&](std::string_view name) { return path_of(options, name); };
-  return {path("-o"),
-          path("-A"),
-          path("--tblout"),
-          path("--domtblout"),
-          path("--pfamtblout"),
-          path("--tsv"),
-          path("--json"),
-          path("--a3m"),
-          path("--target-tsv"),
-          standard_output,
-          path("--dfamtblout"),
-          path("--aliscoresout"),
-          path_of(options.given(), "-A")};
-}
 
 // The lines above the first result.
 std::string report_header(const SearchProgram& program, const ParsedOptions& run_options) {
@@ -745,6 +729,23 @@ gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> pos
   if (const auto queues = driver_queues(positions))
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(*queues).c_str(), 0);
   return settings;
+}
+
+ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
+  const auto path = [&](std::string_view name) { return path_of(options, name); };
+  return {path("-o"),
+          path("-A"),
+          path("--tblout"),
+          path("--domtblout"),
+          path("--pfamtblout"),
+          path("--tsv"),
+          path("--json"),
+          path("--a3m"),
+          path("--target-tsv"),
+          standard_output,
+          path("--dfamtblout"),
+          path("--aliscoresout"),
+          path_of(options.given(), "-A")};
 }
 
 Author author_of(const SearchProgram& program, const ParsedOptions& options) {

@@ -28,7 +28,6 @@
 #include "core/folder.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
-#include "core/threads.hpp"
 #include "io/byte_source.hpp"
 #include "progress.hpp"
 #include "report/html_page.hpp"
@@ -557,10 +556,7 @@ Result<Server::Settings> make_settings(const ParsedOptions& options, const std::
   }
   // Half of it is for the databases.
   settings.bounds.memory = settings.memory / 2 / settings.running;
-  settings.bounds.threads = available_cores();
-  if (options.is_set("--cpu"))
-    settings.bounds.threads =
-        static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
+  settings.bounds.threads = options.threads();
   settings.bounds.time = std::chrono::seconds(options.integer("--time-limit"));
   return settings;
 }

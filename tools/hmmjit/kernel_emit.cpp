@@ -11,19 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "hmmjit/option_table.hpp"
+
 extern char** environ;
 
 namespace hmmjit::tools {
 
 std::string find_disassembler() {
-  std::vector<std::string> folders;
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "";
-  while (!rest.empty()) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    folders.emplace_back(rest.substr(0, colon));
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-  }
+  const char* const path = std::getenv("PATH");
+  std::vector<std::string> folders = split_list(path != nullptr ? path : "", ':');
   if (const char* home = std::getenv("CUDA_HOME"); home != nullptr) {
     folders.push_back(std::string(home) + "/bin");
   }

@@ -80,7 +80,7 @@ bool holds_profiles(const std::string& path) {
 Result<std::shared_ptr<NucleotideQueries>> NucleotideQueries::open(const ParsedOptions& options,
                                                                    const std::string& path) {
   std::shared_ptr<NucleotideQueries> out(new NucleotideQueries(options, path));
-  HMMJIT_ASSIGN(std::optional<SequenceFormat> format, query_format(options));
+  HMMJIT_ASSIGN(std::optional<SequenceFormat> format, asserted_format(options, "--qformat"));
   if (format == SequenceFormat::kHmmpgmd || format == SequenceFormat::kNcbi)
     return fail(ErrorCode::kUsage,
                 fmt::format("{} is not a valid query format", sequence_format_name(*format)),
@@ -113,8 +113,7 @@ Result<std::shared_ptr<NucleotideQueries>> NucleotideQueries::open(const ParsedO
   out->builder_.single = std::move(system);
   out->builder_.tail_mass = options.given_real("--w_beta").value_or(out->builder_.tail_mass);
   if (options.is_set("--w_length"))
-    out->builder_.max_length = static_cast<int>(
-        std::min<std::int64_t>(options.integer("--w_length"), std::numeric_limits<int>::max()));
+    out->builder_.max_length = options.integer("--w_length", std::numeric_limits<int>::max());
   return out;
 }
 
@@ -268,8 +267,7 @@ Result<std::optional<MultipleAlignment>> NucleotideQueries::next_alignment() {
 
 int window_length(const ParsedOptions& options, const Hmm& hmm) {
   if (options.is_set("--w_length"))
-    return static_cast<int>(
-        std::min<std::int64_t>(options.integer("--w_length"), std::numeric_limits<int>::max()));
+    return options.integer("--w_length", std::numeric_limits<int>::max());
   const double beta = options.given_real("--w_beta").value_or(0);
   if (beta > 0) return max_length(hmm, beta);
   return hmm.max_length ? *hmm.max_length : max_length(hmm, 1e-7);

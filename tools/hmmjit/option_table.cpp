@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "core/numbers.hpp"
+#include "core/threads.hpp"
 #include "suggestion.hpp"
 
 namespace hmmjit::tools {
@@ -199,6 +200,13 @@ bool is_option(const std::string& word) { return word.size() > 1 && word.front()
 
 }  // namespace
 
+std::string replaced(std::string_view text, std::string_view what, std::string_view by) {
+  std::string out;
+  for (std::size_t at; (at = text.find(what)) != text.npos; text.remove_prefix(at + what.size()))
+    (out += text.substr(0, at)) += by;
+  return out += text;
+}
+
 std::vector<std::string> split_list(std::string_view list, char separator) {
   std::vector<std::string> items;
   while (!list.empty()) {
@@ -230,6 +238,14 @@ std::string_view ParsedOptions::text(std::string_view name) const {
 double ParsedOptions::real(std::string_view name) const { return *parse_c_real(text(name)); }
 
 std::int64_t ParsedOptions::integer(std::string_view name) const { return *parse_int(text(name)); }
+
+int ParsedOptions::integer(std::string_view name, int most) const {
+  return static_cast<int>(std::min<std::int64_t>(integer(name), most));
+}
+
+int ParsedOptions::threads() const {
+  return is_set("--cpu") ? std::max(1, integer("--cpu", 1024)) : available_cores();
+}
 
 std::optional<double> ParsedOptions::given_real(std::string_view name) const {
   if (!is_set(name)) return std::nullopt;
@@ -267,11 +283,8 @@ ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::strin
   ParsedOptions out = *this;
   out.arguments_ = std::move(arguments);
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    if (table_[i].type != ValueType::kFile || !out.values_[i]) continue;
-    std::string& value = *out.values_[i];
-    for (std::size_t at = value.find(placeholder); at != value.npos;
-         at = value.find(placeholder, at + replacement.size()))
-      value.replace(at, placeholder.size(), replacement);
+    if (table_[i].type == ValueType::kFile && out.values_[i])
+      out.values_[i] = replaced(*out.values_[i], placeholder, replacement);
   }
   return out;
 }

@@ -109,6 +109,10 @@ class ParsedOptions {
   std::string_view text(std::string_view name) const;  ///< given or default text
   double real(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
+  /// The same, or `most` where it is larger.
+  int integer(std::string_view name, int most) const;
+  /// Busy threads: those of --cpu, one at least, or as many as there are cores granted.
+  int threads() const;
   std::optional<double> given_real(std::string_view name) const;
   /// The items of an option that takes several.
   std::vector<std::string> list(std::string_view name) const;
@@ -157,6 +161,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
 /// is none.
 std::size_t first_argument(std::span<const OptionSpec> table,
                            std::span<const std::string> arguments);
+
+/// `text` with `by` wherever it has `what`.
+std::string replaced(std::string_view text, std::string_view what, std::string_view by);
 
 /// "a,b" as its items.
 std::vector<std::string> split_list(std::string_view list, char separator = ',');

@@ -158,10 +158,7 @@ Status search_part(PartSearch& work, const PartSettings& settings, const PartPla
 }  // namespace
 
 std::string PartRequest::path(std::uint32_t number) const {
-  std::string path = file;
-  for (std::size_t at = 0; (at = path.find("{}", at)) != path.npos;)
-    path.replace(at, 2, std::to_string(number));
-  return path;
+  return replaced(file, "{}", std::to_string(number));
 }
 
 Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& options) {

@@ -166,10 +166,9 @@ Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
 }
 
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
-                                                   std::uint32_t seed) {
-  const auto number = [&](std::string_view name) {
-    return static_cast<int>(std::min<std::int64_t>(options.integer(name), 1'000'000));
-  };
+                                                   std::uint32_t arbitrary) {
+  const auto number = [&](std::string_view name) { return options.integer(name, 1'000'000); };
+  const auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
   return {.msv_length = number("--EmL"),
           .msv_targets = number("--EmN"),
           .viterbi_length = number("--EvL"),
@@ -177,14 +176,7 @@ build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
           .forward_length = number("--EfL"),
           .forward_targets = number("--EfN"),
           .tail_mass = options.real("--Eft"),
-          .seed = seed};
-}
-
-Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options) {
-  if (!options.is_set("--qformat")) return std::nullopt;
-  HMMJIT_ASSIGN(const SequenceFormat format,
-                parse_sequence_format(options.text("--qformat"), "--qformat"));
-  return format;
+          .seed = seed != 0 ? seed : arbitrary};
 }
 
 }  // namespace hmmjit::tools

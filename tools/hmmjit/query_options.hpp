@@ -28,10 +28,8 @@ std::span<const OptionSpec> calibration_options();
 /// kUsage or kInput.
 Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
                                              const Alphabet& alphabet = amino_alphabet());
-/// --EmL to --Eft; `seed` as given.
+/// --EmL to --Eft, and --seed; `arbitrary`: the seed for --seed 0.
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
-                                                   std::uint32_t seed);
-/// --qformat. Fails with kUsage for an unknown name.
-Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options);
+                                                   std::uint32_t arbitrary);
 
 }  // namespace hmmjit::tools

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "io/byte_source.hpp"
-#include "query_options.hpp"
+#include "search_inputs.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -18,7 +18,7 @@ Error of_queries(Error error) {
 
 Result<std::shared_ptr<QuerySequences>> QuerySequences::open(const ParsedOptions& options,
                                                              const std::string& path) {
-  HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, query_format(options));
+  HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, asserted_format(options, "--qformat"));
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
   auto reader =
       SequenceReader::open(std::move(source), {.alphabet = amino_alphabet(), .format = format});

@@ -16,7 +16,6 @@
 #include "io/blast_database.hpp"
 #include "io/byte_source.hpp"
 #include "io/target_database.hpp"
-#include "query_options.hpp"
 #include "run_context.hpp"
 #include "search/reader_source.hpp"
 
@@ -116,11 +115,9 @@ std::string find_profile_database(const std::string& path) {
   };
   const char* const folders = std::getenv("PFAMDB");
   if (folders == nullptr || path == "-" || there(path)) return path;
-  for (std::string_view rest = folders; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string candidate = fmt::format("{}/{}", rest.substr(0, end), path);
-    if (end > 0 && there(candidate)) return candidate;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const std::string& folder : split_list(folders, ':')) {
+    const std::string candidate = folder + "/" + path;
+    if (!folder.empty() && there(candidate)) return candidate;
   }
   return path;
 }
@@ -214,12 +211,11 @@ Result<double> count_models(const std::string& path, const Thresholds& rules, bo
   }
 }
 
-Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& program,
-                                                      const ParsedOptions& options) {
-  if (program.by_sequence) return query_format(options);
-  if (!options.is_set("--tformat")) return std::nullopt;
+Result<std::optional<SequenceFormat>> asserted_format(const ParsedOptions& options,
+                                                      std::string_view option) {
+  if (!options.knows(option) || !options.is_set(option)) return std::nullopt;
   HMMJIT_ASSIGN(const SequenceFormat format,
-                parse_sequence_format(options.text("--tformat"), "--tformat"));
+                parse_sequence_format(options.text(option), std::string(option)));
   return format;
 }
 

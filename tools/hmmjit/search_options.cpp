@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/numbers.hpp"
-#include "core/threads.hpp"
 #include "search/model_cutoffs.hpp"
 
 namespace hmmjit::tools {
@@ -29,7 +28,6 @@ constexpr std::string_view kIncludeRules = "--incE,--incT,--cut_ga,--cut_nc,--cu
 constexpr std::string_view kIncludeDomainRules = "--incdomE,--incdomT,--cut_ga,--cut_nc,--cut_tc";
 constexpr std::string_view kCutoffRules =
     "--cut_ga,--cut_nc,--cut_tc,-E,-T,--domE,--domT,--incE,--incT,--incdomE,--incdomT";
-
 
 constexpr OptionSpec kTable[] = {
     {kBasic, "-h,--help", "", "show brief help on version and usage"},
@@ -190,9 +188,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   set_seed(search.domain, static_cast<std::uint32_t>(options.integer("--seed")));
   search.keep_alignments =
       !options.is_set("--noali") || options.is_set("-A") || options.is_set("--a3m");
-  search.threads = available_cores();
-  if (options.is_set("--cpu"))
-    search.threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
+  search.threads = options.threads();
   if (options.is_set("--verify")) search.verify = static_cast<int>(options.integer("--verify"));
   if (options.is_set("--mem")) {
     HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));

@@ -86,6 +86,9 @@ struct SearchProgram {
 SearchProgram scan_program(std::string_view name, std::string_view title,
                            std::string_view reference);
 
+/// The names of outputs on a command line; the main report without one goes to the descriptor.
+ReportPaths report_paths(const ParsedOptions& options, int standard_output = 1);
+
 /// The program that outputs name as their author.
 Author author_of(const SearchProgram& program, const ParsedOptions& options);
 

@@ -211,10 +211,7 @@ Status Query::make_options(const std::string& name, const std::vector<std::strin
 }
 
 std::string Query::as_shown(std::string text) const {
-  for (const auto& [place, name] : shown_) {
-    for (std::size_t at = 0; (at = text.find(place, at)) != text.npos; at += name.size())
-      text.replace(at, place.size(), name);
-  }
+  for (const auto& [place, name] : shown_) text = replaced(text, place, name);
   return text;
 }
 
