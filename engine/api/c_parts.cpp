@@ -44,7 +44,7 @@ int32_t hmmjit_merge_parts(const char* const* files, size_t count,
   return run(error, [&] {
     required(out, "the handle to fill");
     const hmmjit_callbacks c = read(callbacks);
-    *out = to_results(hmmjit::merge_parts(to_paths(files, count), to_callbacks(c))).release();
+    give_results(out, hmmjit::merge_parts(to_paths(files, count), to_callbacks(c)));
   });
 }
 int32_t hmmjit_join_parts(const char* const* files, size_t count, const char* output,

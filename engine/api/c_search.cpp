@@ -31,12 +31,12 @@ hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c) {
   return to;
 }
 
-std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found) {
+void give_results(hmmjit_results** out, hmmjit::SearchResults found) {
   auto results = std::make_unique<hmmjit_results>();
   results->statistics = std::move(found.statistics);
   results->options = std::move(found.options);
   for (hmmjit::ModelResult& model : found.models) results->models.push_back({std::move(model)});
-  return results;
+  *out = results.release();
 }
 
 }  // namespace hmmjit::c_interface
@@ -86,9 +86,8 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
     // Callbacks may free the handles.
     const hmmjit::Models own_models = required(models, "models").value;
     const hmmjit::Targets own_targets = required(targets, "targets").value;
-    *out = to_results(hmmjit::search(own_models, own_targets,
-                                     read(options, hmmjit::SearchOptions()), to_callbacks(c)))
-               .release();
+    give_results(out, hmmjit::search(own_models, own_targets,
+                                     read(options, hmmjit::SearchOptions()), to_callbacks(c)));
   });
 }
 
@@ -100,9 +99,8 @@ int32_t hmmjit_scan(const hmmjit_models* models, const hmmjit_targets* sequences
     const hmmjit_callbacks c = read(callbacks);
     const hmmjit::Models own_models = required(models, "models").value;
     const hmmjit::Targets own_sequences = required(sequences, "sequences").value;
-    *out = to_results(hmmjit::scan(own_models, own_sequences,
-                                   read(options, hmmjit::SearchOptions()), to_callbacks(c)))
-               .release();
+    give_results(out, hmmjit::scan(own_models, own_sequences,
+                                   read(options, hmmjit::SearchOptions()), to_callbacks(c)));
   });
 }
 
@@ -117,9 +115,8 @@ int32_t hmmjit_nhmmer(const hmmjit_models* models, const hmmjit_targets* targets
     const hmmjit_callbacks c = read(callbacks);
     const hmmjit::Models own_models = required(models, "models").value;
     const hmmjit::Targets own_targets = required(targets, "targets").value;
-    *out = to_results(hmmjit::nhmmer(own_models, own_targets,
-                                     read(options, hmmjit::NhmmerOptions()), to_callbacks(c)))
-               .release();
+    give_results(out, hmmjit::nhmmer(own_models, own_targets,
+                                     read(options, hmmjit::NhmmerOptions()), to_callbacks(c)));
   });
 }
 

@@ -2,7 +2,6 @@
 // headers only, as a host does.
 #pragma once
 
-#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -78,7 +77,7 @@ hmmjit_device to_c(const hmmjit::Device& device);
 hmmjit::Device to_cpp(const hmmjit_device& device);
 /// The callbacks of a host; `c` must outlive the returned object.
 hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c);
-/// A handle for results, which are moved into it.
-std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found);
+/// Makes a handle for results.
+void give_results(hmmjit_results** out, hmmjit::SearchResults found);
 
 }  // namespace hmmjit::c_interface

@@ -106,29 +106,6 @@ ModelSource open_share(const ModelSource& all, const std::string& path,
   };
 }
 
-class MergedResults final : public ResultSink {
- public:
-  MergedResults(const SearchCallbacks& callbacks, HostCalls& host, SearchResults& out)
-      : callbacks_(callbacks), host_(host), out_(out) {}
-  Status receive(const hmmjit::ModelResult& given) override {
-    if (callbacks_.cancellation && callbacks_.cancellation->cancelled())
-      return fail(hmmjit::ErrorCode::kInterrupted, "the merge was cancelled");
-    SearchStatistics& statistics = out_.statistics;
-    ++statistics.models;
-    statistics.targets = given.hits.counters.targets;
-    statistics.residues = given.hits.counters.residues;
-    statistics.hits_reported += given.hits.reported;
-    for (const hmmjit::Hit& hit : given.hits.hits)
-      statistics.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
-    return deliver(make_result(given), callbacks_, host_, out_.models);
-  }
-
- private:
-  const SearchCallbacks& callbacks_;
-  HostCalls& host_;
-  SearchResults& out_;
-};
-
 parts::PartSet open_set(const std::vector<std::string>& files) {
   if (files.empty()) throw Error(ErrorCode::kUsage, "no part is given");
   return value(parts::PartSet::open(files));
@@ -192,7 +169,18 @@ SearchResults merge_parts(const std::vector<std::string>& files, const SearchCal
     const parts::PartSet set = open_set(files);
     SearchResults out;
     out.options = options_of(set.settings());
-    MergedResults sink(callbacks, host, out);
+    FunctionSink sink([&](const hmmjit::ModelResult& given) -> Status {
+      if (callbacks.cancellation && callbacks.cancellation->cancelled())
+        return fail(hmmjit::ErrorCode::kInterrupted, "the merge was cancelled");
+      SearchStatistics& statistics = out.statistics;
+      ++statistics.models;
+      statistics.targets = given.hits.counters.targets;
+      statistics.residues = given.hits.counters.residues;
+      statistics.hits_reported += given.hits.reported;
+      for (const hmmjit::Hit& hit : given.hits.hits)
+        statistics.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
+      return deliver(make_result(given), callbacks, host, out.models);
+    });
     const Status status = parts::merge_results(set, sink);
     if (host.failed()) throw HostFailed{};
     check(status);

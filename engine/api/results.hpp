@@ -1,7 +1,9 @@
 // Implementation struct of ModelResult: the internals' result and views of it.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "api/convert.hpp"
@@ -32,5 +34,16 @@ ModelResult make_result(hmmjit::ModelResult result,
 Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,
                std::vector<ModelResult>& results);
 FilterCounts to_counts(const FilterCounters& counters);
+
+/// Passes results to a function.
+class FunctionSink final : public ResultSink {
+ public:
+  using Receive = std::function<Status(const hmmjit::ModelResult&)>;
+  explicit FunctionSink(Receive receive) : receive_(std::move(receive)) {}
+  Status receive(const hmmjit::ModelResult& result) override { return receive_(result); }
+
+ private:
+  Receive receive_;
+};
 
 }  // namespace hmmjit::v0

@@ -155,20 +155,6 @@ hmmjit::SearchOptions to_options(const hmmjit_search_options& o) {
 
 namespace {
 
-class Collector final : public ResultSink {
- public:
-  Collector(const SearchCallbacks& callbacks, HostCalls& host, std::vector<ModelResult>& results)
-      : callbacks_(callbacks), host_(host), results_(results) {}
-  Status receive(const hmmjit::ModelResult& given) override {
-    return deliver(make_result(given), callbacks_, host_, results_);
-  }
-
- private:
-  const SearchCallbacks& callbacks_;
-  HostCalls& host_;
-  std::vector<ModelResult>& results_;
-};
-
 Progress to_progress(const SearchProgress& p) {
   Progress out{};
   out.size = sizeof out;
@@ -535,7 +521,9 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
                                 SearchProgress& progress) {
       const auto opened = value(open_targets(targets.impl(), alphabet, options));
       results.clear();
-      Collector sink(callbacks, host, results);
+      FunctionSink sink([&](const hmmjit::ModelResult& result) {
+        return deliver(make_result(result), callbacks, host, results);
+      });
       return session.search(internal, source, *opened, sink, progress);
     };
     SearchResults out = run_search(session, open_driver, models, targets, options, callbacks, host,
