@@ -103,16 +103,13 @@ struct Context {
     fmt::print("{}", json() ? json_text(fields) : text);
   }
 
-  bool writable() const {
-    return settings.mode == cache::Mode::kReadWrite || settings.mode == cache::Mode::kRefresh;
-  }
-
   Result<EntryStore> user_store(bool for_writing) const {
     if (settings.directory.empty()) {
       return fail(ErrorCode::kOutput, "no kernel cache folder: HOME is not set", "",
                   "set HMMJIT_CACHE_DIR");
     }
-    if (for_writing && !writable()) {
+    if (for_writing && settings.mode != cache::Mode::kReadWrite &&
+        settings.mode != cache::Mode::kRefresh) {
       return fail(
           ErrorCode::kUsage,
           fmt::format("cache mode {} forbids changing the cache", cache::mode_name(settings.mode)),
@@ -332,12 +329,10 @@ Status explain_entries(const Context& context) {
   HMMJIT_ASSIGN(const Located a, resolve(context, first));
   HMMJIT_ASSIGN(const cache::DecodedEntry one, load(a, cache::Attachments::kSkip));
   std::optional<CacheKey> other;
-  std::vector<cache::KeyDifference> differences;
   if (!second.empty()) {
     HMMJIT_ASSIGN(const Located b, resolve(context, second));
     HMMJIT_ASSIGN(const cache::DecodedEntry two, load(b, cache::Attachments::kSkip));
     other = two.key;
-    differences = cache::explain(one.key, two.key);
   } else {
     cache::Settings settings = context.settings;
     settings.mode = cache::Mode::kReadOnly;
@@ -347,8 +342,8 @@ Status explain_entries(const Context& context) {
       return fail(ErrorCode::kInput, "no other cached kernel to compare with", first);
     }
     other = nearest->key;
-    differences = cache::explain(one.key, nearest->key);
   }
+  const std::vector<cache::KeyDifference> differences = cache::explain(one.key, *other);
   Json list = Json::array();
   std::string text = fmt::format("{} -> {}\n", one.key.digest().hex(), other->digest().hex());
   for (const auto& difference : differences) {
@@ -448,19 +443,16 @@ Status clear_store(const Context& context) {
 
 Status export_entries(const Context& context) {
   const std::string& path = context.options.arguments()[0];
-  const bool system = context.options.is_set("--system");
   HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(context.options.list("--where")));
   std::optional<EntryStore> store;
-  if (system) {
+  if (context.options.is_set("--system")) {
     store = context.system_store();
-    if (!store) {
-      return fail(ErrorCode::kInput, "no usable system cache folder",
-                  context.settings.system_directory);
-    }
   } else {
-    HMMJIT_ASSIGN(EntryStore user, context.user_store(false));
-    store = std::move(user);
+    HMMJIT_ASSIGN(store, context.user_store(false));
   }
+  if (!store)
+    return fail(ErrorCode::kInput, "no usable system cache folder",
+                context.settings.system_directory);
   HMMJIT_ASSIGN(const cache::ExportReport report, cache::export_bundle(*store, path, filter));
   context.print({{"bundle", path},
                  {"entries", report.entries},

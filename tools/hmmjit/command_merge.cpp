@@ -52,19 +52,12 @@ Author author_of(const ParsedOptions& options) {
 // The command line of the whole search with these outputs, as its files record it.
 Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::PartOrigin& origin) {
   std::vector<std::string> arguments;
-  const auto add = [&](std::string_view name, std::string_view value, bool takes_value) {
-    // One argument for both, since a value may begin with '-'.
-    std::string argument(name);
-    if (takes_value && name.starts_with("--")) argument += '=';
-    arguments.push_back(argument + std::string(value));
-  };
   const auto given = [&](std::string_view name) {
     return std::ranges::find(kOfSearch, name) != kOfSearch.end() && options.is_set(name);
   };
   for (const OptionSpec& option : search_option_table()) {
-    const bool takes_value = option.type != ValueType::kNone;
     if (given(option.name)) {
-      add(option.name, takes_value ? options.text(option.name) : std::string_view(), takes_value);
+      arguments.push_back(word_of(option, options.text(option.name)));
       continue;
     }
     // The option given now replaces one that it excludes.
@@ -74,7 +67,7 @@ Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::Pa
     const bool aligns = options.is_set("-A") || options.is_set("--a3m");
     if (option.name == "--seq-limit" && !aligns) continue;
     for (const auto& [name, value] : origin.options) {
-      if (name == option.name) add(name, value, takes_value);
+      if (name == option.name) arguments.push_back(word_of(option, value));
     }
   }
   arguments.insert(arguments.end(), {"--", origin.model_file, origin.target_file});

@@ -217,6 +217,11 @@ std::vector<std::string> split_list(std::string_view list, char separator) {
   return items;
 }
 
+std::string word_of(const OptionSpec& option, std::string_view value) {
+  const bool equals = option.type != ValueType::kNone && option.name.starts_with("--");
+  return fmt::format("{}{}{}", option.name, equals ? "=" : "", value);
+}
+
 std::size_t ParsedOptions::find(std::string_view name) const {
   const auto found = std::ranges::find(table_, name, &OptionSpec::name);
   if (found == table_.end()) std::abort();  // not in the table: a programming error
@@ -305,9 +310,7 @@ std::vector<std::string> ParsedOptions::words() const {
     const bool flag = table_[i].type == ValueType::kNone;
     for (const std::string& value :
          flag ? std::vector<std::string>{""} : split_list(*values_[i], kBetweenValues)) {
-      // In one word: a value may begin with '-'.
-      const bool equals = !flag && table_[i].name.starts_with("--");
-      words.push_back(fmt::format("{}{}{}", table_[i].name, equals ? "=" : "", value));
+      words.push_back(word_of(table_[i], value));
     }
   }
   words.emplace_back("--");

@@ -157,6 +157,9 @@ class ParsedOptions {
 Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
                                     std::span<const std::string> arguments);
 
+/// The option and its value as one word, since a value may begin with '-'.
+std::string word_of(const OptionSpec& option, std::string_view value);
+
 /// Where the first argument stands that is no option and no value of one; arguments.size(): there
 /// is none.
 std::size_t first_argument(std::span<const OptionSpec> table,
