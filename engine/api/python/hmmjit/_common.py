@@ -4,8 +4,10 @@ from __future__ import annotations
 import difflib
 import io
 import os
+import queue
 import re
-from typing import Any, Dict, Iterable, Mapping, Optional, TypeVar, Union
+import threading
+from typing import Any, Iterable, Mapping, TypeVar, Union
 
 from ._binding import UsageError as UsageError
 
@@ -91,8 +93,12 @@ def contents(source: Any) -> Any:
     return source
 
 
-def attribute_error(thing: Any, name: str, others: Dict[str, str]) -> AttributeError:
-    """Names the attribute that other programs call `name`."""
-    text = f"{type(thing).__name__!r} object has no attribute {name!r}"
-    other: Optional[str] = others.get(name)
-    return AttributeError(text + (f"; it is called {other!r} here" if other else ""))
+def put_unless(closed: threading.Event, waiting: queue.Queue[Any], thing: Any) -> bool:
+    """Puts a thing into a queue once there is room; False if `closed` is set before."""
+    while not closed.is_set():
+        try:
+            waiting.put(thing, timeout=0.1)
+            return True
+        except queue.Full:
+            pass
+    return False

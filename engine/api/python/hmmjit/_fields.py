@@ -1,7 +1,7 @@
 """Attributes that are members of C structs."""
 from __future__ import annotations
 
-from typing import Any, Callable, Generic, NoReturn, Type, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, NoReturn, Type, TypeVar, Union, overload
 
 T = TypeVar("T")
 
@@ -11,6 +11,26 @@ class Fields:
 
     __slots__ = ("_struct",)
     _struct: Any
+    #: Attributes by the names that other programs give them.
+    _other_names: Dict[str, str] = {}
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name):
+            other = self._other_names.get(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}"
+                                 + (f"; it is called {other!r} here" if other else ""))
+
+
+class Immutable:
+    """Its copies are the object itself."""
+
+    __slots__ = ()
+
+    def __copy__(self: T) -> T:
+        return self
+
+    def __deepcopy__(self: T, memo: Any) -> T:
+        return self
 
 
 class Field(Generic[T]):

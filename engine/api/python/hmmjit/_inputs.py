@@ -3,18 +3,19 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import functools
 import html
 import io
 import math
 import queue
 import threading
 from ctypes import byref
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
+from typing import (Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
                     Tuple, TypeVar, Union, cast, overload)
 
 from . import _binding as _b
-from ._common import (ALPHABETS, Bytes, PathLike, UsageError, attribute_error, choose, contents, is_path,
-                      real)
+from ._common import ALPHABETS, Bytes, PathLike, UsageError, choose, contents, is_path, put_unless, real
+from ._fields import Immutable
 from ._interface import ModelFields
 
 Cutoff = Optional[Tuple[float, float]]
@@ -30,11 +31,6 @@ def alphabet_of(things: Any, default: str) -> str:
         things = things[0]
     found = getattr(things, "alphabet", None) or default
     return str(getattr(found, "type", found)).lower()
-
-
-# What PyHMMER calls it.
-_OTHER_NAMES = {"M": "length", "cutoffs": "gathering, trusted, noise", "emissions": "match_emissions",
-                "match": "match_emissions", "insert": "insert_emissions", "transitions": "transition_probabilities"}
 
 
 def _text_property(name: str, doc: str) -> Any:
@@ -115,6 +111,9 @@ class Model(ModelFields):
     """
 
     __slots__ = ("_handle", "__weakref__")
+    _other_names = {"M": "length", "cutoffs": "gathering, trusted, noise", "emissions": "match_emissions",
+                    "match": "match_emissions", "insert": "insert_emissions",
+                    "transitions": "transition_probabilities"}
 
     name: str = _text_property("name", "One word. Can be set.")
     accession: str = _text_property("accession", "One word; empty where there is none. Can be set.")
@@ -141,10 +140,6 @@ class Model(ModelFields):
         handle = _b.Handle("models", _b.models_create)
         _b.models_add_changed(handle.pointer, self._handle.pointer, 0, byref(info))
         self._take(handle)
-
-    if not TYPE_CHECKING:
-        def __getattr__(self, name):
-            raise attribute_error(self, name, _OTHER_NAMES)
 
     @property
     def alphabet(self) -> str:
@@ -438,7 +433,7 @@ def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
 TargetsSource = Union["Targets", PathLike, Bytes, io.IOBase, Mapping[str, str], Iterable[Any]]
 
 
-class Targets(Collection[Sequence]):
+class Targets(Immutable, Collection[Sequence]):
     """Sequences to search.
 
     `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
@@ -529,14 +524,7 @@ class Targets(Collection[Sequence]):
         batches: queue.Queue[Any] = queue.Queue(maxsize=2)
         stop = threading.Event()
 
-        def put(thing: Any) -> bool:
-            while not stop.is_set():
-                try:
-                    batches.put(thing, timeout=0.1)
-                    return True
-                except queue.Full:
-                    pass
-            return False
+        put = functools.partial(put_unless, stop, batches)
 
         def read() -> None:
             batch: List[Sequence] = []
@@ -581,12 +569,6 @@ class Targets(Collection[Sequence]):
 
         self._visit(number, keep)
         return found[0]
-
-    def __copy__(self) -> Targets:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Targets:
-        return self
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         source = self._path if self._path is not None else list(self)

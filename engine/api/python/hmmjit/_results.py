@@ -12,8 +12,8 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union, cast, overload
 
 from . import _binding as _b
-from ._common import attribute_error, choose
-from ._fields import Fields
+from ._common import choose
+from ._fields import Fields, Immutable
 from ._interface import AlignmentFields, DomainFields, HitFields, ResultFields
 from ._options import options_of
 
@@ -21,33 +21,21 @@ if TYPE_CHECKING:
     from ._common import PathLike
     from ._msa import MSA
 
-# What other interfaces and programs call it.
-_OTHER_NAMES = {"evalue": "e_value", "pvalue": "p_value", "i_evalue": "independent_e_value",
-                "c_evalue": "conditional_e_value", "ali_from": "alignment_from", "ali_to": "alignment_to",
-                "target_from": "alignment_from", "target_to": "alignment_to", "hmm_from": "model_from",
-                "hmm_to": "model_to", "env_from": "envelope_from", "env_to": "envelope_to", "acc": "accuracy",
-                "desc": "description", "hmm_sequence": "model", "target_sequence": "sequence",
-                "identity_sequence": "match", "posterior_probabilities": "posterior", "bitscore": "score",
-                "hits": "result"}
 
-
-class _Record(Fields):
+class _Record(Immutable, Fields):
     """Attributes of one element of a result, which keeps the texts alive."""
 
     __slots__ = ("_owner",)
+    _other_names = {"evalue": "e_value", "pvalue": "p_value", "i_evalue": "independent_e_value",
+                    "c_evalue": "conditional_e_value", "ali_from": "alignment_from", "ali_to": "alignment_to",
+                    "target_from": "alignment_from", "target_to": "alignment_to", "hmm_from": "model_from",
+                    "hmm_to": "model_to", "env_from": "envelope_from", "env_to": "envelope_to", "acc": "accuracy",
+                    "desc": "description", "hmm_sequence": "model", "target_sequence": "sequence",
+                    "identity_sequence": "match", "posterior_probabilities": "posterior", "bitscore": "score",
+                    "hits": "result"}
 
     def __init__(self, owner: Result, struct: Any) -> None:
         self._owner, self._struct = owner, struct
-
-    if not TYPE_CHECKING:
-        def __getattr__(self, name):
-            raise attribute_error(self, name, _OTHER_NAMES)
-
-    def __copy__(self) -> Any:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
 
 
 class Alignment(_Record, AlignmentFields):
@@ -302,7 +290,7 @@ _DOMAIN_COLUMNS = {"c_evalue": "conditional_e_value", "i_evalue": "independent_e
                    "env_from": "envelope_from", "env_to": "envelope_to", "accuracy": "accuracy"}
 
 
-class Result(ResultFields):
+class Result(Immutable, ResultFields):
     """The hits of one model: a sequence of Hit, in hmmsearch's order, best first. Of a scan: the models of one sequence.
 
     It holds every candidate; `reported` are those that satisfy the thresholds. A pickle holds all of it, for
@@ -310,6 +298,7 @@ class Result(ResultFields):
     """
 
     __slots__ = ("_handle", "_arrays", "__weakref__")
+    _other_names = {"query": "name", "query_name": "name", "M": "length"}
 
     def __init__(self, pointer: Any) -> None:
         self._take(_b.Handle("result", _b.result_copy, pointer))
@@ -319,10 +308,6 @@ class Result(ResultFields):
         self._struct = _b.ResultInfo()
         _b.result_get_info(self._handle.pointer, byref(self._struct))
         self._arrays: Dict[Any, Any] = {}
-
-    if not TYPE_CHECKING:
-        def __getattr__(self, name):
-            raise attribute_error(self, name, {"query": "name", "query_name": "name", "M": "length"})
 
     @property
     def counts(self) -> Dict[str, int]:
@@ -383,12 +368,6 @@ class Result(ResultFields):
         report = Report("stockholm", text_width=0)
         report.add(self)
         return MSA._of_stockholm(report.complete() or b"", self.name)
-
-    def __copy__(self) -> Result:
-        return self  # immutable
-
-    def __deepcopy__(self, memo: Any) -> Result:
-        return self
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return _result_of, (_b.take_text(_b.Handle("text", _b.result_write, self._handle.pointer)),)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import queue
@@ -10,7 +11,7 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from . import _binding as _b
-from ._common import INT32, PathLike
+from ._common import INT32, PathLike, put_unless
 from ._inputs import Models, ModelsSource, Targets, TargetsSource
 from ._interface import OPTIONS, SearchOptions
 from ._options import make_options
@@ -295,22 +296,9 @@ class SearchIterator:
         self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, buffer))
         self._closed = threading.Event()
         # The search's thread must not refer to this object, or it would never be freed.
-        self._run = Run(_searching(models, targets, options), self._putter(self._waiting, self._closed), progress,
-                        interval, warning)
-
-    @staticmethod
-    def _putter(waiting: queue.Queue[Result], closed: threading.Event) -> Callable[[Any], bool]:
-        def put(pointer: Any) -> bool:
-            result = Result(pointer)
-            while not closed.is_set():
-                try:
-                    waiting.put(result, timeout=0.1)
-                    return True
-                except queue.Full:
-                    pass
-            return False
-
-        return put
+        put = functools.partial(put_unless, self._closed, self._waiting)
+        self._run = Run(_searching(models, targets, options), lambda pointer: put(Result(pointer)), progress, interval,
+                        warning)
 
     def __iter__(self) -> SearchIterator:
         return self
