@@ -174,35 +174,50 @@ const hmmjit::Cancellation* cancellation_of(const SearchCallbacks& callbacks) {
   return callbacks.cancellation ? &callbacks.cancellation->impl()->value : nullptr;
 }
 
-// Calls the progress callback now and then, and once at the end.
-class Ticker {
+// The callbacks of a search, which may cancel it.
+class Watch {
  public:
-  Ticker(const SearchCallbacks& callbacks, const SearchProgress& progress, HostCalls& host,
-         hmmjit::Cancellation& stop)
-      : callbacks_(callbacks), progress_(progress), host_(host), stop_(stop) {
-    if (!callbacks_.progress) return;
-    thread_ = std::jthread([this](const std::stop_token& ended) {
-      std::mutex mutex;
-      std::unique_lock lock(mutex);
-      std::condition_variable_any wake;
-      const auto over = [&] { return ended.stop_requested(); };
-      while (!wake.wait_for(lock, ended, callbacks_.interval, over)) report();
-    });
+  Watch(const SearchCallbacks& callbacks, HostCalls& host)
+      : callbacks_(callbacks), host_(host), stop_(cancellation_of(callbacks)) {}
+  const hmmjit::Cancellation& stop() const { return stop_; }
+  // One warning at a time.
+  void warn(const Error& warning) {
+    if (!callbacks_.warning) return;
+    const std::lock_guard lock(mutex_);
+    if (!host_.run([&] { callbacks_.warning(warning); })) stop_.cancel();
   }
-  void end() { thread_ = {}; }
-  void report() {
-    if (!callbacks_.progress || stop_.cancelled()) return;
-    bool go_on = false;
-    host_.run([&] { go_on = callbacks_.progress(to_progress(progress_)); });
-    if (!go_on) stop_.cancel();
+  void warn(const std::string& text) { warn(Error(ErrorCode::kInternal, text)); }
+  // Calls `search`, and meanwhile the progress callback now and then; once more after a success.
+  template <typename Search>
+  Result<hmmjit::SearchStatistics> run(const SearchProgress& progress, Search&& search) {
+    std::jthread ticking;
+    if (callbacks_.progress)
+      ticking = std::jthread([&](const std::stop_token& ended) {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any wake;
+        const auto over = [&] { return ended.stop_requested(); };
+        while (!wake.wait_for(lock, ended, callbacks_.interval, over)) report(progress);
+      });
+    Result<hmmjit::SearchStatistics> statistics = search();
+    ticking = {};
+    if (!host_.failed() && statistics) report(progress);
+    if (host_.failed()) throw HostFailed{};
+    return statistics;
   }
 
  private:
+  void report(const SearchProgress& progress) {
+    if (!callbacks_.progress || stop_.cancelled()) return;
+    bool go_on = false;
+    host_.run([&] { go_on = callbacks_.progress(to_progress(progress)); });
+    if (!go_on) stop_.cancel();
+  }
+
   const SearchCallbacks& callbacks_;
-  const SearchProgress& progress_;
   HostCalls& host_;
-  hmmjit::Cancellation& stop_;
-  std::jthread thread_;
+  hmmjit::Cancellation stop_;
+  std::mutex mutex_;
 };
 
 std::optional<double> positions_of(const Models::Impl& models) {
@@ -223,24 +238,6 @@ std::optional<double> residues_of(const Targets::Impl& targets) {
   return targets.path.empty() || targets.source ? static_cast<double>(targets.residues)
                                                 : residues_of_file(targets.path);
 }
-
-// Passes warnings to the host, one at a time.
-class Warnings {
- public:
-  Warnings(const SearchCallbacks& callbacks, HostCalls& host, hmmjit::Cancellation& stop)
-      : callbacks_(callbacks), host_(host), stop_(stop) {}
-  void give(const Error& warning) {
-    if (!callbacks_.warning) return;
-    const std::lock_guard lock(mutex_);
-    if (!host_.run([&] { callbacks_.warning(warning); })) stop_.cancel();
-  }
-
- private:
-  const SearchCallbacks& callbacks_;
-  HostCalls& host_;
-  hmmjit::Cancellation& stop_;
-  std::mutex mutex_;
-};
 
 DeviceChoice to_choice(const hmmjit_search_options& options) {
   using Use = DeviceChoice::Use;
@@ -362,16 +359,12 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
                          HostCalls& host, bool restarts, const SearchBody& body) {
   check_options(options);
   hmmjit::SearchOptions internal = to_options(options);
-  hmmjit::Cancellation stop(cancellation_of(callbacks));
-  internal.cancellation = &stop;
-  if (stop.cancelled()) throw Error(ErrorCode::kInterrupted, "the search was cancelled");
-
-  Warnings warnings(callbacks, host, stop);
-  internal.on_warning = [&warnings](const std::string& text) {
-    warnings.give(Error(ErrorCode::kInternal, text));
-  };
-  internal.on_device_warning = [&warnings](const hmmjit::Error& warning) {
-    warnings.give(to_public(warning));
+  Watch watch(callbacks, host);
+  internal.cancellation = &watch.stop();
+  if (watch.stop().cancelled()) throw Error(ErrorCode::kInterrupted, "the search was cancelled");
+  internal.on_warning = [&watch](const std::string& text) { watch.warn(text); };
+  internal.on_device_warning = [&watch](const hmmjit::Error& warning) {
+    watch.warn(to_public(warning));
   };
   const auto positions = [&] { return positions_of(*models.impl()); };
   const auto residues = [&] { return residues_of(*targets.impl()); };
@@ -383,11 +376,8 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
   for (;;) {
     SearchedModels searched = open_searched(models, options, internal.thresholds);
     SearchProgress progress;
-    Ticker ticker(callbacks, progress, host, stop);
-    const auto statistics = body(internal, *searched.alphabet, searched.source, progress);
-    ticker.end();
-    if (!host.failed() && statistics) ticker.report();
-    if (host.failed()) throw HostFailed{};
+    const auto statistics = watch.run(
+        progress, [&] { return body(internal, *searched.alphabet, searched.source, progress); });
     if (statistics)
       return {.models = {},
               .statistics =
@@ -436,8 +426,8 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
                     .receive = {},
                     .target_file = targets.impl()->path,
                     .memory = search.memory};
-  hmmjit::Cancellation stop(cancellation_of(callbacks));
-  run.options.cancellation = &stop;
+  Watch watch(callbacks, host);
+  run.options.cancellation = &watch.stop();
   SearchedModels searched = open_searched(models, given, search.thresholds);
   if (searched.alphabet->type == AlphabetType::kAmino)
     throw Error(ErrorCode::kInput, "the models are of proteins, not of DNA or RNA",
@@ -458,7 +448,6 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
     return deliver(make_result(single, fields), callbacks, host, out.models);
   };
   const auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
-  Warnings warnings(callbacks, host, stop);
   DeviceChoice choice = to_choice(given);
   if (choice.use == DeviceChoice::Use::kGpu)
     require(choice.ordinals.size() == 1, "gpus", "one device for nucleotides");
@@ -473,21 +462,14 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
             return residues;
           },
           device_note))) {
-    const auto warn = [&warnings](const hmmjit::Error& warning) {
-      warnings.give(to_public(warning));
-    };
+    const auto warn = [&watch](const hmmjit::Error& warning) { watch.warn(to_public(warning)); };
     gpu::Settings settings = gpu_settings(warn, open_driver, given, choice);
-    settings.on_warning = [&warnings](const std::string& text) {
-      warnings.give(Error(ErrorCode::kInternal, text));
-    };
+    settings.on_warning = [&watch](const std::string& text) { watch.warn(text); };
     run.device = &scan.emplace(std::move(settings));
   }
   SearchProgress progress;
-  Ticker ticker(callbacks, progress, host, stop);
-  const auto statistics = run_nucleotides(run, *source, progress);
-  ticker.end();
-  if (!host.failed() && statistics) ticker.report();
-  if (host.failed()) throw HostFailed{};
+  const auto statistics =
+      watch.run(progress, [&] { return run_nucleotides(run, *source, progress); });
   if (!statistics) raise(statistics.error());
   out.statistics = to_statistics(
       *statistics, scan ? std::optional(scan->statistics()) : std::nullopt, device_note);
