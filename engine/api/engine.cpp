@@ -90,6 +90,11 @@ void complete(Plan::Impl& out) {
   info.json = plan::plan_json(out.plan);
 }
 
+[[noreturn]] void refuse(const KernelVariant& entry, const std::string& why,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorCode::kUsage, why, "catalogue entry \"" + entry.name + "\"", remedy);
+}
+
 std::unique_ptr<const Catalogue::Entry> make_entry(KernelVariant given) {
   auto entry = std::make_unique<Catalogue::Entry>();
   entry->host = std::move(given);
@@ -112,22 +117,19 @@ std::shared_ptr<const Catalogue> make_catalogue(std::vector<KernelVariant> varia
   auto catalogue = std::make_shared<Catalogue>();
   std::set<std::string> names;
   for (KernelVariant& v : variants) {
-    const auto refuse = [&](const std::string& why) {
-      throw Error(ErrorCode::kUsage, why, "catalogue entry \"" + v.name + "\"");
-    };
     // Names become parts of file names (developer dumps).
     const auto ordinary = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              c == '_' || c == '-';
     };
     if (v.name.empty() || !std::ranges::all_of(v.name, ordinary))
-      refuse("a name consists of letters, digits, '_' and '-'");
-    if (!names.insert(v.name).second) refuse("the name is given twice");
-    if (v.family.empty()) refuse("it names no family");
-    if (plan::find_stage(v.family)) refuse("its family is a stage of the profile search");
-    if (v.template_file.empty()) refuse("it names no template");
-    if (v.entry_name.empty()) refuse("it names no kernel");
-    if (!v.configurations) refuse("it has no configurations");
+      refuse(v, "a name consists of letters, digits, '_' and '-'");
+    if (!names.insert(v.name).second) refuse(v, "the name is given twice");
+    if (v.family.empty()) refuse(v, "it names no family");
+    if (plan::find_stage(v.family)) refuse(v, "its family is a stage of the profile search");
+    if (v.template_file.empty()) refuse(v, "it names no template");
+    if (v.entry_name.empty()) refuse(v, "it names no kernel");
+    if (!v.configurations) refuse(v, "it has no configurations");
     catalogue->entries.push_back(make_entry(std::move(v)));
   }
   return catalogue;
@@ -236,11 +238,9 @@ Engine::Engine(EngineSettings settings)
         impl->catalogue = make_catalogue(std::move(settings.variants));
         impl->templates = make_templates(std::move(settings.templates));
         for (const auto& entry : impl->catalogue->entries) {
-          if (!impl->templates.find(entry->host.template_file)) {
-            throw Error(ErrorCode::kUsage, "no template " + entry->host.template_file,
-                        "catalogue entry \"" + entry->host.name + "\"",
-                        "add it to the engine's templates");
-          }
+          if (!impl->templates.find(entry->host.template_file))
+            refuse(entry->host, "no template " + entry->host.template_file,
+                   "add it to the engine's templates");
         }
         impl->cache = settings.cache;
         impl->compile_threads = settings.compile_threads;
@@ -292,10 +292,10 @@ Plan Engine::plan(const Problem& problem, const Device& device,
         const auto dimension = [](int threads) { return threads >= 1 && threads <= 1024; };
         if (!dimension(s.threads_x) || !dimension(s.threads_y) || !dimension(s.threads_z) ||
             s.block_threads() > 1024 || s.dynamic_shared_bytes < 0) {
-          throw Error(ErrorCode::kUsage,
-                      fmt::format("a block of {} x {} x {} threads cannot be launched", s.threads_x,
-                                  s.threads_y, s.threads_z),
-                      "catalogue entry \"" + entry->host.name + "\"", "1 to 1024 threads");
+          refuse(entry->host,
+                 fmt::format("a block of {} x {} x {} threads cannot be launched", s.threads_x,
+                             s.threads_y, s.threads_z),
+                 "1 to 1024 threads");
         }
         require(c.expected.registers > 0 && c.expected.local_bytes >= 0, "a configuration",
                 "a number of registers, and 0 or more local bytes");
@@ -306,9 +306,8 @@ Plan Engine::plan(const Problem& problem, const Device& device,
         candidate.variant = &entry->variant;
         candidate.constants = to_constants(c.constants);
         if (shape_of(*out, candidate) != nullptr) {
-          throw Error(ErrorCode::kUsage, "two configurations have equal constants",
-                      "catalogue entry \"" + entry->host.name + "\"",
-                      "make the difference a constant");
+          refuse(entry->host, "two configurations have equal constants",
+                 "make the difference a constant");
         }
         candidate.launch.block_threads = s.block_threads();
         candidate.launch.dynamic_shared_bytes = s.dynamic_shared_bytes;

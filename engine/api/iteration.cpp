@@ -20,48 +20,32 @@
 namespace hmmjit::v0 {
 namespace {
 
-// One round of all active queries.
-class RoundSink final : public ResultSink {
- public:
-  RoundSink(IterativeSearch::Impl& state, std::vector<std::size_t> active)
-      : state_(state), active_(std::move(active)) {}
-
-  ModelSource models() const {
-    return [this, next = std::size_t{0}]() mutable -> Result<std::optional<hmmjit::Query>> {
-      if (next == active_.size()) return std::nullopt;
-      return state_.queries[active_[next++]].rounds->query();
-    };
-  }
-  Status receive(const hmmjit::ModelResult& given) override {
-    const std::size_t number = active_[given.index];
-    IterativeSearch::Impl::Query& query = state_.queries[number];
-    QueryRounds& rounds = *query.rounds;
-    build::BuiltModel model = rounds.model();
-    model.hmm.calibration = given.calibration;
-    model.hmm.needs_calibration = false;
-    const QueryNames names = rounds.names();
-    Model made = make_model(std::move(model), names);
-    HMMJIT_TRY(rounds.finish_round(given));
-    if (const auto& error = rounds.error()) return std::unexpected(*error);
-    query.result = make_result(given);
-    QueryRounds::Checkpoint checkpoint = rounds.take_checkpoint();
-    const hmmjit_round_info info{.size = sizeof info,
-                                 .query = number,
-                                 .number = static_cast<int>(rounds.checkpoints().size()),
-                                 .converged = rounds.converged(),
-                                 .last = rounds.done(),
-                                 .reserved = 0,
-                                 .included = checkpoint.rows,
-                                 .new_targets = checkpoint.new_targets};
-    state_.finished.push_back(
-        {info, *query.result, std::move(made), std::move(checkpoint.alignment.text)});
-    return {};
-  }
-
- private:
-  IterativeSearch::Impl& state_;
-  std::vector<std::size_t> active_;
-};
+// Ends a round of query `number`.
+Status finish_round(IterativeSearch::Impl& state, std::size_t number,
+                    const hmmjit::ModelResult& given) {
+  IterativeSearch::Impl::Query& query = state.queries[number];
+  QueryRounds& rounds = *query.rounds;
+  build::BuiltModel model = rounds.model();
+  model.hmm.calibration = given.calibration;
+  model.hmm.needs_calibration = false;
+  const QueryNames names = rounds.names();
+  Model made = make_model(std::move(model), names);
+  HMMJIT_TRY(rounds.finish_round(given));
+  if (const auto& error = rounds.error()) return std::unexpected(*error);
+  query.result = make_result(given);
+  QueryRounds::Checkpoint checkpoint = rounds.take_checkpoint();
+  const hmmjit_round_info info{.size = sizeof info,
+                               .query = number,
+                               .number = static_cast<int>(rounds.checkpoints().size()),
+                               .converged = rounds.converged(),
+                               .last = rounds.done(),
+                               .reserved = 0,
+                               .included = checkpoint.rows,
+                               .new_targets = checkpoint.new_targets};
+  state.finished.push_back(
+      {info, *query.result, std::move(made), std::move(checkpoint.alignment.text)});
+  return {};
+}
 
 // The targets from the first one on. Those of a file are kept between rounds.
 TargetSource& targets_of_round(IterativeSearch::Impl& state) {
@@ -181,14 +165,20 @@ std::vector<Round> IterativeSearch::next(const SearchCallbacks& callbacks) {
       models.add(make_model(state.queries[i].rounds->model()));
     }
     if (!active.empty()) {
-      RoundSink sink(state, std::move(active));
+      FunctionSink sink([&](const hmmjit::ModelResult& given) {
+        return finish_round(state, active[given.index], given);
+      });
       hmmjit::Session& session = session_of(state.targets, state.search, state.session);
       run_search(session, {}, models, state.targets, state.search, callbacks, host, false,
                  [&](hmmjit::SearchOptions options, const hmmjit::Alphabet&, const ModelSource&,
                      SearchProgress& progress) {
                    options.calibration = state.calibration;
-                   return session.search(options, sink.models(), targets_of_round(state),
-                                               sink, progress);
+                   const auto next =
+                       [&, i = std::size_t{0}]() mutable -> Result<std::optional<hmmjit::Query>> {
+                     if (i == active.size()) return std::nullopt;
+                     return state.queries[active[i++]].rounds->query();
+                   };
+                   return session.search(options, next, targets_of_round(state), sink, progress);
                  });
     }
     std::ranges::stable_sort(state.finished, {}, &Round::query);
