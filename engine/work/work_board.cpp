@@ -57,18 +57,15 @@ TargetsPtr WorkBoard::remove(ModelId model, BlockId id) {
   const auto pair = block.pairs.find(model);
   if (pair->second == State::kOpen) count_open(block, model, false);
   block.pairs.erase(pair);
-  const auto of = models_.find(model);
-  of->second.blocks.erase(id);
-  if (of->second.blocks.empty() && !of->second.refused) models_.erase(of);
   return block.pairs.empty() ? std::exchange(block.targets, nullptr) : nullptr;
 }
 
 void WorkBoard::leave_to_host(ModelId model, BlockId id, std::vector<Pair>& left) {
   Block& block = blocks_.at(id);
-  State& state = block.pairs.at(model);
-  if (state != State::kOpen) return;
+  const auto pair = block.pairs.find(model);
+  if (pair == block.pairs.end() || pair->second != State::kOpen) return;
   count_open(block, model, false);
-  state = State::kHost;
+  pair->second = State::kHost;
   left.push_back({model, id});
 }
 
@@ -93,18 +90,15 @@ void WorkBoard::open(ModelId model, BlockId id, TargetsPtr targets) {
   const bool unknown = known == blocks_.end();
   Block& block = unknown ? blocks_[id] : known->second;
   block.refused = block.refused || unknown;
-  Model& of = models_[model];
-  const bool host = refused_ || block.refused || of.refused;
+  const bool host = refused_ || block.refused || refused_models_.contains(model);
   if (!block.pairs.emplace(model, host ? State::kHost : State::kOpen).second) return;
-  of.blocks.insert(id);
   block.targets = std::move(targets);
   if (!host) count_open(block, model, true);
 }
 
 void WorkBoard::remove_model(ModelId model) {
   const MutexLock lock(mutex_);
-  const auto of = models_.find(model);
-  if (of != models_.end() && of->second.blocks.empty()) models_.erase(of);
+  refused_models_.erase(model);
 }
 
 void WorkBoard::remove_block(BlockId id) {
@@ -172,9 +166,8 @@ void WorkBoard::refuse_model(ModelId model) {
   std::vector<Pair> left;
   {
     const MutexLock lock(mutex_);
-    Model& of = models_[model];
-    of.refused = true;
-    for (const BlockId id : of.blocks) leave_to_host(model, id, left);
+    refused_models_.insert(model);
+    for (const auto& [id, block] : blocks_) leave_to_host(model, id, left);
   }
   report(left);
 }

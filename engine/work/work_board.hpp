@@ -19,9 +19,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/mutex.hpp"
@@ -132,10 +131,6 @@ class WorkBoard {
     std::size_t left = 0;                 // blocks that have not been removed
     std::map<ModelId, std::size_t> open;  // pairs
   };
-  struct Model {
-    bool refused = false;
-    std::set<BlockId> blocks;  // with a pair on the board
-  };
   struct Pair {
     ModelId model;
     BlockId block;
@@ -145,7 +140,7 @@ class WorkBoard {
   void assign(Block& block, std::optional<ShardId> shard) HMMJIT_REQUIRES(mutex_);
   // Returns the targets if it was the last pair of its block: destroy them without the lock.
   TargetsPtr remove(ModelId model, BlockId block) HMMJIT_REQUIRES(mutex_);
-  // Adds the pair to `left` if it was open.
+  // Adds the pair to `left` if it is open.
   void leave_to_host(ModelId model, BlockId block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
   void refuse_block(BlockId block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
   void report(const std::vector<Pair>& left) const HMMJIT_EXCLUDES(mutex_);
@@ -157,7 +152,7 @@ class WorkBoard {
   ShardId next_shard_ HMMJIT_GUARDED_BY(mutex_) = 1;
   std::unordered_map<BlockId, Block> blocks_ HMMJIT_GUARDED_BY(mutex_);
   std::unordered_map<ShardId, Shard> shards_ HMMJIT_GUARDED_BY(mutex_);
-  std::unordered_map<ModelId, Model> models_ HMMJIT_GUARDED_BY(mutex_);
+  std::unordered_set<ModelId> refused_models_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace hmmjit
