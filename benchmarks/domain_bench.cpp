@@ -204,7 +204,7 @@ class DeviceBench {
     const auto blocks = loaded->prepare(*device_, made->candidate.launch.block_threads,
                                         made->candidate.launch.dynamic_shared_bytes);
     if (!blocks) die(blocks.error().to_string());
-    return {*plan, made, std::move(loaded), blocks->blocks_per_sm};
+    return {{made, std::move(loaded), *blocks}, plan->alphabet_codes};
   }
 
   gpu::DomainRequest request(const Passed& passed) const {

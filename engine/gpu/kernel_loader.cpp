@@ -38,8 +38,6 @@ compile::KernelPtr with_rejections(const compile::KernelPtr& kernel,
 
 }  // namespace
 
-KernelLoader::KernelLoader(std::shared_ptr<driver::Driver> driver) : driver_(std::move(driver)) {}
-
 std::optional<AcceptedKernel> KernelLoader::find(const compile::KernelPtr& kernel,
                                                  const driver::Device& device) const {
   std::shared_ptr<Image> image;
@@ -50,9 +48,9 @@ std::optional<AcceptedKernel> KernelLoader::find(const compile::KernelPtr& kerne
     image = known->second;
   }
   const MutexLock lock(image->mutex);
-  const auto found = image->resources.find(device.ordinal());
-  if (found == image->resources.end()) return std::nullopt;
-  return AcceptedKernel{kernel, image->loaded, found->second};
+  const auto found = image->prepared.find(device.ordinal());
+  if (found == image->prepared.end() || found->second.broken_promise) return std::nullopt;
+  return AcceptedKernel{kernel, image->loaded, found->second.resources};
 }
 
 std::shared_ptr<KernelLoader::Image> KernelLoader::image_of(const std::string& kernel_name) {
@@ -98,37 +96,31 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
         HMMJIT_TRY(open(*image, kernel, plan, source));
         if (image->loaded == nullptr) continue;
       }
-      const auto known = image->resources.find(device.ordinal());
-      if (known != image->resources.end())
-        return AcceptedKernel{with_rejections(kernel, rejected), image->loaded, known->second};
-      const auto broken = image->broken_promises.find(device.ordinal());
-      if (broken == image->broken_promises.end()) {
+      auto known = image->prepared.find(device.ordinal());
+      if (known == image->prepared.end()) {
         const plan::LaunchShape& launch = kernel->candidate.launch;
-        auto prepared =
+        auto found =
             image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes);
-        if (!prepared) {
+        if (!found) {
           // It fits no multiprocessor: there is no kernel.
-          if (prepared.error().code == ErrorCode::kResources)
-            prepared.error().code = ErrorCode::kCompile;
-          return std::unexpected(prepared.error());
+          if (found.error().code == ErrorCode::kResources) found.error().code = ErrorCode::kCompile;
+          return std::unexpected(found.error());
         }
         // Promises of PTX can be checked only after the driver has compiled it.
-        std::optional<std::string> promise;
+        std::optional<std::string> broken;
         if (kernel->image.kind == compile::ImageKind::kPtx) {
-          promise = compile::gate({.registers = prepared->registers,
-                                   .local_bytes = prepared->local_bytes,
-                                   .static_shared_bytes = prepared->static_shared_bytes,
-                                   .max_threads = prepared->max_threads},
-                                  kernel->candidate, device.traits());
+          broken = compile::gate({.registers = found->registers,
+                                  .local_bytes = found->local_bytes,
+                                  .static_shared_bytes = found->static_shared_bytes,
+                                  .max_threads = found->max_threads},
+                                 kernel->candidate, device.traits());
         }
-        if (!promise) {
-          image->resources.emplace(device.ordinal(), *prepared);
-          return AcceptedKernel{with_rejections(kernel, rejected), image->loaded, *prepared};
-        }
-        reason = image->broken_promises.emplace(device.ordinal(), *promise).first->second;
-      } else {
-        reason = broken->second;
+        known = image->prepared.emplace(device.ordinal(), Prepared{*found, broken}).first;
       }
+      const auto& [resources, broken_promise] = known->second;
+      if (!broken_promise)
+        return AcceptedKernel{with_rejections(kernel, rejected), image->loaded, resources};
+      reason = *broken_promise;
     }
     HMMJIT_TRY(pass_over(plan, *kernel, reason));
     rejected.push_back(plan.rejected.back());

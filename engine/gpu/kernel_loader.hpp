@@ -16,20 +16,14 @@
 #include "core/mutex.hpp"
 #include "driver/driver.hpp"
 #include "gpu/kernel_source.hpp"
+#include "gpu/ready_kernel.hpp"
 
 namespace hmmjit::gpu {
-
-/// A kernel that keeps its promises on one device.
-struct AcceptedKernel {
-  compile::KernelPtr kernel;
-  std::shared_ptr<driver::LoadedKernel> loaded;
-  driver::LoadedResources resources;  ///< blocks_per_sm is at least 1
-};
 
 /// Loads each kernel once for all devices. Thread-safe.
 class KernelLoader {
  public:
-  explicit KernelLoader(std::shared_ptr<driver::Driver> driver);
+  explicit KernelLoader(std::shared_ptr<driver::Driver> driver) : driver_(std::move(driver)) {}
 
   /// The kernel if load_accepted() has accepted it on that device.
   std::optional<AcceptedKernel> find(const compile::KernelPtr& kernel,
@@ -45,15 +39,17 @@ class KernelLoader {
   std::uint64_t loaded() const { return loaded_; }
 
  private:
-  // A kernel and its resources by the driver's count.
+  // A kernel on a device: its resources by the driver's count, and the promise that it breaks.
+  struct Prepared {
+    driver::LoadedResources resources;
+    std::optional<std::string> broken_promise;
+  };
   struct Image {
     mutable Mutex mutex;
     std::shared_ptr<driver::LoadedKernel> loaded HMMJIT_GUARDED_BY(mutex);
     // Compiled again after the driver had refused the first image.
     compile::KernelPtr remade HMMJIT_GUARDED_BY(mutex);
-    // By device ordinal.
-    std::map<int, driver::LoadedResources> resources HMMJIT_GUARDED_BY(mutex);
-    std::map<int, std::string> broken_promises HMMJIT_GUARDED_BY(mutex);
+    std::map<int, Prepared> prepared HMMJIT_GUARDED_BY(mutex);  // by device ordinal
   };
   std::shared_ptr<Image> image_of(const std::string& kernel_name);
   Status open(Image& image, compile::KernelPtr& kernel, const plan::Plan& plan,

@@ -345,8 +345,7 @@ Result<ReadyKernel> KernelStore::load(StoredKernel& kernel, const compile::Kerne
     kernel.plan = std::make_shared<const plan::Plan>(*std::move(plan));
     kernel.kernel = accepted->kernel;
   }
-  return ReadyKernel(*kernel.plan, accepted->kernel, accepted->loaded,
-                     accepted->resources.blocks_per_sm);
+  return ReadyKernel(*std::move(accepted), kernel.plan->alphabet_codes);
 }
 
 // Opening a kernel as a library needs no context, yet the driver does it only after creating

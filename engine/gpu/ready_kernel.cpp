@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "layout/table_block.hpp"
 
 namespace hmmjit::gpu {
@@ -17,13 +15,6 @@ double seconds_per_cell(const plan::DeviceTraits& device, double cells_per_clock
 }  // namespace
 
 ModelExtent extent_of(const SearchModel& model) { return {model.bytes.M, model.bytes.Kp}; }
-
-ReadyKernel::ReadyKernel(const plan::Plan& plan, compile::KernelPtr kernel,
-                         std::shared_ptr<driver::LoadedKernel> loaded, int blocks_per_sm)
-    : kernel_(std::move(kernel)),
-      loaded_(std::move(loaded)),
-      blocks_per_sm_(blocks_per_sm),
-      extent_{plan::positions_served(kernel_->candidate), plan.alphabet_codes} {}
 
 Status ReadyKernel::require(const ModelExtent& model) const {
   if (covers(model)) return {};
@@ -73,7 +64,7 @@ Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& d
       .blocks = blocks != kAnyBlocks ? blocks : resident_blocks(device),
       .block_threads = static_cast<unsigned>(shape.block_threads),
       .dynamic_shared_bytes = static_cast<unsigned>(shape.dynamic_shared_bytes)};
-  return loaded_->launch(stream, grid, parameters);
+  return kernel_.loaded->launch(stream, grid, parameters);
 }
 
 }  // namespace hmmjit::gpu

@@ -9,6 +9,7 @@
 
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "compile/kernel_provider.hpp"
 #include "core/error.hpp"
@@ -25,17 +26,23 @@ struct ModelExtent {
 };
 ModelExtent extent_of(const SearchModel& model);
 
+/// A kernel that keeps its promises on one device.
+struct AcceptedKernel {
+  compile::KernelPtr kernel;  ///< of its plan's choice or of a fallback
+  std::shared_ptr<driver::LoadedKernel> loaded;
+  driver::LoadedResources resources;  ///< blocks_per_sm is at least 1
+};
+
 /// Immutable; empty if a stage has no kernel and falls back to the CPU.
 class ReadyKernel {
  public:
   static constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
 
   ReadyKernel() = default;
-  /// `plan`: what `kernel` was made for; `kernel` may be of one of its fallbacks. `blocks_per_sm`:
-  /// resident blocks by the driver's count, at least 1.
-  ReadyKernel(const plan::Plan& plan, compile::KernelPtr kernel,
-              std::shared_ptr<driver::LoadedKernel> loaded, int blocks_per_sm);
-  explicit operator bool() const { return loaded_ != nullptr; }
+  /// `alphabet_codes`: of its plan.
+  ReadyKernel(AcceptedKernel kernel, int alphabet_codes)
+      : kernel_(std::move(kernel)), extent_{plan::positions_served(candidate()), alphabet_codes} {}
+  explicit operator bool() const { return kernel_.loaded != nullptr; }
 
   /// The largest model it serves.
   const ModelExtent& extent() const { return extent_; }
@@ -66,11 +73,11 @@ class ReadyKernel {
   double item_cell_seconds(const driver::Device& device, const ModelExtent& model) const;
   /// Blocks that the device holds at a time.
   unsigned resident_blocks(const driver::Device& device) const {
-    return static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_);
+    return static_cast<unsigned>(device.traits().sm_count * kernel_.resources.blocks_per_sm);
   }
 
-  const std::string& name() const { return kernel_->name; }
-  const plan::Candidate& candidate() const { return kernel_->candidate; }
+  const std::string& name() const { return kernel_.kernel->name; }
+  const plan::Candidate& candidate() const { return kernel_.kernel->candidate; }
 
   /// Queues a launch for a model: all resident blocks of the device, or `blocks` of them. Fails as
   /// require() does, before anything is queued.
@@ -79,9 +86,7 @@ class ReadyKernel {
                 unsigned blocks = kAnyBlocks) const;
 
  private:
-  compile::KernelPtr kernel_;
-  std::shared_ptr<driver::LoadedKernel> loaded_;
-  int blocks_per_sm_ = 0;
+  AcceptedKernel kernel_;
   ModelExtent extent_;
 };
 

@@ -383,10 +383,9 @@ Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
     HMMJIT_ASSIGN(auto requested, d.requested.at(of));
     auto& [plan, future] = requested;
     HMMJIT_ASSIGN(compile::KernelPtr kernel, future.get());
-    HMMJIT_ASSIGN(const gpu::AcceptedKernel accepted,
+    HMMJIT_ASSIGN(gpu::AcceptedKernel accepted,
                   d.loader->load_accepted(plan, std::move(kernel), *d.device, *d.source));
-    return gpu::ReadyKernel(plan, accepted.kernel, accepted.loaded,
-                            accepted.resources.blocks_per_sm);
+    return gpu::ReadyKernel(std::move(accepted), plan.alphabet_codes);
   };
   Result<gpu::ReadyKernel> made = make();
   std::optional<gpu::ReadyKernel>& kernel = d.kernels[of];

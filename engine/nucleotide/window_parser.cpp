@@ -228,10 +228,9 @@ Result<gpu::ReadyKernel> WindowParser::State::kernel_of(gpu::Link link, int leng
     HMMJIT_ASSIGN(plan::Plan plan,
                   gpu::link_plan(link, length, alphabet_codes, device->traits(), source.tuning()));
     HMMJIT_ASSIGN(compile::KernelPtr kernel, source.get(plan));
-    HMMJIT_ASSIGN(const gpu::AcceptedKernel accepted,
+    HMMJIT_ASSIGN(gpu::AcceptedKernel accepted,
                   loader.load_accepted(plan, std::move(kernel), *device, source));
-    return gpu::ReadyKernel(plan, accepted.kernel, accepted.loaded,
-                            accepted.resources.blocks_per_sm);
+    return gpu::ReadyKernel(std::move(accepted), plan.alphabet_codes);
   };
   Result<gpu::ReadyKernel> made = make();
   if (made) {

@@ -71,7 +71,7 @@ class DomainStageTest : public testing::Test {
       auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
       EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                   made->candidate.launch.dynamic_shared_bytes));
-      return {plan, made, std::move(loaded), 1};
+      return {{made, std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
     }
     auto made = std::make_shared<compile::Kernel>();
     made->name = plan.chosen.variant->entry_name;
@@ -79,7 +79,7 @@ class DomainStageTest : public testing::Test {
     auto loaded = *driver::LoadedKernel::load(driver_, image_for(made->candidate), made->name);
     EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                 made->candidate.launch.dynamic_shared_bytes));
-    return {plan, std::move(made), std::move(loaded), 1};
+    return {{std::move(made), std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
   }
 
   std::shared_ptr<gpu::DeviceTargets> upload(const std::vector<std::vector<Residue>>& targets) {

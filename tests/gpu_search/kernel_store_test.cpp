@@ -382,7 +382,8 @@ TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
   auto loaded = *driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
   ASSERT_TRUE(loaded->prepare(*device, kernel->candidate.launch.block_threads,
                               kernel->candidate.launch.dynamic_shared_bytes));
-  const gpu::ReadyKernel ready(plan, kernel, std::move(loaded), 1);
+  const gpu::ReadyKernel ready({kernel, std::move(loaded), {.blocks_per_sm = 1}},
+                               plan.alphabet_codes);
   const int most = ready.extent().positions;
   EXPECT_GE(most, 1030);
   EXPECT_LT(most, 1536);
