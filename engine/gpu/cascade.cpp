@@ -30,6 +30,14 @@ struct ChainCounters {
 };
 static_assert(sizeof(ChainCounters) <= 256);
 
+// Entry number `i` of a list that has been copied from the device.
+template <typename T>
+T entry(const std::byte* list, std::size_t i = 0) {
+  T out{};
+  std::memcpy(&out, list + i * sizeof out, sizeof out);
+  return out;
+}
+
 dev::Gate device_gate(const ScoreBand& band) { return {band.rejects, band.passes}; }
 
 ChainStages stages_of(const CascadeJob& job) {
@@ -122,6 +130,8 @@ struct Cascade::Run {
   // The decisions about a list, after the stage that computed its scores.
   Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
+  // Copies pieces of the lists to the host, the last one to the end, and waits for them.
+  Result<const std::byte*> download(std::span<const ListCopy> copies);
   // Tells which targets failed, from the lists of all stages.
   Status list_failed(const ChainCounters& c);
   void count_work(const dev::GateCounters& counters);
@@ -432,34 +442,26 @@ Status Cascade::Run::collect() {
       std::min(n, stages.gated ? kPrefetchOpen : std::max(kPrefetchSurvivors, n / 24));
   std::size_t first_passed = stages.gated ? std::min(n, kPrefetchPassed) : 0;
   std::size_t first_undecided = stages.msv ? 0 : std::min(n, kPrefetchUndecided);
-  const auto layout = [&] {
-    const std::size_t listed = layout::aligned_size(sizeof(ChainCounters));
-    const std::size_t passed = listed + layout::aligned_size(first_listed * sizeof(dev::Survivor));
-    const std::size_t undecided =
-        passed + layout::aligned_size(first_passed * sizeof(std::uint32_t));
-    return std::array{listed, passed, undecided,
-                      undecided + first_undecided * sizeof(std::uint32_t)};
-  };
-  const auto download = [&]() -> Status {
-    const auto [listed, passed, undecided, bytes] = layout();
-    HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
-    std::byte* const down = lane.down_.bytes().data();
-    const driver::DeviceBuffer& buffer = lane.lists_;
-    HMMJIT_TRY(lane.tables_.download(lane.stream_, down, sizeof(ChainCounters)));
-    HMMJIT_TRY(buffer.download(lane.stream_, down + listed, first_listed * sizeof(dev::Survivor),
-                               at_listed));
-    HMMJIT_TRY(buffer.download(lane.stream_, down + passed, first_passed * sizeof(std::uint32_t),
-                               lists.passed));
-    HMMJIT_TRY(buffer.download(lane.stream_, down + undecided,
-                               first_undecided * sizeof(std::uint32_t), lists.undecided));
-    return lane.wait(job);
+  std::array<ListCopy, 3> pieces{};
+  const auto download_all = [&]() -> Result<const std::byte*> {
+    pieces = {{{at_listed, first_listed * sizeof(dev::Survivor), 0},
+               {lists.passed, first_passed * sizeof(std::uint32_t), 0},
+               {lists.undecided, first_undecided * sizeof(std::uint32_t), 0}}};
+    std::size_t end = layout::aligned_size(sizeof(ChainCounters));
+    for (ListCopy& piece : pieces) {
+      piece.to = end;
+      end += layout::aligned_size(piece.bytes);
+    }
+    HMMJIT_TRY(lane.down_.reserve(lane.device_, end, kFirstBuffer));
+    HMMJIT_TRY(
+        lane.tables_.download(lane.stream_, lane.down_.bytes().data(), sizeof(ChainCounters)));
+    return download(pieces);
   };
   // A copy that waits for its kernels would delay those of all other streams, since the copy
   // engine takes them in order of request.
   HMMJIT_TRY(lane.wait(job));
-  HMMJIT_TRY(download());
-  ChainCounters c{};
-  std::memcpy(&c, lane.down_.bytes().data(), sizeof c);
+  HMMJIT_ASSIGN(const std::byte* down, download_all());
+  const auto c = entry<ChainCounters>(down);
   const std::string& name = ssv.name();
   const std::size_t listed = stages.gated ? c.gate.open : c.bytes.survivors;
   const std::size_t passed = stages.gated ? c.gate.passed : 0;
@@ -473,7 +475,7 @@ Status Cascade::Run::collect() {
     first_listed = listed;
     first_passed = passed;
     first_undecided = undecided;
-    HMMJIT_TRY(download());
+    HMMJIT_ASSIGN(down, download_all());
   }
   HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*lane.origin_, lane.begin_));
   for (std::size_t i = 0; i < lane.end_.size(); ++i) {
@@ -481,9 +483,7 @@ Status Cascade::Run::collect() {
   }
 
   // Back to the order and the scores of the host.
-  const auto [down_listed, down_passed, down_undecided, bytes] = layout();
-  (void)bytes;
-  const std::byte* const down = lane.down_.bytes().data();
+  const auto& [all_listed, all_passed, all_undecided] = pieces;
   const auto origin_of = [&](std::uint32_t sorted) -> const TargetOrigin* {
     return sorted < n ? &packed.origins[packed.targets.original[sorted]] : nullptr;
   };
@@ -491,8 +491,7 @@ Status Cascade::Run::collect() {
     return fail(ErrorCode::kInternal, "a kernel returned an impossible target", name);
   };
   for (std::size_t i = 0; i < listed; ++i) {
-    dev::Survivor survivor{};
-    std::memcpy(&survivor, down + down_listed + i * sizeof survivor, sizeof survivor);
+    const auto survivor = entry<dev::Survivor>(down + all_listed.to, i);
     const TargetOrigin* const origin = origin_of(survivor.target);
     if (origin == nullptr) return impossible();
     if (!job.claimed[origin->block]) continue;
@@ -501,16 +500,13 @@ Status Cascade::Run::collect() {
     result.blocks[origin->block].open.push_back({origin->index, nats});
   }
   for (std::size_t i = 0; i < undecided; ++i) {
-    std::uint32_t target = 0;
-    std::memcpy(&target, down + down_undecided + i * sizeof target, sizeof target);
-    const TargetOrigin* const origin = origin_of(target);
+    const TargetOrigin* const origin = origin_of(entry<std::uint32_t>(down + all_undecided.to, i));
     if (origin == nullptr) return impossible();
     if (job.claimed[origin->block]) result.blocks[origin->block].open.push_back({origin->index});
   }
   result.passed_targets.reserve(passed);
   for (std::size_t i = 0; i < passed; ++i) {
-    std::uint32_t target = 0;
-    std::memcpy(&target, down + down_passed + i * sizeof target, sizeof target);
+    const auto target = entry<std::uint32_t>(down + all_passed.to, i);
     const TargetOrigin* const origin = origin_of(target);
     if (origin == nullptr || !job.claimed[origin->block]) return impossible();
     result.passed_targets.push_back({origin->block, origin->index, target});
@@ -541,6 +537,16 @@ Status Cascade::Run::collect() {
   return sample(c);
 }
 
+Result<const std::byte*> Cascade::Run::download(std::span<const ListCopy> copies) {
+  const std::size_t bytes = copies.back().to + copies.back().bytes;
+  HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
+  std::byte* const down = lane.down_.bytes().data();
+  for (const ListCopy& copy : copies)
+    HMMJIT_TRY(lane.lists_.download(lane.stream_, down + copy.to, copy.bytes, copy.from));
+  HMMJIT_TRY(lane.wait(job));
+  return down;
+}
+
 Status Cascade::Run::list_failed(const ChainCounters& c) {
   // Each stage's list overrules those of the stages before; every entry begins with the target.
   struct List {
@@ -554,23 +560,17 @@ Status Cascade::Run::list_failed(const ChainCounters& c) {
       {lists.open, c.gate.open, sizeof(dev::Survivor), Fate::kOpen},
       {lists.passed, c.gate.passed, sizeof(std::uint32_t), Fate::kPassed},
   };
-  std::size_t bytes = 0;
-  for (const List& list : all) bytes += list.count * list.entry;
-  HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
-  std::byte* const down = lane.down_.bytes().data();
-  std::size_t at = 0;
+  std::vector<ListCopy> copies;
+  std::size_t end = 0;
   for (const List& list : all) {
-    const std::size_t size = list.count * list.entry;
-    if (size > 0) HMMJIT_TRY(lane.lists_.download(lane.stream_, down + at, size, list.from));
-    at += size;
+    copies.push_back({list.from, list.count * list.entry, end});
+    end += copies.back().bytes;
   }
-  HMMJIT_TRY(lane.wait(job));
+  HMMJIT_ASSIGN(const std::byte* at, download(copies));
   std::vector<Fate> fates(n, Fate::kMsv);
-  at = 0;
   for (const List& list : all) {
     for (std::size_t i = 0; i < list.count; ++i, at += list.entry) {
-      std::uint32_t target = 0;
-      std::memcpy(&target, down + at, sizeof target);
+      const auto target = entry<std::uint32_t>(at);
       if (target >= n)
         return fail(ErrorCode::kInternal, "a kernel returned an impossible target", ssv.name());
       fates[target] = list.fate;
@@ -611,15 +611,6 @@ Status Cascade::Run::sample(const ChainCounters& c) {
   if (stages.gated && whole) first_sample.lost = lost_at_gates(c.gate, c.bytes.survivors);
   if (!job.sample) return {};
   const double begun = thread_seconds();
-  const auto download = [this](std::span<const ChainLists::Copy> copies,
-                               std::size_t bytes) -> Result<const std::byte*> {
-    HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
-    std::byte* const down = lane.down_.bytes().data();
-    for (const ChainLists::Copy& copy : copies)
-      HMMJIT_TRY(lane.lists_.download(lane.stream_, down + copy.to, copy.bytes, copy.from));
-    HMMJIT_TRY(lane.wait(job));
-    return down;
-  };
   HMMJIT_TRY(sample_chain({.model = model,
                            .limits = job.limits,
                            .packed = packed,
@@ -631,7 +622,7 @@ Status Cascade::Run::sample(const ChainCounters& c) {
                            .undecided = c.bytes.undecided,
                            .flagged = stages.leaves ? c.viterbi.flagged : 0,
                            .gate = c.gate,
-                           .download = download},
+                           .download = [this](auto copies) { return download(copies); }},
                           job.sample, result.blocks));
   first_sample.seconds = thread_seconds() - begun;
   return {};

@@ -28,34 +28,19 @@ class FetchedLists {
   explicit FetchedLists(const ChainLists& lists) : lists_(lists) {}
 
   Status fetch() {
-    std::vector<ChainLists::Copy> copies;
-    std::size_t bytes = 0;
-    place(results, lists_.at.results, size(), copies, bytes);
-    place(survivors, lists_.at.survivors, lists_.survivors, copies, bytes);
-    place(sums, lists_.at.sums, lists_.stages.gated && lists_.stages.bias ? lists_.survivors : 0,
-          copies, bytes);
-    place(viterbi, lists_.at.viterbi, lists_.stages.viterbi ? lists_.gate.viterbi : 0, copies,
-          bytes);
-    place(words, lists_.at.words, viterbi.size(), copies, bytes);
-    place(flagged, lists_.at.flagged, lists_.flagged, copies, bytes);
-    place(forward, lists_.at.forward, lists_.stages.forward ? lists_.gate.forward : 0, copies,
-          bytes);
-    place(scores, lists_.at.scores, forward.size(), copies, bytes);
-    HMMJIT_ASSIGN(const std::byte* from, lists_.download(copies, bytes));
-    std::size_t at = 0;
-    const auto take = [&](auto& out) {
-      const std::size_t length = out.size() * sizeof(out.front());
-      if (length > 0) std::memcpy(out.data(), from + at, length);
-      at += layout::aligned_size(length);
-    };
-    take(results);
-    take(survivors);
-    take(sums);
-    take(viterbi);
-    take(words);
-    take(flagged);
-    take(forward);
-    take(scores);
+    std::vector<ListCopy> copies;
+    std::size_t end = 0;
+    for_each_list([&](auto& list, std::size_t offset, std::size_t entries) {
+      list.resize(entries);
+      copies.push_back({offset, entries * sizeof(list.front()), end});
+      end += layout::aligned_size(copies.back().bytes);
+    });
+    HMMJIT_ASSIGN(const std::byte* const host, lists_.download(copies));
+    auto copy = copies.begin();
+    for_each_list([&](auto& list, std::size_t, std::size_t) {
+      if (copy->bytes > 0) std::memcpy(list.data(), host + copy->to, copy->bytes);
+      ++copy;
+    });
     for (const dev::Survivor& s : survivors) HMMJIT_TRY(known(s.target));
     for (const dev::Candidate& c : viterbi) HMMJIT_TRY(known(c.target));
     for (const dev::Candidate& c : forward) HMMJIT_TRY(known(c.target));
@@ -93,13 +78,21 @@ class FetchedLists {
   std::vector<std::uint32_t> flagged;  // slots, ascending
 
  private:
-  template <typename T>
-  void place(std::vector<T>& out, std::size_t offset, std::size_t count,
-             std::vector<ChainLists::Copy>& copies, std::size_t& bytes) {
-    out.resize(count);
-    if (count == 0) return;
-    copies.push_back({offset, count * sizeof(T), bytes});
-    bytes += layout::aligned_size(count * sizeof(T));
+  // Calls `use` with each list, its offset on the device, and the number of its entries there.
+  template <typename Use>
+  void for_each_list(Use&& use) {
+    const ChainStages& stages = lists_.stages;
+    const ListOffsets& at = lists_.at;
+    const std::size_t to_viterbi = stages.viterbi ? lists_.gate.viterbi : 0;
+    const std::size_t to_forward = stages.forward ? lists_.gate.forward : 0;
+    use(results, at.results, size());
+    use(survivors, at.survivors, lists_.survivors);
+    use(sums, at.sums, stages.gated && stages.bias ? lists_.survivors : 0);
+    use(viterbi, at.viterbi, to_viterbi);
+    use(words, at.words, to_viterbi);
+    use(flagged, at.flagged, lists_.flagged);
+    use(forward, at.forward, to_forward);
+    use(scores, at.scores, to_forward);
   }
 
   Status known(std::uint32_t target) const {

@@ -33,6 +33,11 @@ struct ListOffsets {
   std::size_t bytes = 0;  ///< of all of them
 };
 
+/// A piece of that buffer, and its place in the host's copy of several pieces.
+struct ListCopy {
+  std::size_t from, bytes, to;
+};
+
 /// The lists of one chain.
 struct ChainLists {
   const SearchModel& model;
@@ -44,11 +49,8 @@ struct ChainLists {
   ListOffsets at;
   std::size_t survivors, undecided, flagged;  ///< entries
   hmmjit_device::GateCounters gate;
-  /// Copies from the buffer to the host, in one piece each, and waits for all of them.
-  struct Copy {
-    std::size_t from, bytes, to;
-  };
-  std::function<Result<const std::byte*>(std::span<const Copy>, std::size_t bytes)> download;
+  /// Copies pieces to the host, the last one to the end, and waits for all of them.
+  std::function<Result<const std::byte*>(std::span<const ListCopy>)> download;
 };
 
 /// Adds the chosen targets to `blocks`, which hold the open ones and those that passed.
