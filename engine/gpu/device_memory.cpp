@@ -37,16 +37,11 @@ bool DeviceMemory::has_room(const Load& load) const {
   return resident() + loading_ + buffers + load.bytes <= budget_;
 }
 
-bool DeviceMemory::begin_load(const Load& load) {
+bool DeviceMemory::begin_load(const Load& load, bool beside_work) {
   const MutexLock lock(mutex_);
-  if (!has_room(load) && (loading_ > 0 || !targets_.empty())) return false;
-  loading_ += load.bytes;
-  return true;
-}
-
-bool DeviceMemory::begin_load_beside_work(const Load& load) {
-  const MutexLock lock(mutex_);
-  if (loading_ > 0 || !has_room(load)) return false;
+  if (beside_work && loading_ > 0) return false;
+  const bool unused = loading_ == 0 && targets_.empty();
+  if (!has_room(load) && (beside_work || !unused)) return false;
   loading_ += load.bytes;
   return true;
 }

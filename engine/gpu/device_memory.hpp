@@ -28,10 +28,9 @@ class DeviceMemory {
     std::uint64_t buffers = 0;  ///< that lanes will need to work on them, all together
   };
   /// Reserves memory for targets until end_load(). False if there is not enough. Targets larger
-  /// than the budget are admitted when nothing else uses memory.
-  bool begin_load(const Load& load);
-  /// The same, but only if there is room and nothing else is being loaded.
-  bool begin_load_beside_work(const Load& load);
+  /// than the budget are admitted when nothing else uses memory. `beside_work`: only if there is
+  /// room and nothing else is being loaded.
+  bool begin_load(const Load& load, bool beside_work = false);
   void end_load(const Load& load);
 
   /// Before a buffer of `from` bytes gives way to one of `to`; kResources: it counts nothing then.

@@ -184,11 +184,12 @@ void TargetStore::flush() {
   changed_.raise();
 }
 
-std::size_t TargetStore::make(BlockGroups::Groups groups) {
+std::size_t TargetStore::make(BlockGroups::Groups groups, ActiveDevice* device) {
   for (std::vector<BlockRef>& blocks : groups) {
     auto segment = std::make_shared<Segment>();
     for (const BlockRef& block : blocks) segment->residues += block.targets->residue_count();
     segment->blocks = std::move(blocks);
+    segment->device = device;
     assign(*segment);
     to_pack_.push_back(segment);
     insert(std::move(segment));
@@ -247,14 +248,7 @@ void TargetStore::assign(Segment& segment) {
 void TargetStore::split(const SegmentPtr& segment) {
   const std::vector<BlockRef>& blocks = segment->blocks;
   const auto half = blocks.begin() + static_cast<std::ptrdiff_t>(blocks.size() / 2);
-  for (const bool second : {false, true}) {
-    auto part = std::make_shared<Segment>();
-    part->blocks.assign(second ? half : blocks.begin(), second ? blocks.end() : half);
-    for (const BlockRef& block : part->blocks) part->residues += block.targets->residue_count();
-    part->device = segment->device;
-    to_pack_.push_back(part);
-    insert(std::move(part));
-  }
+  make({{blocks.begin(), half}, {half, blocks.end()}}, segment->device);
   std::erase(all_, segment);
 }
 
@@ -358,38 +352,23 @@ TargetStore::Offer TargetStore::offer(const ActiveDevice& device) {
   return out;
 }
 
-// Keeps the targets of a segment on their device.
-class TargetStore::Work {
- public:
-  explicit Work(TargetStore& owner) : owner_(owner) {}
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
-  ~Work() {
-    if (segment_ == nullptr) return;
-    targets_.reset();  // from now on the segment may be evicted
-    owner_.end_use(segment_, nullptr);
-  }
-  DeviceTargets* begin(SegmentPtr segment) {
-    segment_ = std::move(segment);
-    targets_ = segment_->resident;
-    return targets_.get();
-  }
-
- private:
-  TargetStore& owner_;
-  SegmentPtr segment_;
-  std::shared_ptr<DeviceTargets> targets_;
-};
-
 std::shared_ptr<DeviceTargets> TargetStore::begin_work(const ActiveDevice& device,
                                                        const SegmentPtr& segment) {
-  auto work = std::make_shared<Work>(*this);
-  const MutexLock lock(mutex_);
-  if (segment->device != &device || segment->state != State::kResident) return nullptr;
-  ++segment->in_use;
-  segment->last_use = ++uses_;
-  DeviceTargets* const targets = work->begin(segment);
-  return {std::move(work), targets};
+  std::shared_ptr<DeviceTargets> targets;
+  {
+    const MutexLock lock(mutex_);
+    if (segment->device != &device || segment->state != State::kResident) return nullptr;
+    ++segment->in_use;
+    segment->last_use = ++uses_;
+    targets = segment->resident;
+  }
+  DeviceTargets* const resident = targets.get();
+  // Also called if there is no memory for the result.
+  auto end = [this, segment, targets = std::move(targets)](DeviceTargets*) mutable {
+    targets.reset();  // from now on the segment may be evicted
+    end_use(segment, nullptr);
+  };
+  return {resident, std::move(end)};
 }
 
 std::optional<TargetStore::Loading> TargetStore::begin_load(ActiveDevice& device,
@@ -403,8 +382,7 @@ std::optional<TargetStore::Loading> TargetStore::begin_load(ActiveDevice& device
                                                Cascade::bytes_for(packed.targets.size()) +
                                            static_cast<std::uint64_t>(device.domain_lanes) *
                                                DomainStage::bytes(device.domain_workspace)};
-  while (!(beside_work ? device.memory.begin_load_beside_work(load)
-                       : device.memory.begin_load(load))) {
+  while (!device.memory.begin_load(load, beside_work)) {
     if (evict_kept(device)) continue;
     if (beside_work || !evict(device)) return std::nullopt;
     counters_.update([](Statistics& s) { ++s.evictions; });

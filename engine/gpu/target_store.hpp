@@ -136,10 +136,11 @@ class TargetStore {
 
  private:
   using Segments = std::list<SegmentPtr>;
-  class Work;
 
   std::uint64_t device_bytes() const HMMJIT_REQUIRES(mutex_);
-  std::size_t make(BlockGroups::Groups groups) HMMJIT_REQUIRES(mutex_);
+  // Makes a segment of each group, for this device or, if it is null, the one with least to do.
+  std::size_t make(BlockGroups::Groups groups, ActiveDevice* device = nullptr)
+      HMMJIT_REQUIRES(mutex_);
   void insert(SegmentPtr segment) HMMJIT_REQUIRES(mutex_);
   // Whether the block is one of a kept segment, which is inserted once all of its blocks are found.
   bool find_kept(const BlockRef& block) HMMJIT_REQUIRES(mutex_);

@@ -112,16 +112,18 @@ TEST(ClientCalls, DetachWaitsForAllUses) {
   EXPECT_TRUE(calls.use());
 }
 
+constexpr bool kBesideWork = true;
+
 TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
   DeviceMemory memory(1000);
   ASSERT_TRUE(memory.resize_buffer(0, 300));
   // The buffers that there are count, or those that will be needed where these are more.
-  EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 701, .buffers = 0}));
-  EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 600, .buffers = 401}));
+  EXPECT_FALSE(memory.begin_load({.bytes = 701, .buffers = 0}, kBesideWork));
+  EXPECT_FALSE(memory.begin_load({.bytes = 600, .buffers = 401}, kBesideWork));
   const DeviceMemory::Load load{.bytes = 600, .buffers = 400};
-  ASSERT_TRUE(memory.begin_load_beside_work(load));
+  ASSERT_TRUE(memory.begin_load(load, kBesideWork));
   // One at a time while there is other work; several if there is room.
-  EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 1, .buffers = 0}));
+  EXPECT_FALSE(memory.begin_load({.bytes = 1, .buffers = 0}, kBesideWork));
   EXPECT_FALSE(memory.begin_load({.bytes = 101, .buffers = 0}));
   const DeviceMemory::Load small{.bytes = 100, .buffers = 0};
   ASSERT_TRUE(memory.begin_load(small));
@@ -137,7 +139,7 @@ TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
 TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
   DeviceMemory memory(1000);
   const DeviceMemory::Load large{.bytes = 5000, .buffers = 10};
-  EXPECT_FALSE(memory.begin_load_beside_work(large));
+  EXPECT_FALSE(memory.begin_load(large, kBesideWork));
   ASSERT_TRUE(memory.begin_load(large));
   EXPECT_FALSE(memory.begin_load(large));
   memory.end_load(large);
