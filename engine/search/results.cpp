@@ -63,4 +63,18 @@ bool make_part(const FormatPart& work) {
   return true;
 }
 
+Status deliver_result(const ModelResult& result, ResultSink& sink, SearchProgress& progress,
+                      SearchStatistics& statistics) {
+  const double used = thread_seconds();
+  statistics.counters += result.hits.counters;
+  statistics.hits_reported += result.hits.reported;
+  for (const Hit& hit : result.hits.hits)
+    statistics.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
+  ++progress.results_delivered;
+  const Status status = sink.receive(result);
+  if (result.stored != nullptr) statistics.domains_reported += result.stored->domains_reported();
+  statistics.report_seconds += thread_seconds() - used;
+  return status;
+}
+
 }  // namespace hmmjit::search_run

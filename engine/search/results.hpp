@@ -1,4 +1,4 @@
-// Makes the complete result of a model that has all its hits.
+// Makes the complete result of a model that has all its hits, and passes it on.
 #pragma once
 
 #include "search/kept_hits.hpp"
@@ -11,5 +11,8 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
                            Agenda& agenda);
 /// Makes a part of the text; true with the last one.
 bool make_part(const FormatPart& work);
+/// Passes a result to its sink and adds it to `statistics`. One thread at a time.
+Status deliver_result(const ModelResult& result, ResultSink& sink, SearchProgress& progress,
+                      SearchStatistics& statistics);
 
 }  // namespace hmmjit::search_run

@@ -24,7 +24,6 @@
 #include "search/kept_hits.hpp"
 #include "search/memory_shares.hpp"
 #include "search/model_input.hpp"
-#include "search/result_writer.hpp"
 #include "search/results.hpp"
 #include "search/scorer.hpp"
 #include "search/target_input.hpp"
@@ -107,6 +106,8 @@ class Run final : private gpu::Client {
 
   const SearchOptions& options_;
   SearchProgress& progress_;
+  // Those of the input and the results, each of which one thread at a time counts.
+  SearchStatistics sums_;
   const Setting setting_;
   gpu::GpuFilters* const device_ = setting_.device;
   Agenda agenda_;  // before all that hold blocks
@@ -114,7 +115,6 @@ class Run final : private gpu::Client {
   TargetInput targets_;
   ResultSink& sink_;
   KeptHits hits_;
-  ResultWriter writer_;
   Verifier verifier_;
   Scorer scorer_;
   const double begun_ = now_seconds();
@@ -136,11 +136,10 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
                .batch_rows = setting_.memory.batch_rows},
               progress),
       models_(models),
-      targets_(targets, setting_.block_residues, progress),
+      targets_(targets, setting_.block_residues, progress, sums_),
       sink_(sink),
       hits_(options, sink.takes_stored_hits(), setting_.memory.results,
             (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
-      writer_(progress),
       verifier_(options, progress, setting_.alone),
       scorer_(options, setting_.shared, setting_.alone, verifier_),
       pool_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
@@ -387,7 +386,7 @@ Status Run::perform(const FormatPart& work) {
 }
 
 Status Run::perform(const DeliverResult& work) {
-  HMMJIT_TRY(writer_.deliver(work.finished->result, *work.finished->sink));
+  HMMJIT_TRY(deliver_result(work.finished->result, *work.finished->sink, progress_, sums_));
   agenda_.done(work);
   return {};
 }
@@ -414,7 +413,7 @@ gpu::SampleRequest Run::sample(ModelId model, const std::vector<gpu::UsedKernel>
 gpu::HostLoad Run::load() const { return agenda_.load(now_seconds() - begun_); }
 
 SearchStatistics Run::statistics() {
-  SearchStatistics out;
+  SearchStatistics out = sums_;
   out.backend = host_filters_name();
   if (device_ != nullptr && device_->statistics().blocks_done > 0)
     out.backend = device_->name() + "+" + out.backend;
@@ -422,8 +421,6 @@ SearchStatistics Run::statistics() {
   out.scored_alone = scorer_.scored_alone();
   out.models = agenda_.results_delivered();
   out.streamed = agenda_.streamed();
-  writer_.add_to(out);
-  targets_.add_to(out);
   verifier_.add_to(out);
   threads_.for_each([&out](const ThreadState& local) {
     out.filters += local.times;

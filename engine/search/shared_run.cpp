@@ -7,6 +7,7 @@
 
 #include "core/threads.hpp"
 #include "search/model_cutoffs.hpp"
+#include "search/results.hpp"
 
 namespace hmmjit::search_run {
 namespace {
@@ -34,7 +35,6 @@ SharedSearch::SharedSearch(const SearchOptions& options, const ModelSource& mode
       sink_(sink),
       progress_(progress),
       created_(now_seconds()),
-      writer_(progress),
       end_(options.cancellation != nullptr ? std::optional<Event>(std::in_place) : std::nullopt) {}
 
 template <typename Use>
@@ -149,7 +149,7 @@ void SharedSearch::make(PreparedResult& prepared, std::size_t part) const {
 
 Status SharedSearch::receive(const ModelResult& result) {
   with([&] {
-    if (const Status status = writer_.deliver(result, sink_); !status)
+    if (const Status status = deliver_result(result, sink_, progress_, sums_); !status)
       end(std::unexpected(status.error()));
     ++progress_.models_done;
   });
@@ -169,7 +169,7 @@ void SharedSearch::end_if_complete() {
     if (!last_model_read_ || delivered_ < models_read_) return;
     if (model_error_) return end(std::unexpected(*model_error_));
     if (!shares_) return;  // the run ends it, with statistics
-    SearchStatistics out;
+    SearchStatistics out = sums_;
     out.backend = host_filters_name();
     out.models = models_read_;
     out.threads = options_.threads;
@@ -177,7 +177,6 @@ void SharedSearch::end_if_complete() {
     out.targets = progress_.targets;
     out.residues = progress_.residues;
     out.wall_seconds = now_seconds() - created_;
-    writer_.add_to(out);
     end(std::move(out));
   });
 }

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/mutex.hpp"
-#include "search/result_writer.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::search_run {
@@ -65,7 +64,7 @@ class SharedSearch final : public ResultSink {
   const double created_;
   mutable std::shared_mutex uses_;  // of the above; exclusive: wait() returns
 
-  ResultWriter writer_;  // used by one thread at a time
+  SearchStatistics sums_;  // of its results, which come one at a time
   std::atomic<std::size_t> delivered_{0};
   mutable std::atomic<bool> ended_{false};
   mutable std::promise<Result<SearchStatistics>> outcome_;

@@ -16,8 +16,13 @@ namespace hmmjit::search_run {
 /// For one thread at a time, except for decode_ahead().
 class TargetInput {
  public:
-  TargetInput(TargetSource& source, std::size_t block_residues, SearchProgress& progress)
-      : source_(source), block_residues_(block_residues), progress_(progress) {}
+  /// `statistics`: it counts what it reads there.
+  TargetInput(TargetSource& source, std::size_t block_residues, SearchProgress& progress,
+              SearchStatistics& statistics)
+      : source_(source),
+        block_residues_(block_residues),
+        progress_(progress),
+        statistics_(statistics) {}
 
   /// The next block; nullopt at the end.
   Result<std::optional<TargetBlock>> next();
@@ -25,12 +30,11 @@ class TargetInput {
   /// Decompresses a piece ahead of next(), on any thread; see TargetSource.
   bool decode_ahead() { return source_.decode_ahead(); }
   /// Whether a second pass needs a copy of the targets.
-  bool needs_copy() const { return passes_ == 1 && !input_->rewindable() && !spool_; }
+  bool needs_copy() const { return statistics_.passes == 1 && !input_->rewindable() && !spool_; }
   /// Copies these blocks, and from now on those that are read.
   Status copy(const std::vector<BlockPtr>& blocks);
   /// Starts again at the first target.
   Status rewind();
-  void add_to(SearchStatistics& statistics) const;
 
  private:
   Status count(const TargetBlock& targets);
@@ -38,10 +42,9 @@ class TargetInput {
   TargetSource& source_;
   const std::size_t block_residues_;
   SearchProgress& progress_;
+  SearchStatistics& statistics_;
   std::unique_ptr<BlockSpool> spool_;
   TargetSource* input_ = &source_;  // or the spool
-  std::uint64_t passes_ = 1, blocks_ = 0, targets_ = 0, residues_ = 0, bytes_read_ = 0;
-  double read_seconds_ = 0;
 };
 
 }  // namespace hmmjit::search_run
