@@ -90,10 +90,10 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
   const std::size_t at_a_time =
       session.devices() != nullptr ? kResiduesWithDevice : kResiduesAtATime;
   for (;;) {
-    HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
-                  TargetChunk::read(sequences, at_a_time));
-    if (chunk->size() == 0) break;
-    TargetCounters counters(chunk->first_index(), chunk->size());
+    HMMJIT_ASSIGN(const TargetBlock chunk, load_block(sequences, at_a_time));
+    if (chunk.size() == 0) break;
+    const std::unique_ptr<TargetSource> targets = resident_targets({chunk})->open();
+    TargetCounters counters(chunk.first_index(), chunk.size());
     options.by_target = SearchOptions::ByTarget{rules.Z, &counters};
     options.filters.per_target = &counters;
     ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules);
@@ -111,14 +111,14 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
       return query;
     };
     HMMJIT_ASSIGN(const SearchStatistics pass,
-                  session.search(options, models, *chunk, sink, progress));
+                  session.search(options, models, *targets, sink, progress));
     add(statistics, pass);
     models_found = sink.models();
     residues += pass.residues;
 
-    for (std::size_t i = 0; i < chunk->size(); ++i) {
-      const TargetView target = (*chunk)[i];
-      HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk->first_index() + i));
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const TargetView target = chunk[i];
+      HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk.first_index() + i));
       ModelResult result;
       result.index = index_of_sequence++;
       const QueryNames names = names_of(target);

@@ -17,7 +17,7 @@ struct ScanRun {
   std::function<Status(const ModelResult&)> receive;
 };
 
-/// Searches every sequence with every model: those of a chunk (TargetChunk) at a time, with each
+/// Searches every sequence with every model: those of a chunk (load_block) at a time, with each
 /// model once. `models` of the statistics are those of one pass. A model that lacks the cutoffs
 /// asked for is an error once a sequence passes its bias filter, as in hmmscan. Fails as
 /// Session::search does.

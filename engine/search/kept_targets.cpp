@@ -114,19 +114,18 @@ class KeptTargets final : public ForwardingSource {
 class LoadedTargets final : public ResidentTargets,
                             public std::enable_shared_from_this<LoadedTargets> {
  public:
+  explicit LoadedTargets(std::vector<TargetBlock> blocks) : blocks_(std::move(blocks)) {}
   std::unique_ptr<TargetSource> open() const override {
     return std::make_unique<Source>(shared_from_this());
   }
-
-  std::vector<TargetBlock> blocks;
 
  private:
   class Source final : public TargetSource {
    public:
     explicit Source(std::shared_ptr<const LoadedTargets> loaded) : loaded_(std::move(loaded)) {}
     Result<bool> next(TargetBlock& block, std::size_t) override {
-      if (position_ == loaded_->blocks.size()) return false;
-      block = loaded_->blocks[position_++];
+      if (position_ == loaded_->blocks_.size()) return false;
+      block = loaded_->blocks_[position_++];
       return true;
     }
     Status rewind() override {
@@ -140,6 +139,8 @@ class LoadedTargets final : public ResidentTargets,
     std::shared_ptr<const LoadedTargets> loaded_;
     std::size_t position_ = 0;
   };
+
+  const std::vector<TargetBlock> blocks_;
 };
 
 }  // namespace
@@ -147,13 +148,13 @@ class LoadedTargets final : public ResidentTargets,
 Result<std::shared_ptr<const ResidentTargets>> load_targets(TargetSource& source,
                                                             std::uint64_t memory) {
   constexpr std::size_t kResidues = std::size_t{1} << 20;
-  auto loaded = std::make_shared<LoadedTargets>();
+  std::vector<TargetBlock> blocks;
   for (std::uint64_t bytes = 0;;) {
     TargetBlock block;
     HMMJIT_ASSIGN(const bool more, source.next(block, kResidues));
-    if (!more) return loaded;
-    loaded->blocks.push_back(kept(block));
-    bytes += loaded->blocks.back().bytes();
+    if (!more) return resident_targets(std::move(blocks));
+    blocks.push_back(kept(block));
+    bytes += blocks.back().bytes();
     if (memory > 0 && bytes > memory)
       return fail(ErrorCode::kResources, "the targets do not fit in memory", {},
                   "allow more memory, or make a database of them with hmmjit db build");
@@ -165,24 +166,14 @@ std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
   return std::make_unique<KeptTargets>(std::move(source), memory);
 }
 
-Result<std::unique_ptr<TargetChunk>> TargetChunk::read(TargetSource& source, std::size_t residues) {
+Result<TargetBlock> load_block(TargetSource& source, std::size_t residues) {
   TargetBlock block;
   HMMJIT_ASSIGN(const bool more, source.next(block, residues));
-  auto chunk = std::make_unique<TargetChunk>();
-  if (more) chunk->block_ = kept(block);
-  return chunk;
+  return more ? kept(block) : TargetBlock();
 }
 
-Result<bool> TargetChunk::next(TargetBlock& block, std::size_t) {
-  if (delivered_ || block_.size() == 0) return false;
-  delivered_ = true;
-  block = block_;
-  return true;
-}
-
-Status TargetChunk::rewind() {
-  delivered_ = false;
-  return {};
+std::shared_ptr<const ResidentTargets> resident_targets(std::vector<TargetBlock> blocks) {
+  return std::make_shared<const LoadedTargets>(std::move(blocks));
 }
 
 }  // namespace hmmjit

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "search/target_source.hpp"
 
@@ -19,22 +20,9 @@ std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
 Result<std::shared_ptr<const ResidentTargets>> load_targets(TargetSource& source,
                                                             std::uint64_t memory);
 
-/// Consecutive targets of a source, in memory, as a source of their own.
-class TargetChunk final : public TargetSource {
- public:
-  /// Reads about `residues` residues of `source`; empty at its end.
-  static Result<std::unique_ptr<TargetChunk>> read(TargetSource& source, std::size_t residues);
-  std::size_t size() const { return block_.size(); }
-  std::uint64_t first_index() const { return block_.first_index(); }
-  TargetView operator[](std::size_t i) const { return block_[i]; }
-
-  Result<bool> next(TargetBlock& block, std::size_t residues) override;
-  Status rewind() override;
-  bool rewindable() const override { return true; }
-
- private:
-  TargetBlock block_;  // a view
-  bool delivered_ = false;
-};
+/// Reads about `residues` residues of `source` into memory, as a view; empty at its end.
+Result<TargetBlock> load_block(TargetSource& source, std::size_t residues);
+/// Blocks that are views.
+std::shared_ptr<const ResidentTargets> resident_targets(std::vector<TargetBlock> blocks);
 
 }  // namespace hmmjit
