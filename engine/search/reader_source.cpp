@@ -12,41 +12,36 @@
 namespace hmmjit {
 namespace {
 
-struct ByteCount {
-  std::uint64_t bytes = 0;
-};
-
 // Counts what a source delivers, decompressed.
 class CountingSource final : public ByteSource {
  public:
-  CountingSource(std::unique_ptr<ByteSource> source, std::shared_ptr<ByteCount> count)
-      : source_(std::move(source)), count_(std::move(count)) {
+  explicit CountingSource(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {
     name_ = source_->name();
     compression_ = source_->compression();
   }
   Result<std::span<const char>> next() override {
     auto bytes = source_->next();
-    if (bytes) count_->bytes += bytes->size();
+    if (bytes) delivered_ += bytes->size();
     return bytes;
   }
   Status rewind() override {
-    count_->bytes = 0;
+    delivered_ = 0;
     return source_->rewind();
   }
   bool rewindable() const override { return source_->rewindable(); }
   bool decode_ahead() override { return source_->decode_ahead(); }
+  std::uint64_t delivered() const { return delivered_; }
 
  private:
   std::unique_ptr<ByteSource> source_;
-  std::shared_ptr<ByteCount> count_;
+  std::uint64_t delivered_ = 0;
 };
 
 class ReaderTargets final : public TargetSource {
  public:
   // `source` is what `reader` reads and owns.
-  ReaderTargets(SequenceReader reader, ByteSource* source, std::shared_ptr<ByteCount> count,
-                std::uint64_t total)
-      : reader_(std::move(reader)), source_(source), count_(std::move(count)), total_(total) {}
+  ReaderTargets(SequenceReader reader, CountingSource* source, std::uint64_t total)
+      : reader_(std::move(reader)), source_(source), total_(total) {}
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     return reader_.read_block(block, residues);
   }
@@ -55,13 +50,12 @@ class ReaderTargets final : public TargetSource {
   bool decode_ahead() override { return source_->decode_ahead(); }
   bool compressed() const override { return source_->compression() != Compression::kNone; }
   void limit_targets(std::uint64_t residues) override { reader_.limit_targets(residues); }
-  std::uint64_t bytes_read() const override { return count_->bytes; }
+  std::uint64_t bytes_read() const override { return source_->delivered(); }
   std::uint64_t bytes_total() const override { return total_; }
 
  private:
   SequenceReader reader_;
-  ByteSource* source_;
-  std::shared_ptr<ByteCount> count_;
+  CountingSource* source_;
   std::uint64_t total_;
 };
 
@@ -179,7 +173,6 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
     HMMJIT_ASSIGN(auto database, open_database(path, options, access));
     return std::make_unique<DatabaseTargets>(std::move(database));
   }
-  auto count = std::make_shared<ByteCount>();
   struct stat info {};
   (void)::stat(path.c_str(), &info);
   SequenceFormatOptions known = options;
@@ -188,10 +181,10 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
                      known.format != SequenceFormat::kNcbi;
   const std::uint64_t total =
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
-  auto counting = std::make_unique<CountingSource>(std::move(source), count);
-  ByteSource* bytes = counting.get();
+  auto counting = std::make_unique<CountingSource>(std::move(source));
+  CountingSource* const bytes = counting.get();
   HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), known));
-  return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
+  return std::make_unique<ReaderTargets>(std::move(reader), bytes, total);
 }
 
 Result<std::shared_ptr<const ResidentTargets>> keep_target_file(
