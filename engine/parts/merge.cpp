@@ -76,13 +76,7 @@ class MergedModels final : public HitSource {
     list.Z_is_set = settings_.thresholds.Z.has_value();
     list.domZ_is_set = settings_.thresholds.domZ.has_value();
     list.sorted_by_score = !thresholds_.include_by_e_value();
-    list.candidates = sum_.candidates;
-    list.reported = sum_.reported;
-    list.included = sum_.included;
-    list.longest_name = sum_.longest_name;
-    list.longest_accession = sum_.longest_accession;
-    list.longest_shown = sum_.longest_shown;
-    list.counters = sum_.counters;
+    static_cast<HitCounts&>(list) = sum_;
     result.alignments = settings_.alignments;
     result.seconds = sum_.seconds;
     result.cpu_seconds = sum_.cpu_seconds;

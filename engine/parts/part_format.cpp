@@ -188,15 +188,9 @@ Result<Share> parse_share(std::string_view text, const std::string& option) {
 }
 
 void ModelHead::add(const ModelHead& other) {
-  counters += other.counters;
-  candidates += other.candidates;
-  reported += other.reported;
-  included += other.included;
+  HitCounts::operator+=(other);
   domains += other.domains;
   hit_bytes += other.hit_bytes;
-  longest_name = std::max(longest_name, other.longest_name);
-  longest_accession = std::max(longest_accession, other.longest_accession);
-  longest_shown = std::max(longest_shown, other.longest_shown);
   cpu_seconds += other.cpu_seconds;
   seconds = std::max(seconds, other.seconds);
 }

@@ -69,7 +69,7 @@ struct PartPlace {
 };
 
 /// One model in a part: its sums and column widths.
-struct ModelHead {
+struct ModelHead : HitCounts {
   std::uint64_t index = 0;  ///< in the model file
   Digest model;             ///< model_digest()
   std::string name;
@@ -79,11 +79,8 @@ struct ModelHead {
   std::optional<std::string> accession, description;
   std::string consensus;
 
-  FilterCounters counters;
-  std::uint64_t candidates = 0, reported = 0, included = 0;  ///< targets
-  std::uint64_t domains = 0;                                 ///< of all reported targets
-  std::uint64_t hit_bytes = 0;                               ///< of all hits, not compressed
-  std::uint64_t longest_name = 0, longest_accession = 0, longest_shown = 0;
+  std::uint64_t domains = 0;    ///< of all reported targets
+  std::uint64_t hit_bytes = 0;  ///< of all hits, not compressed
 
   // Not part of the content: the place of the first hit in this file, and the search's times.
   std::uint64_t block = 0, offset = 0;

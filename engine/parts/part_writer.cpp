@@ -218,7 +218,6 @@ NotedModels::Note NotedModels::note(std::size_t n) const {
 }
 
 Status PartSink::receive(const ModelResult& result) {
-  const HitList& list = result.hits;
   const NotedModels::Note note = models_.note(result.index);
   ModelHead head;
   head.index = models_.first() + result.index;
@@ -229,13 +228,7 @@ Status PartSink::receive(const ModelResult& result) {
   head.accession = result.model.accession;
   head.description = result.model.description;
   head.consensus = result.model.consensus;
-  head.counters = list.counters;
-  head.candidates = list.candidates;
-  head.reported = list.reported;
-  head.included = list.included;
-  head.longest_name = list.longest_name;
-  head.longest_accession = list.longest_accession;
-  head.longest_shown = list.longest_shown;
+  static_cast<HitCounts&>(head) = result.hits;
   head.cpu_seconds = result.cpu_seconds;
   head.seconds = result.seconds;
   ++received_;

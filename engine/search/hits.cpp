@@ -35,14 +35,6 @@ void drop_duplicate_domains(Hit& hit) {
 // Tasks deliver in any order.
 void sort_hits(std::vector<Hit>& hits) { std::sort(hits.begin(), hits.end(), stands_before); }
 
-void measure_names(HitList& list) {
-  for (const Hit& hit : list.hits) {
-    list.longest_name = std::max(list.longest_name, hit.name.size());
-    list.longest_accession = std::max(list.longest_accession, hit.accession.size());
-    list.longest_shown = std::max(list.longest_shown, hit.shown_name(true).size());
-  }
-}
-
 }  // namespace
 
 bool stands_before(const Hit& a, const Hit& b) {
@@ -110,6 +102,23 @@ FilterCounters& FilterCounters::operator+=(const FilterCounters& other) {
   viterbi += other.viterbi;
   forward += other.forward;
   return *this;
+}
+
+HitCounts& HitCounts::operator+=(const HitCounts& other) {
+  candidates += other.candidates;
+  reported += other.reported;
+  included += other.included;
+  longest_name = std::max(longest_name, other.longest_name);
+  longest_accession = std::max(longest_accession, other.longest_accession);
+  longest_shown = std::max(longest_shown, other.longest_shown);
+  counters += other.counters;
+  return *this;
+}
+
+void HitCounts::widen(const Hit& hit) {
+  longest_name = std::max(longest_name, hit.name.size());
+  longest_accession = std::max(longest_accession, hit.accession.size());
+  longest_shown = std::max(longest_shown, hit.shown_name(true).size());
 }
 
 std::string_view cutoff_name(ModelCutoffs cutoffs) {
@@ -189,12 +198,11 @@ HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
   list.domZ_is_set = rules.domZ.has_value();
   list.sorted_by_score = !thresholds.include_by_e_value();
   list.Z = rules.Z.value_or(static_cast<double>(whole_targets.value_or(counters.targets)));
-  measure_names(list);
 
   for (Hit& hit : list.hits) {
+    list.widen(hit);
     judge_target(thresholds, list.Z, hit);
-    list.reported += hit.flags.reported;
-    list.included += hit.flags.included;
+    list.count(hit.flags);
   }
   list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
 
@@ -211,10 +219,9 @@ HitList finish_scan(const Thresholds& rules, std::vector<Hit> hits, double Z) {
       rules.cutoffs != ModelCutoffs::kNone || rules.include_target.score.has_value();
   list.Z_is_set = rules.Z.has_value();
   list.domZ_is_set = rules.domZ.has_value();
-  measure_names(list);
   for (const Hit& hit : list.hits) {
-    list.reported += hit.flags.reported;
-    list.included += hit.flags.included;
+    list.widen(hit);
+    list.count(hit.flags);
   }
   list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
   // A model's own cutoffs have judged its domains already.

@@ -94,15 +94,27 @@ Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm,
 bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& score,
                   std::uint64_t index);
 
-/// Search spaces and counts of one searched model.
-struct HitTotals {
-  double Z = 0, domZ = 0;
-  bool Z_is_set = false, domZ_is_set = false;  ///< by the user
-  bool sorted_by_score = false;                ///< inclusion is by score, so is the order
+/// Counts of one searched model, or of a part of its targets.
+struct HitCounts {
   std::uint64_t candidates = 0, reported = 0, included = 0;
   /// Longest text over all candidates, reported or not: hmmsearch's column widths.
   std::size_t longest_name = 0, longest_accession = 0, longest_shown = 0;
   FilterCounters counters;
+
+  HitCounts& operator+=(const HitCounts& other);
+  /// Makes room for the names of a candidate.
+  void widen(const Hit& hit);
+  void count(const Hit::Flags& flags) {
+    reported += flags.reported;
+    included += flags.included;
+  }
+};
+
+/// Search spaces and counts of one searched model.
+struct HitTotals : HitCounts {
+  double Z = 0, domZ = 0;
+  bool Z_is_set = false, domZ_is_set = false;  ///< by the user
+  bool sorted_by_score = false;                ///< inclusion is by score, so is the order
 };
 
 /// All that the reports need of one searched model.

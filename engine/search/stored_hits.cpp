@@ -17,23 +17,18 @@ Status StoredHits::add(std::vector<Hit>& hits) {
     judge_target(thresholds_, 1, hit);  // sets the sort key, which does not depend on Z
     hit.domain_flags.assign(hit.score.domains.size(), {});
     bytes_ += hit_bytes(hit);
-    longest_name_ = std::max(longest_name_, hit.name.size());
-    longest_accession_ = std::max(longest_accession_, hit.accession.size());
-    longest_shown_ = std::max(longest_shown_, hit.shown_name(true).size());
+    counts_.widen(hit);
     const Scores scores{hit.score.log_p, hit.score.bits};
     HMMJIT_TRY(scores_->append({reinterpret_cast<const char*>(&scores), sizeof scores}));
   }
-  candidates_ += hits.size();
+  counts_.candidates += hits.size();
   return hits_.add_run(hits);
 }
 
 Result<HitList> StoredHits::finish(const FilterCounters& counters,
                                    std::optional<std::uint64_t> whole_targets) {
   HitList list = finish_hits(thresholds_, {}, counters, whole_targets);
-  list.candidates = candidates_;
-  list.longest_name = longest_name_;
-  list.longest_accession = longest_accession_;
-  list.longest_shown = longest_shown_;
+  static_cast<HitCounts&>(list) += counts_;
   Hit hit;
   std::string bytes;
   constexpr std::size_t kPiece = 1024 * sizeof(Scores);
@@ -46,8 +41,7 @@ Result<HitList> StoredHits::finish(const FilterCounters& counters,
       hit.score.log_p = scores.log_p;
       hit.score.bits = scores.bits;
       judge_target(thresholds_, list.Z, hit);
-      list.reported += hit.flags.reported;
-      list.included += hit.flags.included;
+      list.count(hit.flags);
     }
   }
   list.domZ = thresholds_.rules.domZ.value_or(static_cast<double>(list.reported));
@@ -76,7 +70,7 @@ Result<bool> StoredHits::next(Hit& hit) {
 }
 
 std::size_t StoredHits::hits_of_lot() const {
-  const std::uint64_t of_hit = bytes_ / std::max<std::uint64_t>(1, candidates_);
+  const std::uint64_t of_hit = bytes_ / std::max<std::uint64_t>(1, counts_.candidates);
   return std::clamp<std::uint64_t>(memory_ / 4 / std::max<std::uint64_t>(1, of_hit), 1,
                                    std::uint64_t{1} << 16);
 }

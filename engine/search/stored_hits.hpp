@@ -83,8 +83,8 @@ class StoredHits final : public HitSource {
   bool all_;
   Sorted<Hit, HitOrder> hits_;
   std::optional<SpoolFile> scores_;           // of all candidates
-  std::uint64_t candidates_ = 0, bytes_ = 0;  // of the candidates in memory
-  std::size_t longest_name_ = 0, longest_accession_ = 0, longest_shown_ = 0;
+  HitCounts counts_;                          // of the candidates
+  std::uint64_t bytes_ = 0;                   // of them in memory
   double Z_ = 0, domZ_ = 0;
   std::optional<std::uint64_t> last_target_;  // that was read
 };
