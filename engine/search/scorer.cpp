@@ -21,35 +21,31 @@ std::uint64_t index_of(const WaitingTarget& target) {
 
 Status Scorer::compute(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
                        const domain::WantedTarget& wanted) {
-  local.forward_nats.assign(local.views.size(), 0.0f);
-  local.scores.assign(local.views.size(), std::nullopt);
-  try {
-    domain::score_targets_batch(job.forward(), local.views, passes, shared_, local.workspace,
+  const auto compute_with = [&](const domain::DomainOptions& options,
+                                domain::Workspace& workspace) {
+    local.forward_nats.assign(local.views.size(), 0.0f);
+    local.scores.assign(local.views.size(), std::nullopt);
+    domain::score_targets_batch(job.forward(), local.views, passes, options, workspace,
                                 local.forward_nats, local.scores, wanted, local.parsed);
+  };
+  try {
+    compute_with(shared_, local.workspace);
     return {};
   } catch (const std::exception& error) {
-    // A batch that exceeds its thread's share of the memory is scored while no other such batch is,
-    // and its matrices are freed afterwards.
     if (!is_memory_error(error)) throw;
     local.workspace.release_memory();
-    return compute_alone(job, local, passes, wanted);
   }
-}
-
-Status Scorer::compute_alone(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
-                             const domain::WantedTarget& wanted) {
+  // A batch that exceeds its thread's share of the memory is scored while no other such batch is,
+  // and its matrices are freed afterwards.
   const MutexLock alone(alone_mutex_);
   ++scored_alone_;
-  local.forward_nats.assign(local.views.size(), 0.0f);
-  local.scores.assign(local.views.size(), std::nullopt);
   domain::Workspace workspace;
   domain::DomainOptions options = alone_;
   if (const auto fits = matrix_that_fits())
     options.max_matrix_bytes =
         std::max<std::uint64_t>(1, std::min(options.max_matrix_bytes, *fits));
   try {
-    domain::score_targets_batch(job.forward(), local.views, passes, options, workspace,
-                                local.forward_nats, local.scores, wanted, local.parsed);
+    compute_with(options, workspace);
   } catch (const domain::MatrixTooLarge& too_large) {
     return fail(ErrorCode::kResources, too_large.what(), {},
                 "leave out the target, or search it on a machine with more memory");

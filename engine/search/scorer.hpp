@@ -33,10 +33,7 @@ class Scorer {
  private:
   // Stores the scores of a batch in `local`.
   Status compute(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
-                 const domain::WantedTarget& wanted);
-  // The same, where a thread's share of the memory is too small.
-  Status compute_alone(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
-                       const domain::WantedTarget& wanted) HMMJIT_EXCLUDES(alone_mutex_);
+                 const domain::WantedTarget& wanted) HMMJIT_EXCLUDES(alone_mutex_);
 
   const SearchOptions& options_;
   const domain::DomainOptions& shared_;
