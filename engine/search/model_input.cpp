@@ -9,39 +9,24 @@ namespace hmmjit::search_run {
 Result<std::optional<Query>> ModelInput::next(std::size_t& index) {
   const MutexLock lock(mutex_);
   index = next_index_;
-  if (peek_error_) return std::unexpected(*peek_error_);
-  if (peeked_) {
-    std::optional<Query> query = std::exchange(peeked_, std::nullopt);
-    ++next_index_;
-    return query;
-  }
-  if (ended_) return std::nullopt;
-  auto query = source_();
-  if (!query || !*query) ended_ = true;
-  if (!query || *query) ++next_index_;
-  return query;
+  if (!has_model()) return *read_;
+  ++next_index_;
+  return *std::exchange(read_, std::nullopt);
 }
 
 bool ModelInput::has_more() {
   const MutexLock lock(mutex_);
-  if (peeked_ || peek_error_) return true;
-  if (ended_) return false;
-  auto query = source_();
-  if (!query) {
-    peek_error_ = query.error();
-    return true;
-  }
-  if (!*query) {
-    ended_ = true;
-    return false;
-  }
-  peeked_ = std::move(*query);
-  return true;
+  return has_model() || !*read_;
 }
 
 void ModelInput::reopen() {
   const MutexLock lock(mutex_);
-  ended_ = false;
+  if (read_ && *read_ && !**read_) read_.reset();
+}
+
+bool ModelInput::has_model() {
+  if (!read_) read_ = source_();
+  return *read_ && **read_;
 }
 
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun) {

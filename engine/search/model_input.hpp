@@ -14,7 +14,7 @@ namespace hmmjit::search_run {
 class ModelInput {
  public:
   explicit ModelInput(const ModelSource& source) : source_(source) {}
-  /// The next model and its index; nullopt at the end, and after an error.
+  /// The next model and its index; nullopt at the end. An error is final.
   Result<std::optional<Query>> next(std::size_t& index) HMMJIT_EXCLUDES(mutex_);
   /// Whether a further model exists. An error counts as one: `next` returns it.
   bool has_more() HMMJIT_EXCLUDES(mutex_);
@@ -22,12 +22,13 @@ class ModelInput {
   void reopen() HMMJIT_EXCLUDES(mutex_);
 
  private:
+  // Reads ahead if nothing has been: a model, the end or an error, which both stay.
+  bool has_model() HMMJIT_REQUIRES(mutex_);
+
   const ModelSource& source_;
   Mutex mutex_;
   std::size_t next_index_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  bool ended_ HMMJIT_GUARDED_BY(mutex_) = false;
-  std::optional<Query> peeked_ HMMJIT_GUARDED_BY(mutex_);
-  std::optional<Error> peek_error_ HMMJIT_GUARDED_BY(mutex_);
+  std::optional<Result<std::optional<Query>>> read_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 /// Calibrates a model that has no score statistics, and makes its profiles and tables. `begun`:
