@@ -1,9 +1,9 @@
 #include "search/target_source.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "core/coding.hpp"
 #include "model/residue_copies.hpp"
 
 namespace hmmjit {
@@ -60,14 +60,6 @@ class RestrictedTargets final : public ForwardingSource {
   std::uint64_t passed_ = 0;
 };
 
-// Spool record of a block: fixed header, then per target four lengths and the bytes.
-struct BlockHeader {
-  std::uint64_t first_index, targets, bytes;
-};
-struct TargetHeader {
-  std::uint32_t residues, name, accession, description;
-};
-
 }  // namespace
 
 std::uint64_t block_residues_of(std::uint64_t bytes) {
@@ -87,51 +79,36 @@ Result<std::unique_ptr<BlockSpool>> BlockSpool::create() {
 }
 
 Status BlockSpool::append(const TargetBlock& block) {
-  std::string body;
-  body.reserve(block.bytes());
-  const auto put = [&](const void* data, std::size_t size) {
-    body.append(static_cast<const char*>(data), size);
-  };
+  std::string record;
+  record.reserve(block.bytes());
+  put_count(record, block.first_index());
+  put_count(record, block.size());
   for (std::size_t i = 0; i < block.size(); ++i) {
     const TargetView target = block[i];
-    const TargetHeader header{static_cast<std::uint32_t>(target.residues.size()),
-                              static_cast<std::uint32_t>(target.name.size()),
-                              static_cast<std::uint32_t>(target.accession.size()),
-                              static_cast<std::uint32_t>(target.description.size())};
-    put(&header, sizeof header);
-    put(target.name.data(), target.name.size());
-    put(target.accession.data(), target.accession.size());
-    put(target.description.data(), target.description.size());
-    put(target.residues.data(), target.residues.size());
+    for (const std::string_view text : {target.name, target.accession, target.description})
+      put_text(record, text);
+    put_text(record,
+             {reinterpret_cast<const char*>(target.residues.data()), target.residues.size()});
   }
-  const BlockHeader header{block.first_index(), block.size(), body.size()};
-  HMMJIT_TRY(file_.append({reinterpret_cast<const char*>(&header), sizeof header}));
-  return file_.append(body);
+  std::string size;
+  put_bytes(size, record.size());
+  HMMJIT_TRY(file_.append(size));
+  return file_.append(record);
 }
 
 Result<bool> BlockSpool::next(TargetBlock& block, std::size_t) {
   if (position_ == file_.size()) return false;
   std::string bytes;
-  HMMJIT_TRY(file_.read(position_, sizeof(BlockHeader), bytes));
-  BlockHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  HMMJIT_TRY(file_.read(position_ + sizeof header, header.bytes, bytes));
-  position_ += sizeof header + header.bytes;
-  block.set_first_index(header.first_index);
-  const char* at = bytes.data();
-  const auto take = [&at](std::size_t size) {
-    const std::string_view text(at, size);
-    at += size;
-    return text;
-  };
-  for (std::uint64_t i = 0; i < header.targets; ++i) {
-    TargetHeader target;
-    std::memcpy(&target, take(sizeof target).data(), sizeof target);
-    const auto name = take(target.name);
-    const auto accession = take(target.accession);
-    const auto description = take(target.description);
+  HMMJIT_TRY(file_.read(position_, sizeof(std::size_t), bytes));
+  position_ += bytes.size();
+  HMMJIT_TRY(file_.read(position_, Decoder(bytes).bytes<std::size_t>(), bytes));
+  position_ += bytes.size();
+  Decoder record(bytes);
+  block.set_first_index(record.count());
+  for (std::uint64_t left = record.count(); left > 0; --left) {
+    const std::string_view name = record.text(), accession = record.text();
+    const std::string_view description = record.text(), residues = record.text();
     block.begin_target(name, accession, description);
-    const auto residues = take(target.residues);
     block.append({reinterpret_cast<const Residue*>(residues.data()), residues.size()});
     block.end_target();
   }
