@@ -94,7 +94,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     if (chunk.size() == 0) break;
     const std::unique_ptr<TargetSource> targets = resident_targets({chunk})->open();
     TargetCounters counters(chunk.first_index(), chunk.size());
-    options.by_target = SearchOptions::ByTarget{rules.Z, &counters};
+    options.by_target = SearchOptions::ByTarget{rules.Z};
     options.filters.per_target = &counters;
     ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules);
     HMMJIT_ASSIGN(const ModelSource all, run.open_models());

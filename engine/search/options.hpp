@@ -62,10 +62,9 @@ void set_seed(domain::DomainOptions& domain, std::uint32_t seed);
 /// Settings that decide the results and the use of threads and memory.
 struct SearchSettings {
   /// For a report by target, where Z is the number of models: a hit is kept if it would be reported
-  /// were its model the last. `Z`: as set by the user.
+  /// were its model the last. `Z`: as set by the user. Needs FilterOptions::per_target.
   struct ByTarget {
     std::optional<double> Z;
-    TargetCounters* counters = nullptr;
     bool operator==(const ByTarget&) const = default;
   };
   std::optional<ByTarget> by_target = {};

@@ -85,7 +85,8 @@ Result<Scored> Scorer::score(ModelJob& job, const std::vector<WaitingTarget>& ba
     const float nats = local.forward_nats[n];
     const bool through = !std::isnan(nats) && passes(n, nats);
     passed += through;
-    if (through && by_target) by_target->counters->forward(index_of(batch[n]));
+    if (through && options_.filters.per_target != nullptr)
+      options_.filters.per_target->forward(index_of(batch[n]));
     if (!local.scores[n] || !wanted(n, *local.scores[n])) continue;
     const TargetView& target = local.views[n];
     Hit& hit = out.hits.emplace_back();

@@ -634,7 +634,7 @@ TEST_F(GpuSearch, CountsByTargetAreThoseOfTheCpu) {
     TargetCounters counters(0, data().targets.size());
     SearchOptions options = small_blocks(2);
     options.filters.per_target = &counters;
-    options.by_target = SearchOptions::ByTarget{{}, &counters};
+    options.by_target = SearchOptions::ByTarget{};
     options.thresholds.Z = static_cast<double>(data().models.size());
     options.verify = 1000;
     const SearchOutcome outcome = run_search(data(), device, options);
