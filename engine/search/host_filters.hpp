@@ -4,7 +4,6 @@
 // Forward filter; it then counts in `viterbi`, but not in `forward`.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -94,10 +93,5 @@ class HostFilters {
 
 /// "cpu/AVX2": the instruction set of the filters, as shown by --stats.
 std::string host_filters_name();
-
-/// Seconds since an arbitrary point; monotonic.
-inline double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace hmmjit

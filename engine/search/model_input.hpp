@@ -32,7 +32,7 @@ class ModelInput {
 };
 
 /// Calibrates a model that has no score statistics, and makes its profiles and tables. `begun`:
-/// when its set-up began; see now_seconds().
+/// when its set-up began; see Trace::now.
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun);
 
 }  // namespace hmmjit::search_run

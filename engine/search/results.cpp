@@ -43,7 +43,7 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
   result.hits = std::move(judged.list);
   result.stored = std::move(judged.stored);
   finished->reserved = judged.reserved;
-  result.seconds = now_seconds() - job.begun;
+  result.seconds = Trace::now() - job.begun;
   result.alignments = options.keep_alignments;
   job.forward_tables.reset();
   job.filters.reset();

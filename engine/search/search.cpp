@@ -117,7 +117,7 @@ class Run final : private gpu::Client {
   KeptHits hits_;
   Verifier verifier_;
   Scorer scorer_;
-  const double begun_ = now_seconds();
+  const double begun_ = Trace::now();
   ThreadStates threads_;
   TaskPool pool_;
 };
@@ -188,7 +188,7 @@ Result<SearchStatistics> Run::run(LateModels* late) {
     return std::unexpected(*std::move(error));
   }
   SearchStatistics out = statistics();
-  out.wall_seconds = now_seconds() - begun_;
+  out.wall_seconds = Trace::now() - begun_;
   return out;
 }
 
@@ -239,16 +239,16 @@ void Run::work() {
     if (options_.on_progress) options_.on_progress();
     if (options_.cancellation != nullptr && options_.cancellation->cancelled())
       return agenda_.abort({ErrorCode::kInterrupted, "the search was cancelled", {}, {}});
-    const double begun = now_seconds();
+    const double begun = Trace::now();
     const Status status = std::visit([this](const auto& w) { return perform(w); }, work);
     if (options_.trace != nullptr)
-      options_.trace->add("cpu", trace_name(work), begun, now_seconds());
+      options_.trace->add("cpu", trace_name(work), begun, Trace::now());
     if (!status) agenda_.abort(status.error());
   }
 }
 
 Status Run::perform(const SetUpModel& work) {
-  const double begun = now_seconds(), used = thread_seconds();
+  const double begun = Trace::now(), used = thread_seconds();
   std::size_t index = 0;
   Result<JobPtr> job = nullptr;
   if (auto query = models_.next(index); !query) {
@@ -410,7 +410,7 @@ gpu::SampleRequest Run::sample(ModelId model, const std::vector<gpu::UsedKernel>
   return job == nullptr ? gpu::SampleRequest{} : verifier_.sample(*job, kernels, blocks);
 }
 
-gpu::HostLoad Run::load() const { return agenda_.load(now_seconds() - begun_); }
+gpu::HostLoad Run::load() const { return agenda_.load(Trace::now() - begun_); }
 
 SearchStatistics Run::statistics() {
   SearchStatistics out = sums_;

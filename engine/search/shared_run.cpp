@@ -34,7 +34,7 @@ SharedSearch::SharedSearch(const SearchOptions& options, const ModelSource& mode
       models_(models),
       sink_(sink),
       progress_(progress),
-      created_(now_seconds()),
+      created_(Trace::now()),
       end_(options.cancellation != nullptr ? std::optional<Event>(std::in_place) : std::nullopt) {}
 
 template <typename Use>
@@ -176,7 +176,7 @@ void SharedSearch::end_if_complete() {
     out.shared = true;
     out.targets = progress_.targets;
     out.residues = progress_.residues;
-    out.wall_seconds = now_seconds() - created_;
+    out.wall_seconds = Trace::now() - created_;
     end(std::move(out));
   });
 }

@@ -48,10 +48,6 @@ double first_cost(gpu::Link link) {
   }
 }
 
-bool is_domain_link(gpu::Link link) {
-  return link == gpu::Link::kParser || link == gpu::Link::kEnsemble || link == gpu::Link::kEnvelope;
-}
-
 std::string nats_text(float nats) {
   return std::isnan(nats) ? "no score" : fmt::format("{} nats", nats);
 }
@@ -152,7 +148,7 @@ void CheckBudget::made(gpu::Link link, const std::vector<gpu::UsedKernel>& kerne
   cost.seconds += seconds;
   cost.cells += static_cast<double>(cells);
   for (const gpu::UsedKernel& kernel : kernels) {
-    if (kernel.link == link || (link == gpu::Link::kParser && is_domain_link(kernel.link)))
+    if (kernel.link == link || (link == gpu::Link::kParser && is_domain_stage(kernel.stage())))
       checked_.insert(kernel);
   }
 }

@@ -9,6 +9,7 @@
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
+#include "core/trace.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/fields.hpp"
 #include "hmmjit/search_inputs.hpp"
@@ -18,7 +19,6 @@
 #include "model/residue_copies.hpp"
 #include "report/fasta.hpp"
 #include "search/database_builder.hpp"
-#include "search/host_filters.hpp"
 #include "search/reader_source.hpp"
 
 namespace hmmjit::tools {
@@ -66,10 +66,10 @@ Result<int> build_and_report(const ParsedOptions& options, const Alphabet& alpha
     inputs.push_back({"sequence file", find_sequence_file(path)});
   const NamedFile outputs[] = {{"-o", output}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
-  const double begun = now_seconds();
+  const double begun = Trace::now();
   HMMJIT_ASSIGN(const DatabaseSummary summary, build(targets, alphabet, output, options));
   if (!options.is_set("--quiet")) {
-    const double seconds = now_seconds() - begun;
+    const double seconds = Trace::now() - begun;
     fmt::print("{}: {} targets, {} residues, {} bytes, in {:.2f} s ({:.0f} M residues/s)\n", output,
                summary.targets, summary.residues, summary.file_bytes, seconds,
                static_cast<double>(summary.residues) / 1e6 / std::max(seconds, 1e-9));
@@ -247,13 +247,13 @@ Result<int> run_fetch(const ParsedOptions& options) {
 
 Result<int> run_verify(const ParsedOptions& options) {
   const std::string& path = options.arguments()[0];
-  const double begun = now_seconds();
+  const double begun = Trace::now();
   HMMJIT_ASSIGN(const auto database, TargetDatabase::open(path));
   HMMJIT_TRY(database->verify());
   if (!options.is_set("--quiet")) {
     const DatabaseSummary& s = database->summary();
     fmt::print("{}: whole; {} targets, {} residues, identity {:016x}, {:.2f} s\n", path, s.targets,
-               s.residues, s.identity, now_seconds() - begun);
+               s.residues, s.identity, Trace::now() - begun);
   }
   return 0;
 }
