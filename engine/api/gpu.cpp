@@ -130,7 +130,7 @@ struct KernelImpl {
 Kernel Engine::load(const Plan& plan, const Gpu& gpu) {
   return guarded([&] {
     compile::KernelProvider& kernels = impl_->kernels();
-    hmmjit::gpu::ProviderKernels source(kernels);
+    hmmjit::gpu::ProviderKernels source({std::shared_ptr<void>(), &kernels});
     hmmjit::gpu::KernelLoader loader(gpu.impl()->driver);
     plan::Plan wanted = plan.impl()->plan;
     hmmjit::gpu::AcceptedKernel accepted = value(

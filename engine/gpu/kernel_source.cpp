@@ -8,32 +8,6 @@
 #include "render/template_library.hpp"
 
 namespace hmmjit::gpu {
-namespace {
-
-// A provider and the objects that it needs.
-struct OwnProvider {
-  OwnProvider(std::shared_ptr<cache::KernelCache> kernels, render::TemplateLibrary templates,
-              Result<std::shared_ptr<const compile::NvrtcLibrary>> compiler,
-              compile::ProviderSettings settings)
-      : cache(std::move(kernels)),
-        tuning(compile::tuning_wanted()
-                   ? compile::load_tuning(cache->settings(), compile::catalogue_version(templates))
-                   : compile::LoadedTuning{}),
-        provider(std::move(templates), std::move(compiler), *cache, std::move(settings)) {}
-  std::shared_ptr<cache::KernelCache> cache;
-  const compile::LoadedTuning tuning;
-  compile::KernelProvider provider;
-};
-
-class OwnKernels final : private OwnProvider, public ProviderKernels {
- public:
-  template <typename... Arguments>
-  explicit OwnKernels(Arguments&&... arguments)
-      : OwnProvider(std::forward<Arguments>(arguments)...), ProviderKernels(provider) {}
-  const plan::TuningTable* tuning() const override { return &OwnProvider::tuning.table; }
-};
-
-}  // namespace
 
 Result<compile::KernelPtr> KernelSource::get(const plan::Plan& plan) {
   std::promise<Result<compile::KernelPtr>> promise;
@@ -57,9 +31,21 @@ Result<std::unique_ptr<KernelSource>> open_kernel_source(
   HMMJIT_ASSIGN(render::TemplateLibrary templates, render::TemplateLibrary::from_environment());
   compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
   search.driver_major = driver_major;
-  auto compiler = compile::NvrtcLibrary::locate(search);
-  return std::make_unique<OwnKernels>(std::move(cache), std::move(templates), std::move(compiler),
-                                      std::move(settings));
+  // A provider and what it needs.
+  struct Own {
+    std::shared_ptr<cache::KernelCache> cache;
+    compile::LoadedTuning tuning;
+    compile::KernelProvider provider;
+  };
+  compile::LoadedTuning tuning;
+  if (compile::tuning_wanted())
+    tuning = compile::load_tuning(cache->settings(), compile::catalogue_version(templates));
+  const std::shared_ptr<Own> own(
+      new Own{cache, std::move(tuning),
+              compile::KernelProvider(std::move(templates), compile::NvrtcLibrary::locate(search),
+                                      *cache, std::move(settings))});
+  return std::make_unique<ProviderKernels>(
+      std::shared_ptr<compile::KernelProvider>(own, &own->provider), &own->tuning.table);
 }
 
 }  // namespace hmmjit::gpu

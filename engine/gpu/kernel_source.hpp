@@ -36,26 +36,31 @@ class KernelSource {
   virtual void cancel() = 0;
 };
 
-/// The kernels of a provider, which must outlive this.
-class ProviderKernels : public KernelSource {
+/// The kernels of a provider.
+class ProviderKernels final : public KernelSource {
  public:
-  explicit ProviderKernels(compile::KernelProvider& provider) : provider_(provider) {}
+  /// `tuning`: may be null; otherwise valid as long as the provider.
+  explicit ProviderKernels(std::shared_ptr<compile::KernelProvider> provider,
+                           const plan::TuningTable* tuning = nullptr)
+      : provider_(std::move(provider)), tuning_(tuning) {}
   void request(const plan::Plan& plan, int priority, Made made) override {
-    provider_.request(plan, priority, std::move(made));
+    provider_->request(plan, priority, std::move(made));
   }
   compile::KernelPtr find(const plan::Plan& plan) override {
-    const auto found = provider_.find(plan);
+    const auto found = provider_->find(plan);
     return found ? found->get().value_or(nullptr) : nullptr;
   }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
                                      const std::string& reason) override {
-    return provider_.refused(plan, kernel, reason);
+    return provider_->refused(plan, kernel, reason);
   }
-  compile::ProviderStatistics statistics() const override { return provider_.statistics(); }
-  void cancel() override { provider_.cancel(); }
+  compile::ProviderStatistics statistics() const override { return provider_->statistics(); }
+  const plan::TuningTable* tuning() const override { return tuning_; }
+  void cancel() override { provider_->cancel(); }
 
  private:
-  compile::KernelProvider& provider_;
+  const std::shared_ptr<compile::KernelProvider> provider_;
+  const plan::TuningTable* const tuning_;
 };
 
 /// A source without cache or queue: each kernel is made at once by make().
