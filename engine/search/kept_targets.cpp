@@ -1,7 +1,7 @@
 #include "search/kept_targets.hpp"
 
-#include <cstring>
-#include <new>
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,13 +12,10 @@ constexpr std::size_t kAlignment = 16;  // of a target's residues, as kernels re
 
 // The arrays of one block.
 struct Packed {
-  struct Free {
-    void operator()(Residue* p) const { ::operator delete[](p, std::align_val_t(kAlignment)); }
-  };
-  std::unique_ptr<Residue, Free> residues;
+  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= kAlignment);
+  std::vector<Residue> residues;
   std::vector<char> text;
   std::vector<TargetEntry> entries;
-  std::size_t bytes = 0;  // of residues
 };
 
 // A block whose arrays stay in memory: one that is a view already, or a copy.
@@ -37,23 +34,20 @@ TargetBlock kept(const TargetBlock& block) {
         target.residues.size() / kAlignment * kAlignment + kAlignment;  // one byte over at least
     text += target.name.size() + target.accession.size() + target.description.size();
   }
-  packed->bytes = bytes;
-  packed->residues.reset(
-      static_cast<Residue*>(::operator new[](bytes, std::align_val_t(kAlignment))));
-  std::memset(packed->residues.get(), kPaddingCode, bytes);
+  packed->residues.assign(bytes, kPaddingCode);
   packed->text.reserve(text);
   for (std::size_t i = 0; i < block.size(); ++i) {
     const TargetView target = block[i];
-    std::ranges::copy(target.residues, packed->residues.get() + packed->entries[i].residues);
+    std::ranges::copy(target.residues, packed->residues.data() + packed->entries[i].residues);
     for (const std::string_view part : {target.name, target.accession, target.description})
       packed->text.insert(packed->text.end(), part.begin(), part.end());
   }
   TargetStorage storage;
-  storage.residues = packed->residues.get();
+  storage.residues = packed->residues.data();
   storage.text = packed->text.data();
   storage.entries = packed->entries;
   storage.residue_count = block.residue_count();
-  storage.occupied = {packed->residues.get() + kAlignment, packed->bytes - kAlignment};
+  storage.occupied = std::span(packed->residues).subspan(kAlignment);
   storage.owner = packed;
   return {std::move(storage), block.first_index()};
 }
