@@ -32,8 +32,20 @@ void drop_duplicate_domains(Hit& hit) {
   }
 }
 
-// Tasks deliver in any order.
-void sort_hits(std::vector<Hit>& hits) { std::sort(hits.begin(), hits.end(), stands_before); }
+// The list of judged targets, whose domains are still to be judged.
+HitList list_of(const Thresholds& rules, std::vector<Hit> hits, double Z) {
+  HitList list;
+  list.hits = std::move(hits);
+  list.Z = Z;
+  list.Z_is_set = rules.Z.has_value();
+  list.domZ_is_set = rules.domZ.has_value();
+  for (const Hit& hit : list.hits) {
+    list.widen(hit);
+    list.count(hit.flags);
+  }
+  list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
+  return list;
+}
 
 }  // namespace
 
@@ -190,45 +202,27 @@ bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& 
 HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
                     const FilterCounters& counters, std::optional<std::uint64_t> whole_targets) {
   const Thresholds& rules = thresholds.rules;
-  HitList list;
-  list.hits = std::move(hits);
+  const double Z = rules.Z.value_or(static_cast<double>(whole_targets.value_or(counters.targets)));
+  for (Hit& hit : hits) judge_target(thresholds, Z, hit);
+  HitList list = list_of(rules, std::move(hits), Z);
   list.candidates = list.hits.size();
   list.counters = counters;
-  list.Z_is_set = rules.Z.has_value();
-  list.domZ_is_set = rules.domZ.has_value();
   list.sorted_by_score = !thresholds.include_by_e_value();
-  list.Z = rules.Z.value_or(static_cast<double>(whole_targets.value_or(counters.targets)));
-
-  for (Hit& hit : list.hits) {
-    list.widen(hit);
-    judge_target(thresholds, list.Z, hit);
-    list.count(hit.flags);
-  }
-  list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
-
   for (Hit& hit : list.hits) judge_domains(thresholds, list.domZ, hit);
-  sort_hits(list.hits);
+  // Tasks deliver in any order.
+  std::ranges::sort(list.hits, stands_before);
   return list;
 }
 
 HitList finish_scan(const Thresholds& rules, std::vector<Hit> hits, double Z) {
-  HitList list;
-  list.hits = std::move(hits);
-  list.Z = Z;
+  HitList list = list_of(rules, std::move(hits), Z);
   list.sorted_by_score =
       rules.cutoffs != ModelCutoffs::kNone || rules.include_target.score.has_value();
-  list.Z_is_set = rules.Z.has_value();
-  list.domZ_is_set = rules.domZ.has_value();
-  for (const Hit& hit : list.hits) {
-    list.widen(hit);
-    list.count(hit.flags);
-  }
-  list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
   // A model's own cutoffs have judged its domains already.
   if (rules.cutoffs == ModelCutoffs::kNone) {
     for (Hit& hit : list.hits) judge_domains({rules, false, hit.length}, list.domZ, hit);
   }
-  sort_hits(list.hits);
+  std::ranges::sort(list.hits, stands_before);
   return list;
 }
 
