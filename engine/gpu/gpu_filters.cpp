@@ -174,17 +174,11 @@ GpuFilters::UnfinishedKernels GpuFilters::unfinished_kernels() const {
 Statistics GpuFilters::statistics() const {
   SearchParts& parts = state_->parts;
   Statistics out = parts.counters.get();
-  switch (parts.phase()) {
-    case Phase::kStarting:
-      out.state = "starting";
-      break;
-    case Phase::kReady:
-      out.state = out.launches > 0 ? "ready" : "unused";
-      break;
-    case Phase::kFailed:
-      out.state = "failed";
-      break;
-  }
+  const Phase phase = parts.phase();
+  out.state = phase == Phase::kStarting ? "starting"
+              : phase == Phase::kFailed ? "failed"
+              : out.launches > 0        ? "ready"
+                                        : "unused";
   out.reason = parts.reason();
   out.kernels = parts.kernels.statistics();
   out.distinct_kernels = parts.kernels.loaded_kernels();

@@ -49,6 +49,12 @@ Choice choose(SearchParts& parts, const WorkBoard& board, const std::vector<Segm
   return out;
 }
 
+void count_wait(SearchParts& parts, LaneTimes Statistics::*lanes, bool pending, double begun) {
+  const double seconds = Trace::now() - begun;
+  parts.counters.update(
+      [&](Statistics& s) { (pending ? (s.*lanes).waiting : (s.*lanes).idle) += seconds; });
+}
+
 }  // namespace
 
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
@@ -57,16 +63,6 @@ DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
       static_cast<double>(parts.targets.open_pairs(device)) * device.pace.seconds_each();
   return load;
 }
-
-namespace {
-
-void count_wait(SearchParts& parts, LaneTimes Statistics::*lanes, bool pending, double begun) {
-  const double seconds = Trace::now() - begun;
-  parts.counters.update(
-      [&](Statistics& s) { (pending ? (s.*lanes).waiting : (s.*lanes).idle) += seconds; });
-}
-
-}  // namespace
 
 bool ends(const SearchParts& parts, const ActiveDevice& device) {
   return parts.stop || device.lost || parts.phase() == Phase::kFailed;

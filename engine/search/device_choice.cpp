@@ -1,10 +1,10 @@
 #include "search/device_choice.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 #include <string_view>
 
 #include "core/folder.hpp"
@@ -20,11 +20,6 @@ std::optional<double> text_bytes(const std::string& path) {
   if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   const bool compressed = path.ends_with(".gz") || path.ends_with(".zst") || path.ends_with(".bz2");
   return static_cast<double>(info.st_size) * (compressed ? 2.5 : 1.0);
-}
-
-std::optional<double> divided(std::optional<double> amount, double by) {
-  if (amount) *amount /= by;
-  return amount;
 }
 
 }  // namespace
@@ -72,13 +67,13 @@ Result<bool> starts_devices(DeviceChoice& choice, const SearchOptions& options,
 
 std::optional<double> positions_of_file(const std::string& path) {
   constexpr double kBytesPerNode = 380;  // of HMMER3 text
-  return divided(text_bytes(path), kBytesPerNode);
+  return text_bytes(path).transform([](double bytes) { return bytes / kBytesPerNode; });
 }
 
 std::optional<double> residues_of_file(const std::string& path) {
   constexpr double kBytesPerResidue = 1.15;
   if (const auto residues = text_bytes(path + ".psq")) return residues;  // a database of BLAST
-  return divided(text_bytes(path), kBytesPerResidue);
+  return text_bytes(path).transform([](double bytes) { return bytes / kBytesPerResidue; });
 }
 
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
@@ -133,21 +128,16 @@ int devices_present(const char* visible, const std::string& nodes) {
 }
 
 std::optional<std::string> visible_devices_up_to(int last, const char* present) {
-  std::string out;
-  if (present == nullptr) {
-    for (int i = 0; i <= last; ++i)
-      fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", i);
-    return out;
-  }
+  if (present == nullptr) return fmt::format("{}", fmt::join(std::views::iota(0, last + 1), ","));
   // Numbers or names of devices. The driver ignores the list from the first unknown one on.
-  std::string_view list = present;
+  const std::string_view list = present;
+  std::size_t end = 0;
   for (int i = 0; i <= last; ++i) {
-    const std::size_t comma = list.find(',');
+    const std::size_t comma = list.find(',', i == 0 ? 0 : end + 1);
     if (comma == std::string_view::npos) return std::nullopt;
-    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", list.substr(0, comma));
-    list.remove_prefix(comma + 1);
+    end = comma;
   }
-  return out;
+  return std::string(list.substr(0, end));
 }
 
 std::optional<int> driver_queues(std::optional<double> positions) {
