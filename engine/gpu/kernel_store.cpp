@@ -1,7 +1,6 @@
 #include "gpu/kernel_store.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <numeric>
 

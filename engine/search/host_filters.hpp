@@ -14,7 +14,6 @@
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "gpu/gpu_filters.hpp"
-#include "model/profile.hpp"
 #include "model/score_statistics.hpp"
 #include "model/targets.hpp"
 #include "search/hits.hpp"

@@ -7,7 +7,6 @@
 
 #include "core/mutex.hpp"
 #include "search/verifier.hpp"
-#include "search/work.hpp"
 
 namespace hmmjit::search_run {
 

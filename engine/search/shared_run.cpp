@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/threads.hpp"
-#include "search/model_cutoffs.hpp"
 #include "search/results.hpp"
 
 namespace hmmjit::search_run {

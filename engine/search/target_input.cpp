@@ -1,7 +1,5 @@
 #include "search/target_input.hpp"
 
-#include <utility>
-
 #include "core/threads.hpp"
 
 namespace hmmjit::search_run {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <set>
 #include <utility>
 
 #include "core/threads.hpp"
