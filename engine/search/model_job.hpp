@@ -38,13 +38,10 @@ struct Block {
   TargetBlock targets;
   std::size_t bytes;
   /// Unique in this process: a device may remember blocks that have been released.
-  const BlockId id = next_id();
+  const BlockId id = next_id++;
 
  private:
-  static BlockId next_id() {
-    static std::atomic<BlockId> next{1};
-    return next++;
-  }
+  static inline std::atomic<BlockId> next_id{1};
 };
 using BlockPtr = std::shared_ptr<Block>;
 inline TargetsPtr targets_of(const BlockPtr& block) { return {block, &block->targets}; }
