@@ -68,7 +68,7 @@ std::unexpected<Error> changed_sequences(const std::string& name) {
 
 std::string e_value_text(double value) {
   std::string text;
-  text::general(text, value, 0, 3);
+  text::append(text, text::general(value, 0, 3));
   return text;
 }
 
@@ -132,13 +132,9 @@ Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t
     return {};
   }
   Target target{.index = hit.index, .name = hit.name, .length = hit.length, .features = {}};
-  int number = 0;
-  for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-    if (!hit.domain_flags[d].reported) continue;
-    ++number;
+  for_each_reported_domain(hit, [&](const domain::Domain& domain, int number, bool included) {
     ++reported_;
-    if (!hit.domain_flags[d].included) continue;
-    const domain::Domain& domain = hit.score.domains[d];
+    if (!included) return;
     const bool bottom = domain.iali > domain.jali;
     target.features.push_back({model, number, reported_ - 1, domain.ienv, domain.jenv, domain.iali,
                                domain.jali, domain.hmm_from, domain.hmm_to, domain.log_p,
@@ -147,7 +143,7 @@ Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t
     Feature& feature = target.features.back();
     if (bottom) std::swap(feature.env_from, feature.env_to);
     if (bottom) std::swap(feature.ali_from, feature.ali_to);
-  }
+  });
   return targets_.add(std::move(target));
 }
 
@@ -268,7 +264,7 @@ Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
       }
       fmt::format_to(std::back_inserter(line), ";aligned_from={};aligned_to={};bits=", f.ali_from,
                      f.ali_to);
-      text::fixed(line, static_cast<double>(f.bits), 0, 1);
+      text::append(line, text::fixed(f.bits, 0, 1));
       gff_->write(line + "\n");
       HMMJIT_TRY(gff_->status());
     }
@@ -278,7 +274,7 @@ Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
       line += bed_name(model.name);
       const int score = static_cast<int>(std::clamp(f.bits, 0.0f, 1000.0f));
       fmt::format_to(std::back_inserter(line), "\t{}\t{}\t{}\t", score, f.strand, e_value);
-      text::fixed(line, static_cast<double>(f.bits), 0, 1);
+      text::append(line, text::fixed(f.bits, 0, 1));
       bed_->write(line + "\n");
       HMMJIT_TRY(bed_->status());
     }

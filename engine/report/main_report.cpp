@@ -1,5 +1,7 @@
 #include "report/main_report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -21,58 +23,30 @@ std::size_t digits(int value) {
 // Appends an annotation line (structure, reference, posterior), which has a tag and no coordinates.
 void append_annotation(std::string& out, std::size_t margin, std::string_view columns,
                        std::string_view tag) {
-  text::blanks(out, margin);
-  ((out += columns) += ' ') += tag;
-  out += '\n';
+  text::append(out, text::blanks(margin), columns, ' ', tag, '\n');
 }
 
 void append_domain_row(std::string& out, int number, bool included, const Domain& domain,
                        const HitList& hits, int M, int L) {
-  const auto edges = [&out](int from, int to, int last) {
-    out += ' ';
-    out += from == 1 ? '[' : '.';
-    out += to == last ? ']' : '.';
+  const auto range = [](int from, int to, int last) {
+    return [=](std::string& row) {
+      text::append(row, text::integer(from, 7), ' ', text::integer(to, 7), ' ',
+                   from == 1 ? '[' : '.', to == last ? ']' : '.');
+    };
   };
-  const auto coordinates = [&out](int from, int to) {
-    out += ' ';
-    text::integer(out, from, 7);
-    out += ' ';
-    text::integer(out, to, 7);
-  };
-  out += ' ';
-  text::integer(out, number, 3);
-  out += included ? " ! " : " ? ";
-  text::score(out, domain.bits);
-  out += ' ';
-  text::bias(out, bias_bits(domain));
-  out += ' ';
-  text::e_value(out, conditional_e_value(domain, hits));
-  out += ' ';
-  text::e_value(out, independent_e_value(domain, hits));
-  coordinates(domain.hmm_from, domain.hmm_to);
-  edges(domain.hmm_from, domain.hmm_to, M);
-  coordinates(domain.iali, domain.jali);
-  edges(domain.iali, domain.jali, L);
-  coordinates(domain.ienv, domain.jenv);
-  edges(domain.ienv, domain.jenv, L);
-  out += ' ';
-  text::fixed(out, mean_accuracy(domain), 4, 2);
-  out += '\n';
+  text::append_line(out, "", text::integer(number, 3), included ? '!' : '?',
+                    text::score(domain.bits), text::bias(bias_bits(domain)),
+                    text::e_value(conditional_e_value(domain, hits)),
+                    text::e_value(independent_e_value(domain, hits)),
+                    range(domain.hmm_from, domain.hmm_to, M), range(domain.iali, domain.jali, L),
+                    range(domain.ienv, domain.jenv, L), text::fixed(mean_accuracy(domain), 4, 2));
 }
 
-void append_clock(std::string& out, double seconds) {
+std::string clock_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);
-  const auto two = [&out](std::int64_t value) {
-    if (value < 10) out += '0';
-    text::integer(out, value, 1);
-  };
-  two(whole / 3600);
-  out += ':';
-  two(whole / 60 % 60);
-  out += ':';
-  two(whole % 60);
-  out += '.';
-  two(static_cast<std::int64_t>((seconds - static_cast<double>(whole)) * 100));
+  const auto hundredths = static_cast<std::int64_t>((seconds - static_cast<double>(whole)) * 100);
+  return fmt::format("{:02}:{:02}:{:02}.{:02}", whole / 3600, whole / 60 % 60, whole % 60,
+                     hundredths);
 }
 
 }  // namespace
@@ -112,35 +86,21 @@ void append_alignment(std::string& out, const std::string& model_name,
     if (!alignment.cs.empty()) append_annotation(out, margin, block(alignment.cs), "CS");
     if (!alignment.rf.empty()) append_annotation(out, margin, block(alignment.rf), "RF");
 
-    out += "  ";
-    text::right(out, model_name, name_width);
-    out += ' ';
-    text::integer(out, k, coordinate_width);
-    (out += ' ') += model;
-    out += ' ';
-    text::left(out, std::to_string(k + nodes - 1), coordinate_width);
-    out += '\n';
+    text::append_line(out, ' ', text::right(model_name, name_width),
+                      text::integer(k, coordinate_width), model,
+                      text::left(std::to_string(k + nodes - 1), coordinate_width));
     k += nodes;
 
-    text::blanks(out, margin);
-    out += block(alignment.match);
-    out += '\n';
+    text::append(out, text::blanks(margin), block(alignment.match), '\n');
 
-    out += "  ";
-    text::right(out, target_name, name_width);
-    out += ' ';
+    text::append(out, "  ", text::right(target_name, name_width), ' ');
     if (residues > 0) {
-      text::integer(out, i, coordinate_width);
-      (out += ' ') += sequence;
-      out += ' ';
-      text::left(out, std::to_string(i + step * (residues - 1)), coordinate_width);
+      text::append_line(out, text::integer(i, coordinate_width), sequence,
+                        text::left(std::to_string(i + step * (residues - 1)), coordinate_width));
     } else {
-      text::right(out, "-", coordinate_width);
-      (out += ' ') += sequence;
-      out += ' ';
-      text::right(out, "-", coordinate_width);
+      text::append_line(out, text::right("-", coordinate_width), sequence,
+                        text::right("-", coordinate_width));
     }
-    out += '\n';
     i += step * residues;
 
     if (!alignment.pp.empty()) append_annotation(out, margin, block(alignment.pp), "PP");
@@ -166,18 +126,16 @@ std::size_t score_name_width(const HitList& hits, const ReportOptions& options) 
 void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options) {
   const std::size_t width = score_name_width(hits, options);
   const std::string_view title = options.records.by_sequence ? "Model" : "Sequence";
-  out += options.records.by_sequence
-             ? "Scores for complete sequence (score includes all domains):\n"
-             : "Scores for complete sequences (score includes all domains):\n";
-  out +=
-      "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
-      "    E-value  score  bias    E-value  score  bias    exp  N  ";
-  text::left(out, title, width);
-  out +=
-      " Description\n"
-      "    ------- ------ -----    ------- ------ -----   ---- --  ";
-  text::left(out, "--------", width);
-  out += " -----------\n";
+  text::append(out,
+               options.records.by_sequence
+                   ? "Scores for complete sequence (score includes all domains):\n"
+                   : "Scores for complete sequences (score includes all domains):\n",
+               "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
+               "    E-value  score  bias    E-value  score  bias    exp  N  ",
+               text::left(title, width),
+               " Description\n"
+               "    ------- ------ -----    ------- ------ -----   ---- --  ",
+               text::left("--------", width), " -----------\n");
 }
 
 void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions& options,
@@ -192,28 +150,13 @@ void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions&
       above = false;
     }
     const Domain& best = hit.best_domain();
-    out += marks.empty() ? ' ' : marks[h];
-    out += ' ';
-    text::e_value(out, target_e_value(hit, hits));
-    out += ' ';
-    text::score(out, hit.score.bits);
-    out += ' ';
-    text::bias(out, target_bias(hit));
-    out += "  ";
-    text::e_value(out, independent_e_value(best, hits));
-    out += ' ';
-    text::score(out, best.bits);
-    out += ' ';
-    text::bias(out, bias_bits(best));
-    out += "  ";
-    text::fixed(out, hit.score.expected_domains, 5, 1);
-    out += ' ';
-    text::integer(out, hit.reported_domains, 2);
-    out += "  ";
-    text::left(out, hit.shown_name(options.prefer_accession), width);
-    out += "  ";
-    out += cut_description(hit.description, options.text_width, width + 61);
-    out += '\n';
+    text::append(out, marks.empty() ? ' ' : marks[h], ' ',
+                 text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit)), "  ",
+                 text::scores(independent_e_value(best, hits), best.bits, bias_bits(best)), "  ",
+                 text::fixed(hit.score.expected_domains, 5, 1), ' ',
+                 text::integer(hit.reported_domains, 2), "  ",
+                 text::left(hit.shown_name(options.prefer_accession), width), "  ",
+                 cut_description(hit.description, options.text_width, width + 61), '\n');
   }
 }
 
@@ -235,9 +178,8 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     const std::string& name = hit.shown_name(options.prefer_accession);
-    ((out += ">> ") += name) += "  ";
-    out += cut_description(hit.description, options.text_width, name.size() + 5);
-    out += '\n';
+    text::append(out, ">> ", name, "  ",
+                 cut_description(hit.description, options.text_width, name.size() + 5), '\n');
     if (hit.reported_domains == 0) {
       out +=
           "   [No individual domains that satisfy reporting thresholds "
@@ -249,31 +191,24 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
         "env to     acc\n"
         " ---   ------ ----- --------- --------- ------- -------    ------- -------    ------- "
         "-------    ----\n";
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      append_domain_row(out, ++number, hit.domain_flags[d].included, hit.score.domains[d], hits,
+    for_each_reported_domain(hit, [&](const Domain& domain, int number, bool included) {
+      append_domain_row(out, number, included, domain, hits,
                         options.records.by_sequence ? hit.length : model.M,
                         options.records.by_sequence ? model.M : hit.length);
-    }
+    });
     if (!options.alignments) {
       out += '\n';
       continue;
     }
     out += "\n  Alignments for each domain:\n";
-    number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      const Domain& domain = hit.score.domains[d];
-      out += "  == domain " + std::to_string(++number) + "  score: ";
-      text::fixed(out, domain.bits, 0, 1);
-      out += " bits;  conditional E-value: ";
-      text::general(out, conditional_e_value(domain, hits), 0, 2);
-      out += '\n';
+    for_each_reported_domain(hit, [&](const Domain& domain, int number, bool) {
+      text::append(out, "  == domain ", text::integer(number, 0),
+                   "  score: ", text::fixed(domain.bits, 0, 1), " bits;  conditional E-value: ",
+                   text::general(conditional_e_value(domain, hits), 0, 2), '\n');
       append_alignment(out, options.records.by_sequence ? name : model_name,
                        options.records.by_sequence ? model_name : name, domain, options.text_width);
       out += '\n';
-    }
+    });
   }
 }
 
@@ -285,53 +220,42 @@ void append_statistics(std::string& out, const ModelResult& result, const Filter
   out += "\n\n";
   const FilterCounters& counters = hits.counters;
   const auto targets = static_cast<double>(counters.targets);
-  const auto count = [&out](std::string_view label, std::uint64_t value) {
-    text::left(out, label, 29);
-    text::integer(out, static_cast<std::int64_t>(value), 15);
+  const auto count = [](std::string_view label, std::uint64_t value) {
+    return [=](std::string& line) {
+      text::append(line, text::left(label, 29), text::integer(static_cast<std::int64_t>(value), 15),
+                   "  (");
+    };
   };
   const auto passed = [&](std::string_view label, std::uint64_t value, double limit) {
-    count(label, value);
-    out += "  (";
-    text::general(out, static_cast<double>(value) / targets, 0, 6);
-    out += "); expected ";
-    text::fixed(out, limit * targets, 0, 1);
-    out += " (";
-    text::general(out, limit, 0, 6);
-    out += ")\n";
+    text::append(out, count(label, value),
+                 text::general(static_cast<double>(value) / targets, 0, 6), "); expected ",
+                 text::fixed(limit * targets, 0, 1), " (", text::general(limit, 0, 6), ")\n");
   };
-  out +=
-      "Internal pipeline statistics summary:\n"
-      "-------------------------------------\n";
-  count(by_sequence ? "Query sequence(s):" : "Query model(s):", 1);
-  out += "  (" + std::to_string(model.M) + (by_sequence ? " residues searched)\n" : " nodes)\n");
-  count(by_sequence ? "Target model(s):" : "Target sequences:", counters.targets);
-  out += "  (" + std::to_string(counters.residues) +
-         (by_sequence ? " nodes)\n" : " residues searched)\n");
+  text::append(out,
+               "Internal pipeline statistics summary:\n"
+               "-------------------------------------\n",
+               count(by_sequence ? "Query sequence(s):" : "Query model(s):", 1),
+               text::integer(model.M, 0), by_sequence ? " residues searched)\n" : " nodes)\n",
+               count(by_sequence ? "Target model(s):" : "Target sequences:", counters.targets),
+               std::to_string(counters.residues),
+               by_sequence ? " nodes)\n" : " residues searched)\n");
   passed("Passed MSV filter:", counters.msv, filters.F1);
   passed("Passed bias filter:", counters.bias, filters.F1);
   passed("Passed Vit filter:", counters.viterbi, filters.F2);
   passed("Passed Fwd filter:", counters.forward, filters.F3);
-  text::left(out, "Initial search space (Z):", 29);
-  text::fixed(out, hits.Z, 15, 0);
-  out += hits.Z_is_set ? "  [as set by --Z on cmdline]\n" : "  [actual number of targets]\n";
-  text::left(out, "Domain search space  (domZ):", 29);
-  text::fixed(out, hits.domZ, 15, 0);
-  out += hits.domZ_is_set ? "  [as set by --domZ on cmdline]\n"
-                          : "  [number of targets reported over threshold]\n";
+  text::append(out, text::left("Initial search space (Z):", 29), text::fixed(hits.Z, 15, 0),
+               hits.Z_is_set ? "  [as set by --Z on cmdline]\n" : "  [actual number of targets]\n",
+               text::left("Domain search space  (domZ):", 29), text::fixed(hits.domZ, 15, 0),
+               hits.domZ_is_set ? "  [as set by --domZ on cmdline]\n"
+                                : "  [number of targets reported over threshold]\n");
   append_times(out, result.cpu_seconds, result.seconds,
                static_cast<double>(counters.residues) * model.M);
 }
 
 void append_times(std::string& out, double cpu_seconds, double seconds, double cells) {
-  out += "# CPU time: ";
-  text::fixed(out, cpu_seconds, 0, 2);
-  out += "u 0.00s ";
-  append_clock(out, cpu_seconds);
-  out += " Elapsed: ";
-  append_clock(out, seconds);
-  out += "\n# Mc/sec: ";
-  text::fixed(out, cells / (std::max(seconds, 1e-9) * 1e6), 0, 2);
-  out += '\n';
+  text::append(out, "# CPU time: ", text::fixed(cpu_seconds, 0, 2), "u 0.00s ",
+               clock_text(cpu_seconds), " Elapsed: ", clock_text(seconds),
+               "\n# Mc/sec: ", text::fixed(cells / (std::max(seconds, 1e-9) * 1e6), 0, 2), '\n');
 }
 
 }  // namespace hmmjit

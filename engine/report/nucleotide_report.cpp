@@ -1,9 +1,9 @@
 #include "report/nucleotide_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
-#include <initializer_list>
 #include <string_view>
 
 #include "model/score_statistics.hpp"
@@ -23,16 +23,6 @@ std::string_view shown_name(const LocalHit& hit, const ReportOptions& report) {
   return report.prefer_accession && !subject.accession.empty() ? subject.accession : subject.name;
 }
 
-void append_number(std::string& out, std::int64_t value, std::size_t width) {
-  out += ' ';
-  text::integer(out, value, width);
-}
-
-void append_title(std::string& out, std::string_view title, std::size_t width) {
-  out += ' ';
-  text::right(out, title, width);
-}
-
 std::size_t position_width(const NucleotideResult& result, std::size_t least) {
   return std::max(least, std::to_string(result.hits.extents.position).size());
 }
@@ -44,32 +34,24 @@ void append_scores(std::string& out, const NucleotideResult& result, const Repor
   const std::size_t places = position_width(result, 6);
   const auto titles = [&](std::string_view scores, std::string_view name, std::string_view start,
                           std::string_view end, std::string_view description) {
-    out += scores;
-    text::left(out, name, width);
-    append_title(out, start, places);
-    append_title(out, end, places);
-    (out += "  ") += description;
-    out += '\n';
+    text::append_line(out, scores, text::left(name, width), text::right(start, places),
+                      text::right(end, places), "", description);
   };
   out += result.is_scan() ? "Scores for complete hit:\n" : "Scores for complete hits:\n";
-  titles("    E-value  score  bias  ", result.is_scan() ? "Model" : "Sequence", "start", "end",
+  titles("    E-value  score  bias ", result.is_scan() ? "Model" : "Sequence", "start", "end",
          "Description");
-  titles("    ------- ------ -----  ", "--------", "-----", "-----", "-----------");
+  titles("    ------- ------ ----- ", "--------", "-----", "-----", "-----------");
   bool above = true;
   for (const LocalHit& hit : result.hits.hits) {
     if (above && !hit.included) {
       out += "  ------ inclusion threshold ------\n";
       above = false;
     }
-    out += "  ";
-    text::scores(out, e_value_of(hit), hit.domain.bits, bias_bits(hit.domain));
-    out += "  ";
-    text::left(out, shown_name(hit, report), width);
-    append_number(out, hit.domain.iali, places);
-    append_number(out, hit.domain.jali, places);
-    out += ' ';
-    out += cut_description(hit.subject->description, report.text_width, width + 2 * places + 32);
-    out += '\n';
+    text::append_line(
+        out, ' ', text::scores(e_value_of(hit), hit.domain.bits, bias_bits(hit.domain)), "",
+        text::left(shown_name(hit, report), width), text::integer(hit.domain.iali, places),
+        text::integer(hit.domain.jali, places),
+        cut_description(hit.subject->description, report.text_width, width + 2 * places + 32));
   }
   if (result.hits.hits.empty())
     out += "\n   [No hits detected that satisfy reporting thresholds]\n";
@@ -77,26 +59,17 @@ void append_scores(std::string& out, const NucleotideResult& result, const Repor
 
 void append_annotation_row(std::string& out, const LocalHit& hit, int M) {
   const domain::Domain& d = hit.domain;
-  const auto range = [&out](int from, int to, std::int64_t last) {
-    append_number(out, from, 9);
-    append_number(out, to, 9);
-    out += ' ';
-    out += from == 1 ? '[' : '.';
-    out += to == last ? ']' : '.';
+  const auto range = [](int from, int to, std::int64_t last) {
+    return [=](std::string& row) {
+      text::append(row, text::integer(from, 9), ' ', text::integer(to, 9), ' ',
+                   from == 1 ? '[' : '.', to == last ? ']' : '.');
+    };
   };
-  out += hit.included ? " ! " : " ? ";
-  text::score(out, d.bits);
-  out += ' ';
-  text::bias(out, bias_bits(d));
-  out += ' ';
-  text::e_value(out, e_value_of(hit));
-  range(d.hmm_from, d.hmm_to, M);
-  range(d.iali, d.jali, hit.subject->length);
-  range(d.ienv, d.jenv, hit.subject->length);
-  append_number(out, hit.subject->length, 9);
-  out += "    ";
-  text::fixed(out, mean_accuracy(d), 4, 2);
-  out += '\n';
+  text::append_line(
+      out, "", hit.included ? '!' : '?', text::score(d.bits), text::bias(bias_bits(d)),
+      text::e_value(e_value_of(hit)), range(d.hmm_from, d.hmm_to, M),
+      range(d.iali, d.jali, hit.subject->length), range(d.ienv, d.jenv, hit.subject->length),
+      text::integer(hit.subject->length, 9), "  ", text::fixed(mean_accuracy(d), 4, 2));
 }
 
 void append_annotation(std::string& out, const NucleotideResult& result,
@@ -110,20 +83,19 @@ void append_annotation(std::string& out, const NucleotideResult& result,
                            : "Annotation for each hit :\n";
   for (const LocalHit& hit : result.hits.hits) {
     const std::string name(shown_name(hit, report));
-    out += ">> " + name + "  ";
-    out += cut_description(hit.subject->description, report.text_width, name.size() + 5);
-    out += "\n    score  bias    Evalue   hmmfrom    hmm to     alifrom    ali to      envfrom  "
-           "  env to     ";
-    text::right(out, length, 9);
-    out += "     acc\n"
-           "   ------ ----- ---------   -------   -------    --------- ---------    --------- "
-           "---------    ---------    ----\n";
+    text::append(
+        out, ">> ", name, "  ",
+        cut_description(hit.subject->description, report.text_width, name.size() + 5),
+        "\n    score  bias    Evalue   hmmfrom    hmm to     alifrom    ali to      envfrom  "
+        "  env to     ",
+        length,
+        "     acc\n"
+        "   ------ ----- ---------   -------   -------    --------- ---------    --------- "
+        "---------    ---------    ----\n");
     append_annotation_row(out, hit,
                           result.is_scan() ? static_cast<int>(hit.subject->length) : result.query.M);
     if (report.alignments) {
-      out += "\n  Alignment:\n  score: ";
-      text::fixed(out, hit.domain.bits, 0, 1);
-      out += " bits\n";
+      text::append(out, "\n  Alignment:\n  score: ", text::fixed(hit.domain.bits, 0, 1), " bits\n");
       append_alignment(out, result.is_scan() ? name : query, result.is_scan() ? query : name,
                        hit.domain, report.text_width);
     }
@@ -138,46 +110,42 @@ void append_counts(std::string& out, const NucleotideResult& result,
   const nucleotide::Counters& counters = result.hits.counters;
   const double searched =
       static_cast<double>(counters.residues) * static_cast<double>(result.models);
-  const auto count = [&out](std::string_view label, std::uint64_t value) {
-    text::left(out, label, 29);
-    text::integer(out, static_cast<std::int64_t>(value), 15);
-    out += "  (";
+  const auto count = [](std::string_view label, std::uint64_t value) {
+    return [=](std::string& line) {
+      text::append(line, text::left(label, 29), text::integer(static_cast<std::int64_t>(value), 15),
+                   "  (");
+    };
   };
-  const auto share = [&](std::uint64_t value) {
-    if (searched == 0) {
-      out += "-nan";
-    } else {
-      text::general(out, static_cast<double>(value) / searched, 0, 3);
-    }
+  const auto share = [=](std::uint64_t value) {
+    return [=](std::string& line) {
+      if (searched == 0) {
+        line += "-nan";
+      } else {
+        text::append(line, text::general(static_cast<double>(value) / searched, 0, 3));
+      }
+    };
   };
   const auto passed = [&](std::string_view label, std::uint64_t value, double limit) {
-    count(label, value);
-    share(value);
-    out += "); expected (";
-    text::general(out, limit, 0, 3);
-    out += ")\n";
+    text::append(out, count(label, value), share(value), "); expected (",
+                 text::general(limit, 0, 3), ")\n");
   };
   const std::string residues = std::to_string(counters.residues) + " residues searched)\n";
   out += "Internal pipeline statistics summary:\n"
          "-------------------------------------\n";
   if (result.is_scan()) {
-    count("Query sequence(s):", 1);
-    out += residues;
-    count("Target model(s):", result.models);
-    out += std::to_string(result.nodes) + " nodes)\n";
+    text::append(out, count("Query sequence(s):", 1), residues,
+                 count("Target model(s):", result.models), std::to_string(result.nodes),
+                 " nodes)\n");
   } else {
-    count("Query model(s):", 1);
-    out += std::to_string(result.query.M) + " nodes)\n";
-    count("Target sequences:", counters.targets);
-    out += residues;
+    text::append(out, count("Query model(s):", 1), std::to_string(result.query.M), " nodes)\n",
+                 count("Target sequences:", counters.targets), residues);
   }
   passed("Residues passing SSV filter:", counters.msv, options.F1);
   passed("Residues passing bias filter:", counters.bias, options.F1);
   passed("Residues passing Vit filter:", counters.viterbi, options.F2);
   passed("Residues passing Fwd filter:", counters.forward, options.F3);
-  count("Total number of hits:", result.hits.reported);
-  share(result.hits.reported_residues);
-  out += ")\n";
+  text::append(out, count("Total number of hits:", result.hits.reported),
+               share(result.hits.reported_residues), ")\n");
   append_times(out, 0, 0, 0);  // queries are searched together
 }
 
@@ -185,22 +153,24 @@ NameWidths widths_of(const NucleotideResult& result) {
   return name_widths(result.query, result.hits.extents.name, result.hits.extents.accession);
 }
 
-// Appends the four columns of coordinates and the column of lengths.
-void append_positions(std::string& out, const LocalHit& hit, std::size_t width) {
-  for (const std::int64_t position : {static_cast<std::int64_t>(hit.domain.iali),
-                                      static_cast<std::int64_t>(hit.domain.jali),
-                                      static_cast<std::int64_t>(hit.domain.ienv),
-                                      static_cast<std::int64_t>(hit.domain.jenv),
-                                      hit.subject->length})
-    append_number(out, position, width);
+// The four columns of coordinates and the column of lengths.
+auto positions(const LocalHit& hit, std::size_t width) {
+  return [&hit, width](std::string& out) {
+    const domain::Domain& d = hit.domain;
+    text::append(out, text::integer(d.iali, width), ' ', text::integer(d.jali, width), ' ',
+                 text::integer(d.ienv, width), ' ', text::integer(d.jenv, width), ' ',
+                 text::integer(hit.subject->length, width));
+  };
 }
 
-// Appends the titles of these columns, or the dashes below them.
-void append_position_titles(std::string& out, std::initializer_list<std::string_view> titles,
-                            std::size_t width) {
-  for (const std::string_view title : titles) append_title(out, title, width);
+// The titles of these columns, or the dashes below them.
+auto position_titles(const std::array<std::string_view, 5>& titles, std::size_t width) {
+  return [titles, width](std::string& out) {
+    for (const std::string_view title : titles) text::append(out, ' ', text::right(title, width));
+  };
 }
 constexpr std::string_view kRule = "-------";
+constexpr std::array kRules{kRule, kRule, kRule, kRule, kRule};
 
 constexpr std::string_view strand(const LocalHit& hit) { return hit.bottom ? "   -  " : "   +  "; }
 
@@ -221,15 +191,14 @@ void append_nucleotide_table_header(std::string& out, const NucleotideResult& re
   const NameWidths w = widths_of(result);
   const std::size_t places = position_width(result, 7);
   append_name_titles(out, w);
-  out += " hmmfrom hmm to";
-  append_position_titles(
-      out, {"alifrom", "ali to", "envfrom", "env to", result.is_scan() ? "modlen" : "sq len"},
-      places);
-  out += " strand   E-value  score  bias  description of target\n";
+  text::append(out, " hmmfrom hmm to",
+               position_titles({"alifrom", "ali to", "envfrom", "env to",
+                                result.is_scan() ? "modlen" : "sq len"},
+                               places),
+               " strand   E-value  score  bias  description of target\n");
   append_name_rules(out, w);
-  out += " ------- -------";
-  append_position_titles(out, {kRule, kRule, kRule, kRule, kRule}, places);
-  out += " ------ --------- ------ ----- ---------------------\n";
+  text::append(out, " ------- -------", position_titles(kRules, places),
+               " ------ --------- ------ ----- ---------------------\n");
 }
 
 void append_nucleotide_table(std::string& out, const NucleotideResult& result, bool marked) {
@@ -237,14 +206,11 @@ void append_nucleotide_table(std::string& out, const NucleotideResult& result, b
   for (const LocalHit& hit : result.hits.hits) {
     if (marked) append_kept_mark(out, 1);
     append_names(out, name_columns(result.query, hit.subject->name, hit.subject->accession), w);
-    append_number(out, hit.domain.hmm_from, 7);
-    append_number(out, hit.domain.hmm_to, 7);
-    append_positions(out, hit, position_width(result, 7));
-    (out += ' ') += strand(hit);
-    out += ' ';
-    text::scores(out, e_value_of(hit), hit.domain.bits, bias_bits(hit.domain));
-    (out += "  ") += text::or_dash(hit.subject->description);
-    out += '\n';
+    text::append_line(out, "", text::integer(hit.domain.hmm_from, 7),
+                      text::integer(hit.domain.hmm_to, 7),
+                      positions(hit, position_width(result, 7)), strand(hit),
+                      text::scores(e_value_of(hit), hit.domain.bits, bias_bits(hit.domain)), "",
+                      text::or_dash(hit.subject->description));
   }
 }
 
@@ -254,54 +220,43 @@ void append_dfam_table(std::string& out, const NucleotideResult& result, bool ma
   const std::size_t accession = std::max<std::size_t>(20, w.target_accession);
   const auto names = [&](std::string_view target, std::size_t width, std::string_view acc,
                          std::string_view query) {
-    text::left(out, target, width);
-    out += ' ';
-    text::left(out, acc, accession);
-    out += ' ';
-    text::left(out, query, w.query);
+    return [=, query_width = w.query](std::string& line) {
+      text::append(line, text::left(target, width), ' ', text::left(acc, accession), ' ',
+                   text::left(query, query_width));
+    };
   };
-  out += "# hit scores\n# ----------\n#\n# ";
-  names("target name", w.target - 1, "acc", "query name");
-  out += "   bits   e-value  bias  hmm-st  hmm-en strand";
-  append_position_titles(
-      out, {"ali-st", "ali-en", "env-st", "env-en", result.is_scan() ? "modlen" : "sq-len"},
-      places);
-  out += "   description of target\n# ";
   constexpr std::string_view kName = "-------------------";
-  names(kName, w.target - 1, kName, kName);
-  out += " ------ --------- ----- ------- ------- ------";
-  append_position_titles(out, {kRule, kRule, kRule, kRule, kRule}, places);
-  out += "   ---------------------\n";
+  text::append(
+      out, "# hit scores\n# ----------\n#\n# ",
+      names("target name", w.target - 1, "acc", "query name"),
+      "   bits   e-value  bias  hmm-st  hmm-en strand",
+      position_titles(
+          {"ali-st", "ali-en", "env-st", "env-en", result.is_scan() ? "modlen" : "sq-len"}, places),
+      "   description of target\n# ", names(kName, w.target - 1, kName, kName),
+      " ------ --------- ----- ------- ------- ------", position_titles(kRules, places),
+      "   ---------------------\n");
   for (const LocalHit& hit : result.hits.hits) {
     if (marked) append_kept_mark(out, 1);
     const std::string& of_model =
         result.is_scan() ? hit.subject->accession : result.query.accession.value_or("");
-    names(hit.subject->name, w.target + 1, text::or_dash(of_model), result.query.name);
-    out += ' ';
-    text::score(out, hit.domain.bits);
-    out += ' ';
-    text::e_value(out, e_value_of(hit));
-    out += ' ';
-    text::bias(out, bias_bits(hit.domain));
-    append_number(out, hit.domain.hmm_from, 7);
-    append_number(out, hit.domain.hmm_to, 7);
-    (out += ' ') += strand(hit);
-    append_positions(out, hit, places);
-    (out += "   ") += text::or_dash(hit.subject->description);
-    out += '\n';
+    text::append_line(
+        out, names(hit.subject->name, w.target + 1, text::or_dash(of_model), result.query.name),
+        text::score(hit.domain.bits), text::e_value(e_value_of(hit)),
+        text::bias(bias_bits(hit.domain)), text::integer(hit.domain.hmm_from, 7),
+        text::integer(hit.domain.hmm_to, 7), strand(hit), positions(hit, places), ' ',
+        text::or_dash(hit.subject->description));
   }
 }
 
 void append_column_scores(std::string& out, const NucleotideResult& result) {
   for (const LocalHit& hit : result.hits.hits) {
-    out += result.query.name + " " + hit.subject->name + " " + std::to_string(hit.domain.iali) +
-           " " + std::to_string(hit.domain.jali) + " :";
+    text::append(out, result.query.name, ' ', hit.subject->name, ' ',
+                 text::integer(hit.domain.iali, 0), ' ', text::integer(hit.domain.jali, 0), " :");
     for (const float nats : hit.column_scores) {
       if (std::isnan(nats)) {
         out += " >";
       } else {
-        out += ' ';
-        text::fixed(out, static_cast<double>(nats) * 1.44269504088896341, 0, 3);
+        text::append(out, ' ', text::fixed(static_cast<double>(nats) * 1.44269504088896341, 0, 3));
       }
     }
     out += '\n';

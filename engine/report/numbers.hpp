@@ -28,4 +28,14 @@ inline double mean_accuracy(const domain::Domain& domain) {
          (1.0 + std::fabs(static_cast<float>(domain.jenv - domain.ienv)));
 }
 
+/// Calls `use(domain, number, included)` with the reported domains of a hit, numbered from 1.
+template <typename Use>
+void for_each_reported_domain(const Hit& hit, const Use& use) {
+  int number = 0;
+  for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+    const Hit::Flags& flags = hit.domain_flags[d];
+    if (flags.reported) use(hit.score.domains[d], ++number, flags.included);
+  }
+}
+
 }  // namespace hmmjit

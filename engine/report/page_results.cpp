@@ -74,12 +74,9 @@ void add_to_page(Page& page, const ModelResult& result, bool alignments) {
     added.evalue = as_written(target_e_value(hit, hits));
     added.score = as_written(hit.score.bits);
     added.bias = as_written(target_bias(hit));
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      added.domains.push_back(make_domain(hit.score.domains[d], ++number,
-                                          hit.domain_flags[d].included, hits, alignments));
-    }
+    for_each_reported_domain(hit, [&](const domain::Domain& d, int number, bool included) {
+      added.domains.push_back(make_domain(d, number, included, hits, alignments));
+    });
   }
 }
 

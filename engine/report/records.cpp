@@ -119,17 +119,14 @@ void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& option
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     Columns row(out);
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      const Domain& domain = hit.score.domains[d];
+    for_each_reported_domain(hit, [&](const Domain& domain, int number, bool included) {
       append_target(row, hit, result);
-      row.integer(++number);
+      row.integer(number);
       row.real(conditional_e_value(domain, hits));
       row.real(independent_e_value(domain, hits));
       row.real(domain.bits);
       row.real(bias_bits(domain));
-      row.integer(static_cast<int>(hit.domain_flags[d].included));
+      row.integer(static_cast<int>(included));
       for (const int place : {domain.hmm_from, domain.hmm_to, domain.iali, domain.jali, domain.ienv,
                               domain.jenv})
         row.integer(place);
@@ -140,7 +137,7 @@ void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& option
       if (options.kept) row.byte(kKeptLater);
       if (!options.target_file.empty()) row.text(options.target_file);
       row.end();
-    }
+    });
   }
 }
 
@@ -221,13 +218,10 @@ void append_json_targets(std::string& out, const HitLot& lot, bool alignments,
     object.number("envelopes", hit.score.envelopes);
     object.number("domains_found", hit.score.domains.size());
     object.member("domains") += '[';
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      if (number > 0) out += ',';
-      append_domain(out, hit.score.domains[d], ++number, hit.domain_flags[d].included, result,
-                    alignments, options.kept);
-    }
+    for_each_reported_domain(hit, [&](const Domain& domain, int number, bool included) {
+      if (number > 1) out += ',';
+      append_domain(out, domain, number, included, result, alignments, options.kept);
+    });
     out += ']';
     if (!options.target_file.empty()) object.text("target_file", options.target_file);
     object.close();

@@ -176,11 +176,21 @@ std::string text_of(const Line& line, const std::string& value) {
   switch (line.form) {
     case kGiven:
     case kSeed: out += value; break;
-    case kGeneral: text::general(out, number, 0, 6); break;
-    case kSix: text::fixed(out, number, 0, 6); break;
-    case kThree: text::fixed(out, number, 0, 3); break;
-    case kOne: text::fixed(out, number, 0, 1); break;
-    case kWhole: text::fixed(out, number, 0, 0); break;
+    case kGeneral:
+      text::append(out, text::general(number, 0, 6));
+      break;
+    case kSix:
+      text::append(out, text::fixed(number, 0, 6));
+      break;
+    case kThree:
+      text::append(out, text::fixed(number, 0, 3));
+      break;
+    case kOne:
+      text::append(out, text::fixed(number, 0, 1));
+      break;
+    case kWhole:
+      text::append(out, text::fixed(number, 0, 0));
+      break;
     case kFlag: break;
   }
   return out += line.after;

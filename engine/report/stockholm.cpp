@@ -214,19 +214,13 @@ struct Margins {
 
 void append_accession(std::string& out, const std::string& name, std::string_view accession,
                       const Margins& margins) {
-  if (accession.empty()) return;
-  out += "#=GS ";
-  text::left(out, name, margins.longest);
-  (out += " AC ") += accession;
-  out += '\n';
+  if (!accession.empty())
+    text::append_line(out, "#=GS", text::left(name, margins.longest), "AC", accession);
 }
 
 void append_description(std::string& out, const std::string& name, std::string_view description,
                         const Margins& margins) {
-  out += "#=GS ";
-  text::left(out, name, margins.longest);
-  (out += " DE ") += description;
-  out += '\n';
+  text::append_line(out, "#=GS", text::left(name, margins.longest), "DE", description);
 }
 
 void append_source(std::string& out, const std::string& name, const Hit& hit,
@@ -239,34 +233,21 @@ void append_source(std::string& out, const std::string& name, const Hit& hit,
 // The row of a query sequence has no posteriors.
 void append_query_row(std::string& out, const std::string& name, std::string_view sequence,
                       const Margins& margins) {
-  text::left(out, name, margins.margin() - 1);
-  (out += ' ') += sequence;
-  out += '\n';
+  text::append_line(out, text::left(name, margins.margin() - 1), sequence);
 }
 
 void append_row(std::string& out, const std::string& name, std::string_view sequence,
                 std::string_view posterior, const Margins& margins) {
   append_query_row(out, name, sequence, margins);
-  out += "#=GR ";
-  text::left(out, name, margins.longest);
-  out += ' ';
-  text::left(out, "PP", margins.margin() - margins.longest - 7);
-  (out += ' ') += posterior;
-  out += '\n';
+  text::append_line(out, "#=GR", text::left(name, margins.longest),
+                    text::left("PP", margins.margin() - margins.longest - 7), posterior);
 }
 
 void append_column_lines(std::string& out, std::string_view posterior, std::string_view reference,
                          const Margins& margins) {
-  if (margins.posteriors) {
-    out += "#=GC ";
-    text::left(out, "PP_cons", margins.margin() - 6);
-    (out += ' ') += posterior;
-    out += '\n';
-  }
-  out += "#=GC ";
-  text::left(out, "RF", margins.margin() - 6);
-  (out += ' ') += reference;
-  out += '\n';
+  const std::size_t width = margins.margin() - 6;
+  if (margins.posteriors) text::append_line(out, "#=GC", text::left("PP_cons", width), posterior);
+  text::append_line(out, "#=GC", text::left("RF", width), reference);
 }
 
 // Digests of names, to find repeated ones.

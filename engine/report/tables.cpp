@@ -15,24 +15,14 @@ using domain::Domain;
 constexpr std::string_view kDashes = "--------------------------------";
 constexpr std::string_view dashes(std::size_t count) { return kDashes.substr(0, count); }
 
-void append_count(std::string& out, int value, std::size_t width) {
-  out += ' ';
-  text::integer(out, value, width);
-}
-
 // The first four columns of a line, aligned by text::left or text::right. The '#' of a comment line
 // takes one character of the first column.
 template <typename Align>
 void append_aligned(std::string& out, Align align, const NameColumns& names, const NameWidths& w,
                     std::string_view between, bool comment) {
-  if (comment) out += '#';
-  align(out, names.target, comment ? w.target - 1 : w.target);
-  out += ' ';
-  align(out, names.target_accession, w.target_accession);
-  out += between;
-  align(out, names.query, w.query);
-  out += ' ';
-  align(out, names.query_accession, w.query_accession);
+  text::append(out, comment ? "#" : "", align(names.target, w.target - (comment ? 1 : 0)), ' ',
+               align(names.target_accession, w.target_accession), between,
+               align(names.query, w.query), ' ', align(names.query_accession, w.query_accession));
 }
 
 NameWidths widths_of(const ModelInfo& model, const HitList& hits) {
@@ -75,9 +65,9 @@ void append_name_rules(std::string& out, const NameWidths& widths, std::string_v
 
 void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits) {
   const NameWidths w = widths_of(model, hits);
-  out += '#';
-  text::blanks(out, w.target + w.query + w.target_accession + w.query_accession + 2);
-  out += " --- full sequence ---- --- best 1 domain ---- --- domain number estimation ----\n";
+  text::append(
+      out, '#', text::blanks(w.target + w.query + w.target_accession + w.query_accession + 2),
+      " --- full sequence ---- --- best 1 domain ---- --- domain number estimation ----\n");
   append_name_titles(out, w);
   out +=
       "   E-value  score  bias   E-value  score  bias   exp reg clu  ov env dom rep inc "
@@ -97,31 +87,23 @@ void append_target_table(std::string& out, const HitLot& lot, bool marked) {
     const Domain& best = hit.best_domain();
     if (marked) append_kept_mark(out, hit.reported_domains);
     append_names(out, names_of(hit, model), w);
-    out += ' ';
-    text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
-    out += ' ';
-    text::scores(out, independent_e_value(best, hits), best.bits, bias_bits(best));
-    out += ' ';
-    text::fixed(out, hit.score.expected_domains, 5, 1);
-    append_count(out, hit.score.regions, 3);
-    append_count(out, hit.score.clustered, 3);
-    append_count(out, hit.score.overlaps, 3);
-    append_count(out, hit.score.envelopes, 3);
-    append_count(out, static_cast<int>(hit.score.domains.size()), 3);
-    append_count(out, hit.reported_domains, 3);
-    append_count(out, hit.included_domains, 3);
-    (out += ' ') += text::or_dash(hit.description);
-    out += '\n';
+    text::append_line(
+        out, "", text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit)),
+        text::scores(independent_e_value(best, hits), best.bits, bias_bits(best)),
+        text::fixed(hit.score.expected_domains, 5, 1), text::integer(hit.score.regions, 3),
+        text::integer(hit.score.clustered, 3), text::integer(hit.score.overlaps, 3),
+        text::integer(hit.score.envelopes, 3), text::integer(hit.score.domains.size(), 3),
+        text::integer(hit.reported_domains, 3), text::integer(hit.included_domains, 3),
+        text::or_dash(hit.description));
   }
 }
 
 void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits) {
   const NameWidths w = widths_of(model, hits);
-  out += '#';
-  text::blanks(out, w.target + w.query - 1 + 15 + w.target_accession + w.query_accession);
-  out +=
+  text::append(
+      out, '#', text::blanks(w.target + w.query - 1 + 15 + w.target_accession + w.query_accession),
       "  --- full sequence --- -------------- this domain -------------   hmm coord   ali coord   "
-      "env coord\n";
+      "env coord\n");
   append_name_titles(out, w, "  tlen ");
   out +=
       "  qlen   E-value  score  bias   #  of  c-Evalue  i-Evalue  score  bias  from    to  from  "
@@ -139,34 +121,21 @@ void append_domain_table(std::string& out, const HitLot& lot, bool marked) {
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     std::string length;
-    append_count(length, hit.length, 5);
-    length += ' ';
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      const Domain& domain = hit.score.domains[d];
+    text::append(length, ' ', text::integer(hit.length, 5), ' ');
+    for_each_reported_domain(hit, [&](const Domain& domain, int number, bool) {
       if (marked) append_kept_mark(out, 1);
       append_names(out, names_of(hit, model), w, length);
-      append_count(out, model.M, 5);
-      out += ' ';
-      text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
-      append_count(out, ++number, 3);
-      append_count(out, hit.reported_domains, 3);
-      out += ' ';
-      text::e_value(out, conditional_e_value(domain, hits));
-      out += ' ';
-      text::scores(out, independent_e_value(domain, hits), domain.bits, bias_bits(domain));
-      append_count(out, domain.hmm_from, 5);
-      append_count(out, domain.hmm_to, 5);
-      append_count(out, domain.iali, 5);
-      append_count(out, domain.jali, 5);
-      append_count(out, domain.ienv, 5);
-      append_count(out, domain.jenv, 5);
-      out += ' ';
-      text::fixed(out, mean_accuracy(domain), 4, 2);
-      (out += ' ') += text::or_dash(hit.description);
-      out += '\n';
-    }
+      text::append_line(
+          out, "", text::integer(model.M, 5),
+          text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit)),
+          text::integer(number, 3), text::integer(hit.reported_domains, 3),
+          text::e_value(conditional_e_value(domain, hits)),
+          text::scores(independent_e_value(domain, hits), domain.bits, bias_bits(domain)),
+          text::integer(domain.hmm_from, 5), text::integer(domain.hmm_to, 5),
+          text::integer(domain.iali, 5), text::integer(domain.jali, 5),
+          text::integer(domain.ienv, 5), text::integer(domain.jenv, 5),
+          text::fixed(mean_accuracy(domain), 4, 2), text::or_dash(hit.description));
+    });
   }
 }
 
@@ -178,11 +147,10 @@ std::size_t pfam_width(const HitList& hits) { return std::max<std::size_t>(20, h
 
 void append_pfam_target_titles(std::string& out, const HitList& hits) {
   const std::size_t width = pfam_width(hits);
-  out += "# Sequence scores\n# ---------------\n#\n# ";
-  text::left(out, "name", width - 1);
-  out += "   bits   E-value   n   exp  bias    description\n# ";
-  text::right(out, dashes(19), width - 1);
-  out += " ------ --------- --- ----- -----    ---------------------\n";
+  text::append(out, "# Sequence scores\n# ---------------\n#\n# ", text::left("name", width - 1),
+               "   bits   E-value   n   exp  bias    description\n# ",
+               text::right(dashes(19), width - 1),
+               " ------ --------- --- ----- -----    ---------------------\n");
 }
 
 void append_pfam_targets(std::string& out, const HitLot& lot, bool marked) {
@@ -191,31 +159,22 @@ void append_pfam_targets(std::string& out, const HitLot& lot, bool marked) {
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     if (marked) append_kept_mark(out, hit.reported_domains);
-    text::left(out, hit.name, width);
-    out += "  ";
-    text::score(out, hit.score.bits);
-    out += ' ';
-    text::e_value(out, target_e_value(hit, hits));
-    append_count(out, static_cast<int>(hit.score.domains.size()), 3);
-    out += ' ';
-    text::fixed(out, hit.score.expected_domains, 5, 1);
-    out += ' ';
-    text::bias(out, target_bias(hit));
-    (out += "    ") += text::or_dash(hit.description);
-    out += '\n';
+    text::append_line(out, text::left(hit.name, width), "", text::score(hit.score.bits),
+                      text::e_value(target_e_value(hit, hits)),
+                      text::integer(hit.score.domains.size(), 3),
+                      text::fixed(hit.score.expected_domains, 5, 1), text::bias(target_bias(hit)),
+                      "  ", text::or_dash(hit.description));
   }
 }
 
 void append_pfam_domain_titles(std::string& out, const HitList& hits) {
   const std::size_t width = pfam_width(hits);
-  out += "\n# Domain scores\n# -------------\n#\n# ";
-  text::left(out, " name", width - 1);
-  out +=
-      "   bits   E-value   hit  bias env-st env-en ali-st ali-en hmm-st hmm-en     description\n# ";
-  text::right(out, dashes(19), width - 1);
-  out +=
+  text::append(
+      out, "\n# Domain scores\n# -------------\n#\n# ", text::left(" name", width - 1),
+      "   bits   E-value   hit  bias env-st env-en ali-st ali-en hmm-st hmm-en     description\n# ",
+      text::right(dashes(19), width - 1),
       " ------ --------- ----- ----- ------ ------ ------ ------ ------ ------      "
-      "---------------------\n";
+      "---------------------\n");
 }
 
 bool stands_before(const PfamDomain& a, const PfamDomain& b) {
@@ -231,30 +190,19 @@ std::vector<PfamDomain> pfam_domains(const HitLot& lot) {
   std::vector<PfamDomain> rows;
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      const Domain& domain = hit.score.domains[d];
+    for_each_reported_domain(hit, [&](const Domain& domain, int number, bool) {
       PfamDomain& row = rows.emplace_back();
       row.key = hits.sorted_by_score ? static_cast<double>(domain.bits) : -domain.log_p;
       row.iali = domain.iali;
       row.forward = domain.iali < domain.jali;
       row.name = hit.name;
-      std::string& out = row.line;
-      text::left(out, hit.name, width);
-      out += "  ";
-      text::score(out, domain.bits);
-      out += ' ';
-      text::e_value(out, independent_e_value(domain, hits));
-      append_count(out, ++number, 5);
-      out += ' ';
-      text::bias(out, bias_bits(domain));
-      for (const int place : {domain.ienv, domain.jenv, domain.iali, domain.jali, domain.hmm_from,
-                              domain.hmm_to})
-        append_count(out, place, 6);
-      (out += "     ") += text::or_dash(hit.description);
-      out += '\n';
-    }
+      text::append_line(row.line, text::left(hit.name, width), "", text::score(domain.bits),
+                        text::e_value(independent_e_value(domain, hits)), text::integer(number, 5),
+                        text::bias(bias_bits(domain)), text::integer(domain.ienv, 6),
+                        text::integer(domain.jenv, 6), text::integer(domain.iali, 6),
+                        text::integer(domain.jali, 6), text::integer(domain.hmm_from, 6),
+                        text::integer(domain.hmm_to, 6), "   ", text::or_dash(hit.description));
+    });
   }
   return rows;
 }

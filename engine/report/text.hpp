@@ -1,34 +1,74 @@
-// printf's number and field formats, without a locale: appended to strings.
+// Lines of text tables: fields in printf's formats, without a locale.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace hmmjit::text {
 
+void append_number(std::string& out, double value, int width, std::chars_format format,
+                   int precision);
+void append_integer(std::string& out, std::int64_t value, std::size_t width);
+void append_left(std::string& out, std::string_view text, std::size_t width);
+void append_right(std::string& out, std::string_view text, std::size_t width);
+
+// Fields: functions that append themselves. Their texts must live until then.
+
 /// %{width}.{precision}f
-void fixed(std::string& out, double value, int width, int precision);
+inline auto fixed(double value, int width, int precision) {
+  return [=](std::string& out) {
+    append_number(out, value, width, std::chars_format::fixed, precision);
+  };
+}
 /// %{width}.{precision}g
-void general(std::string& out, double value, int width, int precision);
+inline auto general(double value, int width, int precision) {
+  return [=](std::string& out) {
+    append_number(out, value, width, std::chars_format::general, precision);
+  };
+}
 /// %{width}d
-void integer(std::string& out, std::int64_t value, std::size_t width);
+inline auto integer(std::int64_t value, std::size_t width) {
+  return [=](std::string& out) { append_integer(out, value, width); };
+}
 /// %-{width}s and %{width}s; widths count bytes, as printf does.
-void left(std::string& out, std::string_view text, std::size_t width);
-void right(std::string& out, std::string_view text, std::size_t width);
-void blanks(std::string& out, std::size_t count);
+inline auto left(std::string_view text, std::size_t width) {
+  return [=](std::string& out) { append_left(out, text, width); };
+}
+inline auto right(std::string_view text, std::size_t width) {
+  return [=](std::string& out) { append_right(out, text, width); };
+}
+inline auto blanks(std::size_t count) { return left({}, count); }
+
+/// Appends fields, texts and characters.
+template <typename... Fields>
+void append(std::string& out, const Fields&... fields) {
+  const auto put = [&out]<typename Field>(const Field& field) {
+    if constexpr (std::is_invocable_v<Field, std::string&>) {
+      field(out);
+    } else {
+      out += field;
+    }
+  };
+  (put(fields), ...);
+}
+/// Appends a line, with a blank between its fields.
+template <typename First, typename... Fields>
+void append_line(std::string& out, const First& first, const Fields&... fields) {
+  append(out, first);
+  (append(out, ' ', fields), ...);
+  out += '\n';
+}
 
 /// An E-value, %9.2g, and scores: %6.1f, %5.1f.
-inline void e_value(std::string& out, double value) { general(out, value, 9, 2); }
-inline void score(std::string& out, double value) { fixed(out, value, 6, 1); }
-inline void bias(std::string& out, double value) { fixed(out, value, 5, 1); }
+inline auto e_value(double value) { return general(value, 9, 2); }
+inline auto score(double value) { return fixed(value, 6, 1); }
+inline auto bias(double value) { return fixed(value, 5, 1); }
 /// The three, with a blank between.
-inline void scores(std::string& out, double e, double bits, double bias_bits) {
-  e_value(out, e);
-  out += ' ';
-  score(out, bits);
-  out += ' ';
-  bias(out, bias_bits);
+inline auto scores(double e, double bits, double bias_bits) {
+  return [=](std::string& out) { append(out, e_value(e), ' ', score(bits), ' ', bias(bias_bits)); };
 }
 
 /// Tables write a dash if there is no text.

@@ -203,7 +203,7 @@ Result<int> run_build(const ParsedOptions& options) {
         rows_file->write(text);
       }
       std::string name;
-      text::left(name, job.alignment.name, 20);  // bytes, as in hmmbuild
+      text::append(name, text::left(job.alignment.name, 20));  // bytes, as in hmmbuild
       summary(fmt::format("{:<5} {} {:5} {:5} {:5}{} {:>8.2f} {:>6.3f} {}\n", ++number, name,
                           job.alignment.rows(), job.alignment.columns, built.hmm.M,
                           protein ? "" : fmt::format(" {:5}", *built.hmm.max_length),

@@ -22,12 +22,12 @@ std::string printf_text(const char* format, int width, int precision, double val
 void expect_as_printf(double value) {
   for (const auto& [width, precision] : {std::pair{9, 2}, {0, 6}, {0, 2}}) {
     std::string text;
-    text::general(text, value, width, precision);
+    text::append(text, text::general(value, width, precision));
     ASSERT_EQ(text, printf_text("%*.*g", width, precision, value)) << std::hexfloat << value;
   }
   for (const auto& [width, precision] : {std::pair{6, 1}, {5, 1}, {4, 2}, {15, 0}}) {
     std::string text;
-    text::fixed(text, value, width, precision);
+    text::append(text, text::fixed(value, width, precision));
     ASSERT_EQ(text, printf_text("%*.*f", width, precision, value)) << std::hexfloat << value;
   }
 }
@@ -58,13 +58,9 @@ TEST(Text, RandomNumbersAsPrintf) {
 
 TEST(Text, FieldsCountBytes) {
   std::string text;
-  text::left(text, "\xc3\xa9t\xc3\xa9", 7);  // five bytes, three characters
-  text += '|';
-  text::right(text, "ab", 4);
-  text += '|';
-  text::left(text, "longer than the field", 3);
-  text += '|';
-  text::integer(text, -42, 5);
+  text::append(text, text::left("\xc3\xa9t\xc3\xa9", 7), '|',  // five bytes, three characters
+               text::right("ab", 4), '|', text::left("longer than the field", 3), '|',
+               text::integer(-42, 5));
   EXPECT_EQ(text, "\xc3\xa9t\xc3\xa9  |  ab|longer than the field|  -42");
 }
 
