@@ -69,14 +69,14 @@ class MergedModels final : public HitSource {
     ModelResult result;
     result.stored = std::shared_ptr<HitSource>(std::shared_ptr<void>(), this);
     result.index = sum_.index;
-    result.model = {sum_.name, sum_.accession, sum_.description, sum_.M, sum_.consensus};
+    result.model = sum_;
     HitList& list = result.hits;
+    static_cast<HitCounts&>(list) = sum_;
     list.Z = Z_;
     list.domZ = domZ_;
     list.Z_is_set = settings_.thresholds.Z.has_value();
     list.domZ_is_set = settings_.thresholds.domZ.has_value();
     list.sorted_by_score = !thresholds_.include_by_e_value();
-    static_cast<HitCounts&>(list) = sum_;
     result.alignments = settings_.alignments;
     result.seconds = sum_.seconds;
     result.cpu_seconds = sum_.cpu_seconds;

@@ -58,29 +58,24 @@ struct Share {
 /// Reads "I/N" or "I-J/N".
 Result<Share> parse_share(std::string_view text, const std::string& option);
 
-/// The targets and models of a part.
+/// The targets and models of a part, as its file stores them.
 struct PartPlace {
-  Share part, model_part;
   std::uint64_t first_target = 0, last_target = 0;  ///< [first, last)
   std::uint64_t first_model = 0, last_model = 0;
   std::uint64_t models = 0;  ///< of the whole search
+  Share part, model_part;
   /// Only the part with the first target stores per-model text.
   bool describes_models() const { return part.first == 1; }
 };
 
-/// One model in a part: its sums and column widths.
-struct ModelHead : HitCounts {
-  std::uint64_t index = 0;  ///< in the model file
-  Digest model;             ///< model_digest()
-  std::string name;
-  int M = 0;
+/// One model in a part: its sums and column widths. Accession, description and consensus are there
+/// only if the place describes models.
+struct ModelHead : ModelInfo, HitCounts {
+  std::uint64_t index = 0;       ///< in the model file
+  Digest model;                  ///< model_digest()
   std::optional<Cutoff> cutoff;  ///< the model's own cutoffs, if they are in force
-  /// Only if the place describes models.
-  std::optional<std::string> accession, description;
-  std::string consensus;
-
-  std::uint64_t domains = 0;    ///< of all reported targets
-  std::uint64_t hit_bytes = 0;  ///< of all hits, not compressed
+  std::uint64_t domains = 0;     ///< of all reported targets
+  std::uint64_t hit_bytes = 0;   ///< of all hits, not compressed
 
   // Not part of the content: the place of the first hit in this file, and the search's times.
   std::uint64_t block = 0, offset = 0;
@@ -120,9 +115,7 @@ struct Prelude {
   std::uint32_t version, bytes;  // of the prelude
   std::uint64_t file_bytes;
   Digest content, search;
-  std::uint64_t first_target, last_target, first_model, last_model, models;
-  std::uint32_t part_first, part_last, parts;
-  std::uint32_t model_part_first, model_part_last, model_parts;
+  PartPlace place;
   std::uint64_t hits, domains;
   std::uint64_t settings_bytes, settings_checksum;  // after the prelude
   std::uint64_t origin_offset, origin_bytes, origin_checksum;

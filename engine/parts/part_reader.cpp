@@ -95,18 +95,13 @@ Status PartFile::read() {
   auto settings = PartSettings::parse(settings_text_);
   if (!settings) return damaged(settings.error().message);
   settings_ = *settings;
-  place_.part = {p.part_first, p.part_last, p.parts};
-  place_.model_part = {p.model_part_first, p.model_part_last, p.model_parts};
-  place_.first_target = p.first_target;
-  place_.last_target = p.last_target;
-  place_.first_model = p.first_model;
-  place_.last_model = p.last_model;
-  place_.models = p.models;
   const auto sound = [](const Share& share) {
     return share.first >= 1 && share.first <= share.last && share.last <= share.of;
   };
-  if (!sound(place_.part) || !sound(place_.model_part) || p.first_target > p.last_target ||
-      p.last_target > settings_.targets || p.first_model > p.last_model || p.last_model > p.models)
+  const PartPlace& place = p.place;
+  if (!sound(place.part) || !sound(place.model_part) || place.first_target > place.last_target ||
+      place.last_target > settings_.targets || place.first_model > place.last_model ||
+      place.last_model > place.models)
     return damaged("its place in the search contradicts the format");
   return {};
 }
@@ -130,11 +125,12 @@ Status PartFile::verify() const {
   PartCursor cursor(self);
   DigestStream content;
   content.update(settings_text_.data(), settings_text_.size());
-  for (const std::uint64_t bound : {place_.first_target, place_.last_target, place_.first_model})
+  const PartPlace& place = prelude_.place;
+  for (const std::uint64_t bound : {place.first_target, place.last_target, place.first_model})
     content.update(&bound, sizeof bound);
   ModelHead head;
   Hit hit;
-  std::uint64_t models = place_.first_model, hits = 0, domains = 0;
+  std::uint64_t models = place.first_model, hits = 0, domains = 0;
   std::string bytes, rest;
   for (;;) {
     HMMJIT_ASSIGN(const bool more, cursor.next_model(head));
@@ -154,13 +150,13 @@ Status PartFile::verify() const {
       domains += hit.score.domains.size();
     }
     bytes.clear();
-    encode_head(head, place_.describes_models(), bytes, rest);
+    encode_head(head, place.describes_models(), bytes, rest);
     content.update(bytes.data(), bytes.size());
     const Digest sum = of_hits.value();
     content.update(&sum, sizeof sum);
     ++models;
   }
-  if (models != place_.last_model || hits != prelude_.hits || domains != prelude_.domains ||
+  if (models != place.last_model || hits != prelude_.hits || domains != prelude_.domains ||
       content.value() != prelude_.content)
     return damaged("the content does not match its digest");
   return {};

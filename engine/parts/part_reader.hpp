@@ -23,7 +23,7 @@ class PartFile {
   const std::string& path() const { return path_; }
   const PartSettings& settings() const { return settings_; }
   const std::string& settings_text() const { return settings_text_; }
-  const PartPlace& place() const { return place_; }
+  const PartPlace& place() const { return prelude_.place; }
   const PartOrigin& origin() const { return origin_; }
   const Digest& content() const { return prelude_.content; }
   const Digest& search() const { return prelude_.search; }
@@ -54,7 +54,6 @@ class PartFile {
   Prelude prelude_{};
   PartSettings settings_;
   std::string settings_text_;
-  PartPlace place_;
   PartOrigin origin_;
   std::vector<BlockEntry> table_;
 };

@@ -27,8 +27,10 @@ std::string_view bytes_of(const T& value) {
 }  // namespace
 
 struct PartWriter::State {
-  State(OutputFile output, bool alignments_kept, const PartPlace& where)
-      : file(std::move(output)), alignments(alignments_kept), place(where) {}
+  State(OutputFile output, bool alignments_kept, const PartPlace& place)
+      : file(std::move(output)), alignments(alignments_kept) {
+    prelude.place = place;
+  }
 
   void write(std::string_view bytes) {
     file.write(bytes);
@@ -65,7 +67,6 @@ struct PartWriter::State {
 
   OutputFile file;
   bool alignments;
-  PartPlace place;
   Prelude prelude{};
   std::string settings;
   std::uint64_t written = 0;
@@ -132,7 +133,7 @@ Status PartWriter::add_model(ModelHead head, const ModelResult& result) {
     return fail(ErrorCode::kInternal, "hits of model " + head.name + " are missing");
   s.domains += head.domains;
   std::string content, rest;
-  encode_head(head, s.place.describes_models(), content, rest);
+  encode_head(head, s.prelude.place.describes_models(), content, rest);
   s.content.update(content.data(), content.size());
   const Digest of_hits = hits_digest.value();
   s.content.update(&of_hits, sizeof of_hits);
@@ -161,17 +162,8 @@ Result<Digest> PartWriter::finish(const PartOrigin& origin, std::uint64_t last_m
   p.bytes = sizeof p;
   p.content = s.content.value();
   p.search = digest_of(s.settings);
-  p.first_target = s.place.first_target;
-  p.last_target = s.place.last_target;
-  p.first_model = s.place.first_model;
-  p.last_model = last_model;
-  p.models = models;
-  p.part_first = s.place.part.first;
-  p.part_last = s.place.part.last;
-  p.parts = s.place.part.of;
-  p.model_part_first = s.place.model_part.first;
-  p.model_part_last = s.place.model_part.last;
-  p.model_parts = s.place.model_part.of;
+  p.place.last_model = last_model;
+  p.place.models = models;
   p.hits = s.hits;
   p.domains = s.domains;
   p.settings_bytes = s.settings.size();
@@ -223,11 +215,7 @@ Status PartSink::receive(const ModelResult& result) {
   head.index = models_.first() + result.index;
   head.model = note.digest;
   head.cutoff = note.cutoff;
-  head.name = result.model.name;
-  head.M = result.model.M;
-  head.accession = result.model.accession;
-  head.description = result.model.description;
-  head.consensus = result.model.consensus;
+  static_cast<ModelInfo&>(head) = result.model;
   static_cast<HitCounts&>(head) = result.hits;
   head.cpu_seconds = result.cpu_seconds;
   head.seconds = result.seconds;
