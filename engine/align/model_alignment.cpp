@@ -11,34 +11,6 @@ namespace {
 using build::PathElement;
 using build::Step;
 
-// Mean posterior of each node over the sequences that have a residue there.
-class MeanPosteriors {
- public:
-  explicit MeanPosteriors(int M)
-      : sums_(static_cast<std::size_t>(M)), counts_(static_cast<std::size_t>(M)) {}
-  void add(const SequencePath& path) {
-    for (std::size_t z = 0; z < path.elements.size(); ++z) {
-      if (path.elements[z].step != Step::kMatch) continue;
-      const auto node = static_cast<std::size_t>(path.elements[z].k - 1);
-      sums_[node] += static_cast<double>(path.posteriors[z]);
-      ++counts_[node];
-    }
-  }
-  std::string codes() const {
-    std::string out(sums_.size(), '.');
-    for (std::size_t k = 0; k < out.size(); ++k) {
-      if (counts_[k] > 0)
-        out[k] =
-            domain::posterior_code(static_cast<float>(sums_[k] / static_cast<double>(counts_[k])));
-    }
-    return out;
-  }
-
- private:
-  std::vector<double> sums_;
-  std::vector<std::size_t> counts_;
-};
-
 }  // namespace
 
 Status check_source(const Hmm& hmm, const MultipleAlignment& alignment) {
@@ -86,7 +58,7 @@ build::AlignedRows align_to_model(const Hmm& hmm, const MultipleAlignment* sourc
     out.rows.push_back(layout.row(path, source->row(n), *hmm.alphabet));
     if (!sequences.empty()) out.posteriors.emplace_back();
   }
-  MeanPosteriors means(hmm.M);
+  build::MeanPosteriors means(hmm.M);
   for (std::size_t n = 0; n < sequences.size(); ++n) {
     const TargetView& sequence = sequences[n];
     out.names.emplace_back(sequence.name);
@@ -96,11 +68,13 @@ build::AlignedRows align_to_model(const Hmm& hmm, const MultipleAlignment* sourc
     std::ranges::transform(paths[n].posteriors, std::back_inserter(codes), domain::posterior_code);
     out.rows.push_back(layout.row(paths[n].elements, sequence.residues, *hmm.alphabet, &codes));
     out.posteriors.push_back(std::move(codes));
-    means.add(paths[n]);
+    for (std::size_t z = 0; z < paths[n].elements.size(); ++z) {
+      const PathElement& at = paths[n].elements[z];
+      if (at.step == Step::kMatch) means.add(at.k, paths[n].posteriors[z]);
+    }
   }
-  const auto M = static_cast<std::size_t>(hmm.M);
   if (!sequences.empty()) out.mean_posteriors = layout.line(means.codes());
-  out.reference = layout.line(std::string(M, 'x'));
+  out.reference = layout.line('x');
   if (!hmm.mm.empty()) {
     std::string mask = hmm.mm;
     mask.back() = '.';  // the reference does not mask the last node

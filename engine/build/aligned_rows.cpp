@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "domain/alignment.hpp"
+
 namespace hmmjit::build {
 namespace {
 
@@ -19,6 +21,22 @@ std::string padded(std::string text, std::size_t width) {
 
 }  // namespace
 
+void MeanPosteriors::add(int k, float posterior) {
+  const auto node = static_cast<std::size_t>(k - 1);
+  sums_[node] += static_cast<double>(posterior);
+  ++counts_[node];
+}
+
+std::string MeanPosteriors::codes() const {
+  std::string out(sums_.size(), '.');
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (counts_[k] > 0)
+      out[k] =
+          domain::posterior_code(static_cast<float>(sums_[k] / static_cast<double>(counts_[k])));
+  }
+  return out;
+}
+
 ColumnLayout::ColumnLayout(int M, Options options)
     : options_(options),
       inserted_(static_cast<std::size_t>(M) + 1),
@@ -28,12 +46,16 @@ ColumnLayout::ColumnLayout(int M, Options options)
 void ColumnLayout::add(std::span<const PathElement> path) {
   std::size_t run = 0;  // residues inserted after a node so far
   for (std::size_t z = 0; z < path.size(); ++z) {
-    const auto k = static_cast<std::size_t>(path[z].k);
-    if (path[z].step == Step::kMatch) used_[k] = true;
+    if (path[z].step == Step::kMatch) add_match(path[z].k);
     if (path[z].step != Step::kInsert) continue;
     run = z > 0 && path[z - 1].step == Step::kInsert && path[z - 1].k == path[z].k ? run + 1 : 1;
-    inserted_[k] = std::max(inserted_[k], run);
+    add_insertion(path[z].k, run);
   }
+}
+
+void ColumnLayout::add_insertion(int k, std::size_t count) {
+  std::size_t& most = inserted_[static_cast<std::size_t>(k)];
+  most = std::max(most, count);
 }
 
 void ColumnLayout::place() {
@@ -48,10 +70,7 @@ void ColumnLayout::place() {
 std::string ColumnLayout::row(std::span<const PathElement> path, std::span<const Residue> codes,
                               const Alphabet& alphabet, std::string* marks) const {
   const std::size_t M = after_.size() - 1;
-  std::string row(width_, '.');
-  for (std::size_t k = 1; k <= M; ++k) {
-    if (used_[k]) row[after_[k] - 1] = '-';
-  }
+  std::string row = line('-');
   std::string placed(marks != nullptr ? width_ : 0, '.');
   std::size_t c = 0;
   for (std::size_t z = 0; z < path.size(); ++z) {
@@ -118,6 +137,10 @@ std::string ColumnLayout::line(std::string_view nodes) const {
   return line;
 }
 
+std::string ColumnLayout::line(char of_nodes) const {
+  return line(std::string(after_.size() - 1, of_nodes));
+}
+
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
   const auto M = static_cast<int>(std::ranges::count(match, true));
   ColumnLayout layout(M, {});
@@ -133,7 +156,7 @@ AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<boo
     find_row_path(alignment, row, match, path);
     aligned.rows.push_back(layout.row(path, alignment.row(row), *alignment.alphabet));
   }
-  aligned.reference = layout.line(std::string(static_cast<std::size_t>(M), 'x'));
+  aligned.reference = layout.line('x');
   return aligned;
 }
 

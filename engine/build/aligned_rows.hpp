@@ -13,8 +13,23 @@
 
 namespace hmmjit::build {
 
+/// Mean posterior of each node over the sequences that have a residue there.
+class MeanPosteriors {
+ public:
+  explicit MeanPosteriors(int M)
+      : sums_(static_cast<std::size_t>(M)), counts_(static_cast<std::size_t>(M)) {}
+  void add(int k, float posterior);
+  /// domain::posterior_code() of each node; '.' where there is none.
+  std::string codes() const;
+
+ private:
+  std::vector<double> sums_;
+  std::vector<std::size_t> counts_;
+};
+
 /// Columns for the nodes of a model and for the residues that paths insert after them. Call add()
-/// for all paths, then place(), then row() for each.
+/// for all paths, or add_match() and add_insertion() for their residues; then place(), then row()
+/// for each.
 class ColumnLayout {
  public:
   struct Options {
@@ -24,7 +39,15 @@ class ColumnLayout {
   ColumnLayout(int M, Options options);
 
   void add(std::span<const PathElement> path);
+  void add_match(int k) { used_[static_cast<std::size_t>(k)] = true; }
+  /// `count` residues in a row after node k.
+  void add_insertion(int k, std::size_t count);
   void place();
+
+  std::size_t width() const { return width_; }
+  bool has_column(int k) const { return used_[static_cast<std::size_t>(k)]; }
+  /// The first column after that of node k, if it has one.
+  std::size_t after(int k) const { return after_[static_cast<std::size_t>(k)]; }
 
   /// Residues of match columns in upper case, of insertions in lower case; `~` beyond the ends of
   /// fragments. Insertions between two nodes are split into halves; those before the first node are
@@ -34,10 +57,11 @@ class ColumnLayout {
                   const Alphabet& alphabet, std::string* marks = nullptr) const;
   /// A line with the M characters of `nodes` in the columns of the nodes, `.` elsewhere.
   std::string line(std::string_view nodes) const;
-
- private:
+  std::string line(char of_nodes) const;
+  /// Splits the insertions of a row, which are left-aligned, as row() does.
   void justify(std::string& row, std::string* marks) const;
 
+ private:
   Options options_;
   std::vector<std::size_t> inserted_;  // [M+1] most residues inserted after a node
   std::vector<bool> used_;             // [M+1] the node has a column

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "build/aligned_rows.hpp"
 #include "core/digest.hpp"
 #include "core/sorted.hpp"
 #include "report/text.hpp"
@@ -16,136 +17,46 @@ namespace {
 
 using domain::Domain;
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-// Posterior characters stand for tenths; the mean of a column is encoded again the same way.
-float decode(char code) {
+// Inverse of domain::posterior_code().
+float posterior_of(char code) {
   if (code == '*') return 1.0f;
   if (code == '0') return 0.01f;
   return static_cast<float>(code - '0') / 10.0f;
 }
 
-char encode(float p) {
-  const double rounded = static_cast<double>(p) + 0.05;
-  if (rounded >= 1.0) return '*';
-  return static_cast<char>('0' + static_cast<int>(std::floor(rounded * 10.0)));
+// Calls `use(k, column)` with the columns of an alignment; k: the node, or that before an
+// insertion.
+template <typename Use>
+void for_each_column(const Domain& domain, const Use& use) {
+  int k = domain.hmm_from - 1;
+  for (std::size_t c = 0; c < domain.alignment.model.size(); ++c)
+    use(domain.alignment.model[c] == '.' ? k : ++k, c);
 }
 
-// Columns of the record: consensus[k] is that of node k; its inserts follow.
-struct Layout {
-  std::vector<std::size_t> consensus;  // [M+1]
-  std::vector<std::size_t> inserts;    // [M+1] columns after node k
-  std::vector<bool> shown;             // [M+1] node k has a column
-  std::size_t width = 0;
-};
-
-Layout empty_layout(int M, bool all_nodes) {
-  Layout layout;
-  layout.consensus.assign(static_cast<std::size_t>(M) + 1, 0);
-  layout.inserts.assign(static_cast<std::size_t>(M) + 1, 0);
-  layout.shown.assign(static_cast<std::size_t>(M) + 1, all_nodes);
-  return layout;
-}
-
-void make_room(Layout& layout, const Domain& domain) {
-  auto k = static_cast<std::size_t>(domain.hmm_from) - 1;
-  std::size_t run = 0;
+void make_room(build::ColumnLayout& layout, const Domain& domain) {
   const domain::Alignment& alignment = domain.alignment;
-  for (std::size_t c = 0; c < alignment.model.size(); ++c) {
-    if (alignment.model[c] == '.') {
-      layout.inserts[k] = std::max(layout.inserts[k], ++run);
-    } else {
-      ++k;
-      run = 0;
-      if (alignment.sequence[c] != '-') layout.shown[k] = true;
-    }
-  }
-}
-
-// The columns of inserts begin behind consensus[k], also where node k has no column.
-void place_columns(Layout& layout) {
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
-    layout.consensus[k] = layout.width - (layout.shown[k] ? 0 : 1);
-    layout.width += layout.inserts[k] + (layout.shown[k] ? 1 : 0);
-  }
-}
-
-// Splits an insert: half of its letters stay on the left, the rest moves to the right.
-void justify(std::string& line, std::string& posterior, std::size_t at, std::size_t count) {
-  std::size_t letters = 0;
-  for (std::size_t c = 0; c < count; ++c) letters += is_letter(line[at + c]);
-  const std::size_t keep = letters / 2;
-  std::size_t to = count;
-  for (std::size_t from = count; from-- > keep;) {
-    if (line[at + from] == '.') continue;
-    --to;
-    std::swap(line[at + from], line[at + to]);
-    std::swap(posterior[at + from], posterior[at + to]);
-  }
-}
-
-void lay_out(AlignedRow& row, const Layout& layout) {
-  row.sequence.assign(layout.width, '.');
-  row.posterior.assign(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
-    if (layout.shown[k]) row.sequence[layout.consensus[k]] = '-';
-  const domain::Alignment& alignment = row.domain.alignment;
-  auto k = static_cast<std::size_t>(row.domain.hmm_from) - 1;
   std::size_t run = 0;
-  for (std::size_t c = 0; c < alignment.model.size(); ++c) {
-    std::size_t column = 0;
-    if (alignment.model[c] == '.') {
-      column = layout.consensus[k] + ++run;
-    } else {
-      column = layout.consensus[++k];
-      run = 0;
-      if (!layout.shown[k]) continue;
-    }
+  for_each_column(domain, [&](int k, std::size_t c) {
+    if (alignment.model[c] == '.') return layout.add_insertion(k, ++run);
+    run = 0;
+    if (alignment.sequence[c] != '-') layout.add_match(k);
+  });
+}
+
+void lay_out(AlignedRow& row, const build::ColumnLayout& layout) {
+  const domain::Alignment& alignment = row.domain.alignment;
+  row.sequence = layout.line('-');
+  row.posterior.assign(layout.width(), '.');
+  std::size_t run = 0;
+  for_each_column(row.domain, [&](int k, std::size_t c) {
+    const bool inserted = alignment.model[c] == '.';
+    run = inserted ? run + 1 : 0;
+    if (!inserted && !layout.has_column(k)) return;
+    const std::size_t column = layout.after(k) + run - 1;
     row.sequence[column] = alignment.sequence[c];
     row.posterior[column] = alignment.pp[c];
-  }
-  for (std::size_t node = 1; node < layout.consensus.size(); ++node) {
-    if (layout.inserts[node] > 1)
-      justify(row.sequence, row.posterior, layout.consensus[node] + 1, layout.inserts[node]);
-  }
-}
-
-// Mean posterior of every node over the rows that have a residue there.
-class MeanPosterior {
- public:
-  explicit MeanPosterior(int M)
-      : sums_(static_cast<std::size_t>(M) + 1), counts_(static_cast<std::size_t>(M) + 1) {}
-  void add(const Domain& domain) {
-    auto k = static_cast<std::size_t>(domain.hmm_from) - 1;
-    const domain::Alignment& alignment = domain.alignment;
-    for (std::size_t c = 0; c < alignment.model.size(); ++c) {
-      if (alignment.model[c] == '.') continue;
-      ++k;
-      if (alignment.pp[c] == '.') continue;
-      sums_[k] += static_cast<double>(decode(alignment.pp[c]));
-      ++counts_[k];
-    }
-  }
-  std::string line(const Layout& layout) const {
-    std::string line(layout.width, '.');
-    for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
-      if (counts_[k] > 0 && layout.shown[k])
-        line[layout.consensus[k]] =
-            encode(static_cast<float>(sums_[k] / static_cast<double>(counts_[k])));
-    }
-    return line;
-  }
-
- private:
-  std::vector<double> sums_;
-  std::vector<std::uint64_t> counts_;
-};
-
-std::string reference_line(const Layout& layout) {
-  std::string line(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
-    if (layout.shown[k]) line[layout.consensus[k]] = 'x';
-  return line;
+  });
+  layout.justify(row.sequence, &row.posterior);
 }
 
 // In jackhmmer's alignments, rows have upper case and '-' everywhere.
@@ -154,15 +65,6 @@ void forget_inserts(std::string& sequence) {
     if (c == '.') c = '-';
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
-}
-
-// The query sequence, a residue in the column of every node.
-std::string query_line(std::string_view query, const Layout& layout) {
-  std::string line(layout.width, '-');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
-    line[layout.consensus[k]] = query[k - 1];
-  forget_inserts(line);
-  return line;
 }
 
 // Calls `use` with the included domains of at most `targets_left` targets, which it decreases.
@@ -289,8 +191,8 @@ struct AlignmentColumns::State {
   State(const ModelInfo& of, AlignedRows wanted, std::uint64_t memory)
       : model(of),
         which(std::move(wanted)),
-        layout(empty_layout(of.M, which.all_nodes)),
-        mean(of.M),
+        layout(of.M, {.all_nodes = which.all_nodes}),
+        means(of.M),
         targets_left(which.targets),
         names(memory) {}
 
@@ -304,8 +206,8 @@ struct AlignmentColumns::State {
 
   ModelInfo model;
   AlignedRows which;
-  Layout layout;
-  MeanPosterior mean;
+  build::ColumnLayout layout;
+  build::MeanPosteriors means;
   std::size_t targets_left;
   Sorted<Digest, DigestOrder> names;
   Margins margins;
@@ -322,7 +224,11 @@ Status AlignmentColumns::measure(std::span<const Hit> hits) {
   State& s = *state_;
   return for_each_included(hits, s.targets_left, [&](const Hit& hit, const Domain& domain) {
     make_room(s.layout, domain);
-    s.mean.add(domain);
+    for_each_column(domain, [&](int k, std::size_t c) {
+      const domain::Alignment& alignment = domain.alignment;
+      if (alignment.model[c] != '.' && alignment.pp[c] != '.')
+        s.means.add(k, posterior_of(alignment.pp[c]));
+    });
     return s.add_name(row_name(hit, domain), !hit.accession.empty());
   });
 }
@@ -333,7 +239,7 @@ Result<std::size_t> AlignmentColumns::finish() {
   if (s.has_query())
     HMMJIT_TRY(
         s.add_name(s.which.query_name, s.model.accession && !s.model.accession->empty()));
-  place_columns(s.layout);
+  s.layout.place();
   HMMJIT_TRY(s.names.begin());
   std::optional<Digest> last;
   for (;;) {
@@ -349,10 +255,13 @@ Result<std::size_t> AlignmentColumns::finish() {
 
 std::size_t AlignmentColumns::rows() const { return state_->rows; }
 
-std::string AlignmentColumns::reference() const { return reference_line(state_->layout); }
+std::string AlignmentColumns::reference() const { return state_->layout.line('x'); }
 
 std::string AlignmentColumns::query_row() const {
-  return state_->has_query() ? query_line(state_->which.query, state_->layout) : std::string();
+  if (!state_->has_query()) return {};
+  std::string line = state_->layout.line(state_->which.query);
+  forget_inserts(line);
+  return line;
 }
 
 Status AlignmentColumns::for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
@@ -372,8 +281,8 @@ struct StockholmRecord::State {
         s(*of.state_),
         id(std::move(name)),
         author(std::move(by)),
-        block(width == 0 ? s.layout.width : width),
-        blocks((s.layout.width + block - 1) / block),
+        block(width == 0 ? s.layout.width() : width),
+        blocks((s.layout.width() + block - 1) / block),
         targets_left(s.which.targets),
         pieces(memory) {}
 
@@ -450,7 +359,7 @@ Status StockholmRecord::write(const std::function<Status(std::string_view)>& out
   const AlignmentColumns::State& s = state.s;
   if (s.rows == 0) return {};
   HMMJIT_TRY(state.add_query());
-  const std::string posterior = s.mean.line(s.layout), reference = reference_line(s.layout);
+  const std::string posterior = s.layout.line(s.means.codes()), reference = s.layout.line('x');
   std::string text;
   append_head(text, state.id, s.model, s.renamed, state.author);
   HMMJIT_TRY(out(text));
@@ -498,37 +407,30 @@ void append_a3m_row(std::string& out, const domain::Domain& domain, int M) {
 std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun,
                        std::size_t* targets_left) {
   const ModelInfo& model = lot.model();
-  std::size_t rows = 0;
-  for (const Hit& hit : lot.hits) {
-    if (!has_included_domain(hit)) continue;
-    if (targets_left != nullptr && (*targets_left)-- == 0) {
-      *targets_left = 0;
-      break;
-    }
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].included) continue;
-      const domain::Domain& domain = hit.score.domains[d];
-      if (rows++ == 0 && !begun) {
-        // The first row is the query sequence, or the consensus of a model.
-        if (model.built) {
-          out += ">" + model.name;
-          if (model.description) out += " " + *model.description;
-          out += '\n';
-        } else {
-          out += "#" + model.name;
-          if (model.accession) out += " " + *model.accession;
-          if (model.description) out += " " + *model.description;
-          out += "\n>" + model.name + "_consensus\n";
-        }
-        for (const char c : model.consensus) out += upper(c);
+  std::size_t rows = 0, no_limit = kAllTargets;
+  const auto add = [&](const Hit& hit, const Domain& domain) -> Status {
+    if (rows++ == 0 && !begun) {
+      // The first row is the query sequence, or the consensus of a model.
+      if (model.built) {
+        out += ">" + model.name;
+        if (model.description) out += " " + *model.description;
         out += '\n';
+      } else {
+        out += "#" + model.name;
+        if (model.accession) out += " " + *model.accession;
+        if (model.description) out += " " + *model.description;
+        out += "\n>" + model.name + "_consensus\n";
       }
-      out += ">" + hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali);
-      if (!hit.description.empty()) out += " " + hit.description;
+      for (const char c : model.consensus) out += upper(c);
       out += '\n';
-      append_a3m_row(out, domain, model.M);
     }
-  }
+    out += ">" + row_name(hit, domain);
+    if (!hit.description.empty()) out += " " + hit.description;
+    out += '\n';
+    append_a3m_row(out, domain, model.M);
+    return {};
+  };
+  (void)for_each_included(lot.hits, targets_left != nullptr ? *targets_left : no_limit, add);
   return rows;
 }
 
