@@ -117,6 +117,7 @@ class Columns {
     fmt::format_to(std::back_inserter(out_), "\"{}\":{{", name);
   }
 
+  // `value`: a function or member of the items, or of what they point to.
   template <typename Items, typename Value>
   void add(std::string_view name, const Items& items, Value value) {
     if (!first_) out_ += ',';
@@ -126,7 +127,7 @@ class Columns {
     for (const auto& item : items) {
       if (!first_item) out_ += ',';
       first_item = false;
-      append_value(out_, value(item));
+      append_value(out_, std::invoke(value, item));
       packed_.pass_on();
     }
     out_ += ']';
@@ -209,15 +210,12 @@ class Writer {
     out.text += '{';
     {
       Columns models(out, "models");
-      const auto add = [&](std::string_view name, auto member) {
-        models.add(name, page_.models, [&](const PageModel& model) { return model.*member; });
-      };
-      add("name", &PageModel::name);
-      add("accession", &PageModel::accession);
-      add("description", &PageModel::description);
-      add("length", &PageModel::length);
-      add("reported", &PageModel::reported);
-      add("included", &PageModel::included);
+      models.add("name", page_.models, &PageModel::name);
+      models.add("accession", page_.models, &PageModel::accession);
+      models.add("description", page_.models, &PageModel::description);
+      models.add("length", page_.models, &PageModel::length);
+      models.add("reported", page_.models, &PageModel::reported);
+      models.add("included", page_.models, &PageModel::included);
       if (std::ranges::any_of(page_.models,
                               [](const PageModel& model) { return model.targets.has_value(); })) {
         const auto count = [&](std::string_view name, auto member) {
@@ -234,56 +232,43 @@ class Writer {
     }
     {
       Columns targets(out, "targets");
-      const auto add = [&](std::string_view name, auto member) {
-        targets.add(name, targets_, [&](const Entry* entry) { return entry->second.*member; });
+      const auto add = [&](std::string_view name, auto value) {
+        targets.add(name, targets_,
+                    [&](const Entry* entry) { return std::invoke(value, entry->second); });
       };
       add("name", &PageTarget::name);
       add("accession", &PageTarget::accession);
       add("description", &PageTarget::description);
       add("length", &PageTarget::length);
       targets.add("index", targets_, [](const Entry* entry) { return entry->first & kIndexOfResult; });
-      if (page_.results.size() > 1)
-        targets.add("file", targets_, [](const Entry* entry) {
-          return static_cast<std::uint64_t>(entry->second.result);
-        });
-      targets.add("hits", targets_, [](const Entry* entry) {
-        return static_cast<std::uint64_t>(entry->second.hits.size());
-      });
+      if (page_.results.size() > 1) add("file", &PageTarget::result);
+      add("hits", [](const PageTarget& target) { return target.hits.size(); });
       targets.end();
     }
     {
       Columns hits(out, "hits");
-      const auto add = [&](std::string_view name, auto member) {
-        hits.add(name, hits_, [&](const PageHit* hit) { return hit->*member; });
-      };
-      hits.add("model", hits_,
-               [](const PageHit* hit) { return static_cast<std::uint64_t>(hit->model); });
-      add("included", &PageHit::included);
-      add("evalue", &PageHit::evalue);
-      add("score", &PageHit::score);
-      add("bias", &PageHit::bias);
-      hits.add("domains", hits_,
-               [](const PageHit* hit) { return static_cast<std::uint64_t>(hit->domains.size()); });
+      hits.add("model", hits_, &PageHit::model);
+      hits.add("included", hits_, &PageHit::included);
+      hits.add("evalue", hits_, &PageHit::evalue);
+      hits.add("score", hits_, &PageHit::score);
+      hits.add("bias", hits_, &PageHit::bias);
+      hits.add("domains", hits_, [](const PageHit* hit) { return hit->domains.size(); });
       hits.end();
     }
     {
       Columns domains(out, "domains");
-      const auto add = [&](std::string_view name, auto member) {
-        domains.add(name, domains_, [&](const PageDomain* domain) { return domain->*member; });
-      };
-      add("number", &PageDomain::number);
-      add("included", &PageDomain::included);
+      domains.add("number", domains_, &PageDomain::number);
+      domains.add("included", domains_, &PageDomain::included);
       if (std::ranges::any_of(domains_, [](const PageDomain* d) { return d->kept.has_value(); }))
-        domains.add("kept", domains_,
-                    [](const PageDomain* domain) { return domain->kept.value_or(false); });
-      add("c_evalue", &PageDomain::c_evalue);
-      add("i_evalue", &PageDomain::i_evalue);
-      add("score", &PageDomain::score);
-      add("accuracy", &PageDomain::accuracy);
-      add("hmm_from", &PageDomain::hmm_from);
-      add("hmm_to", &PageDomain::hmm_to);
-      add("ali_from", &PageDomain::ali_from);
-      add("ali_to", &PageDomain::ali_to);
+        domains.add("kept", domains_, [](const PageDomain* d) { return d->kept.value_or(false); });
+      domains.add("c_evalue", domains_, &PageDomain::c_evalue);
+      domains.add("i_evalue", domains_, &PageDomain::i_evalue);
+      domains.add("score", domains_, &PageDomain::score);
+      domains.add("accuracy", domains_, &PageDomain::accuracy);
+      domains.add("hmm_from", domains_, &PageDomain::hmm_from);
+      domains.add("hmm_to", domains_, &PageDomain::hmm_to);
+      domains.add("ali_from", domains_, &PageDomain::ali_from);
+      domains.add("ali_to", domains_, &PageDomain::ali_to);
       // Envelopes are drawn from left to right on both strands.
       domains.add("env_from", domains_,
                   [](const PageDomain* d) { return std::min(d->env_from, d->env_to); });
