@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/digest.hpp"
+#include "io/target_database.hpp"
 
 namespace hmmjit::database_format {
 
@@ -58,6 +59,23 @@ inline std::uint64_t identity(const Header& header) {
   std::array<std::uint64_t, kAbout + 1> of = {header.alphabet};
   for (int i = 0; i < kAbout; ++i) of[static_cast<std::size_t>(i) + 1] = header.section[i].checksum;
   return checksum(of.data(), sizeof of);
+}
+
+/// What the header says.
+inline DatabaseSummary summary_of(const Header& header) {
+  DatabaseSummary summary;
+  summary.alphabet = &alphabet_of(static_cast<AlphabetType>(header.alphabet));
+  summary.targets = header.targets;
+  summary.residues = header.residues;
+  summary.longest = header.longest;
+  summary.shortest = header.shortest;
+  summary.file_bytes = header.file_bytes;
+  summary.identity = identity(header);
+  for (std::size_t i = 0; i < kSections; ++i) {
+    const Section& section = header.section[i];
+    summary.sections.push_back({kSectionNames[i], section.offset, section.bytes, section.checksum});
+  }
+  return summary;
 }
 
 }  // namespace hmmjit::database_format

@@ -192,19 +192,7 @@ Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
   HMMJIT_TRY(s.file.write_at(0, bytes_of(h)));
   HMMJIT_TRY(s.file.commit());
 
-  DatabaseSummary summary;
-  summary.alphabet = &s.alphabet;
-  summary.targets = h.targets;
-  summary.residues = h.residues;
-  summary.longest = h.longest;
-  summary.shortest = h.shortest;
-  summary.file_bytes = h.file_bytes;
-  summary.identity = identity(h);
-  for (int i = 0; i < kSections; ++i) {
-    summary.sections.push_back({kSectionNames[static_cast<std::size_t>(i)], h.section[i].offset,
-                                h.section[i].bytes, h.section[i].checksum});
-  }
-  return summary;
+  return summary_of(h);
 }
 
 }  // namespace hmmjit

@@ -166,12 +166,6 @@ Status TargetDatabase::State::read_header() {
       header.padding_code != kPaddingCode || header.sections != kSections)
     return damaged(name, "header fields contradict the format");
 
-  summary.alphabet = &alphabet;
-  summary.targets = header.targets;
-  summary.residues = header.residues;
-  summary.longest = header.longest;
-  summary.shortest = header.shortest;
-  summary.identity = identity(header);
   std::uint64_t end_of_last = sizeof header;
   for (int i = 0; i < kSections; ++i) {
     const Section& s = header.section[i];
@@ -182,9 +176,8 @@ Status TargetDatabase::State::read_header() {
       return damaged(name, fmt::format("section {} lies outside the file or is misplaced",
                                        kSectionNames[static_cast<std::size_t>(i)]));
     end_of_last = s.offset + s.bytes;
-    summary.sections.push_back(
-        {kSectionNames[static_cast<std::size_t>(i)], s.offset, s.bytes, s.checksum});
   }
+  summary = summary_of(header);
   const auto bytes_of = [&](SectionIndex i) { return header.section[i].bytes; };
   if (header.targets > 0xffffffffu || bytes_of(kTargets) != header.targets * sizeof(TargetEntry) ||
       bytes_of(kOrder) != header.targets * sizeof(std::uint32_t) ||
