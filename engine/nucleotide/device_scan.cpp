@@ -119,6 +119,14 @@ struct DeviceScan::State {
     std::map<KernelClass, Result<Requested>> requested;
     std::map<KernelClass, std::optional<gpu::ReadyKernel>> kernels;
     double busy_until = 0;  // milliseconds from the origin
+
+    // `more`: room for later requests, if the buffer must be replaced.
+    Status provide(driver::DeviceBuffer& buffer, std::size_t bytes, std::size_t more = 0) const {
+      if (buffer.size() >= bytes) return {};
+      buffer = {};
+      HMMJIT_ASSIGN(buffer, driver::DeviceBuffer::create(device, bytes + more));
+      return {};
+    }
   };
   // The windows of a model and the highest match cell of each.
   struct Windows {
@@ -303,10 +311,7 @@ Status DeviceScan::State::upload(std::span<const Residue> residues) {
   d.items.clear();
   gpu::Uploader& uploader = *d.copy.uploader;
   const std::uint64_t uploaded = uploader.bytes();
-  if (d.copy.residues.size() < d.blocks * kRows) {
-    d.copy.residues = {};
-    HMMJIT_ASSIGN(d.copy.residues, driver::DeviceBuffer::create(d.device, d.blocks * kRows));
-  }
+  HMMJIT_TRY(d.provide(d.copy.residues, d.blocks * kRows));
   HMMJIT_TRY(uploader.upload_residues(d.copy.residues, residues, 0));
   const std::vector<Residue> padding(d.blocks * kRows - residues.size(), kPaddingCode);
   if (!padding.empty())
@@ -425,10 +430,7 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
     HMMJIT_TRY(items.upload(slot.stream, list.data(), items.size()));
     HMMJIT_TRY(slot.stream.synchronize());
   }
-  if (slot.best.size() < 2 * d.blocks) {
-    slot.best = {};
-    HMMJIT_ASSIGN(slot.best, driver::DeviceBuffer::create(d.device, 2 * d.blocks));
-  }
+  HMMJIT_TRY(d.provide(slot.best, 2 * d.blocks));
   HMMJIT_TRY(slot.results.reserve(d.device, 2 * d.blocks, 4096));
 
   const ByteProfile other = complemented(m.bytes);
@@ -436,10 +438,7 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
                                 {other, m.hmm.calibration, 1.0, {}}};
   layout::TableBlock tables(2 * sizeof(dev::Counters));
   for (layout::ByteStage& stage : stages) stage.place(tables, false);
-  if (slot.tables.size() < tables.bytes()) {
-    slot.tables = {};
-    HMMJIT_ASSIGN(slot.tables, driver::DeviceBuffer::create(d.device, 2 * tables.bytes()));
-  }
+  HMMJIT_TRY(d.provide(slot.tables, tables.bytes(), tables.bytes()));
   HMMJIT_TRY(slot.staging.reserve(d.device, tables.bytes(), 1 << 16));
   std::fill_n(slot.staging.bytes().data(), 2 * sizeof(dev::Counters), std::byte{0});
   tables.copy_to(slot.staging.bytes().data());
@@ -612,11 +611,8 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
   const auto start = up.add(windows.start), length = up.add(windows.length),
              length_class = up.add(windows.length_class);
   const gpu::ReadyKernel::Scratch scratch = kernel.scratch(*d.device, windows.residues.size());
-  const auto provide = [&](driver::DeviceBuffer& buffer, std::size_t bytes) -> Status {
-    if (buffer.size() >= bytes) return {};
-    buffer = {};
-    HMMJIT_ASSIGN(buffer, driver::DeviceBuffer::create(d.device, bytes + bytes / 4));
-    return {};
+  const auto provide = [&](driver::DeviceBuffer& buffer, std::size_t bytes) {
+    return d.provide(buffer, bytes, bytes / 4);
   };
   HMMJIT_TRY(provide(w.block, up.bytes() + result_bytes));
   HMMJIT_TRY(provide(w.residues, windows.residues.size()));

@@ -29,51 +29,47 @@ std::vector<TargetView> views_of(const DomainContext& context) {
 class Finder {
  public:
   Finder(const DomainContext& context, std::span<const ParsedWindows> parsed)
-      : filters_(context.filters),
-        model_(context.model),
-        options_(context.options),
-        windows_(context.windows),
+      : c_(context),
         parsed_(parsed),
-        s_(context.scratch),
-        to_find_(options_.domain),
+        to_find_(c_.options.domain),
         views_(views_of(context)),
-        passed_(windows_.size(), 0) {
+        passed_(c_.windows.size(), 0) {
     to_find_.null2 = false;  // by traces: not used
     std::vector<std::span<const Residue>> residues;
     for (const TargetView& view : views_) residues.push_back(view.residues);
     bias_.assign(views_.size(), 0.0f);
-    if (!options_.bias) return;
-    filters_.tables.bias_filter_batch(residues, bias_);
+    if (!c_.options.bias) return;
+    c_.filters.tables.bias_filter_batch(residues, bias_);
     for (std::size_t n = 0; n < bias_.size(); ++n) bias_[n] -= null_score(views_[n].length());
   }
 
   // Emissions change with the first envelope in a sequence.
   void run(std::uint64_t& turns) {
-    for (std::size_t at = 0; at < windows_.size();) {
-      const auto before = model_.emissions.after(turns);
-      const auto after = options_.domain.null2 ? model_.emissions.after(turns + 1) : before;
-      if (before == after) return batches(at, windows_.size(), *before, *before);
+    for (std::size_t at = 0; at < c_.windows.size();) {
+      const auto before = c_.model.emissions.after(turns);
+      const auto after = c_.options.domain.null2 ? c_.model.emissions.after(turns + 1) : before;
+      if (before == after) return batches(at, c_.windows.size(), *before, *before);
       // All windows up to the first with an envelope see the emissions of the beginning.
-      const std::size_t count = std::min(kWindowsOfBatch, windows_.size() - at);
+      const std::size_t count = std::min(kWindowsOfBatch, c_.windows.size() - at);
       const Found found = find(at, count, *before, *before);
       const auto first = std::ranges::find_if(found, [](const auto& of) { return !of.empty(); });
       at += static_cast<std::size_t>(first - found.begin());
       if (first == found.end()) continue;
       keep(at, {resampled(at, *first, *before, *after)}, *before, *after);
-      const std::size_t sequence = windows_[at++].sequence, rest = at;
-      while (at < windows_.size() && windows_[at].sequence == sequence) ++at;
+      const std::size_t sequence = c_.windows[at++].sequence, rest = at;
+      while (at < c_.windows.size() && c_.windows[at].sequence == sequence) ++at;
       batches(rest, at, *before, *after);
       ++turns;
     }
   }
 
   void count(Counters& counters) const {
-    for (std::size_t n = 0; n < windows_.size(); ++n) {
+    for (std::size_t n = 0; n < c_.windows.size(); ++n) {
       if (!passed_[n]) continue;
-      const Window& w = windows_[n];
+      const Window& w = c_.windows[n];
       std::int64_t residues = w.length;
-      if (n > 0 && passed_[n - 1] && windows_[n - 1].group == w.group)
-        residues -= std::max<std::int64_t>(0, windows_[n - 1].end() - w.start);
+      if (n > 0 && passed_[n - 1] && c_.windows[n - 1].group == w.group)
+        residues -= std::max<std::int64_t>(0, c_.windows[n - 1].end() - w.start);
       counters.forward += static_cast<std::uint64_t>(residues);
     }
   }
@@ -85,12 +81,12 @@ class Finder {
     const int L = views_[n].length();
     const auto filter_nats = static_cast<float>(
         static_cast<double>(null_score(L)) +
-        static_cast<double>(bias_[n]) * static_cast<double>(bias_share(L, options_.B3)));
-    const Calibration& c = filters_.model.hmm.calibration;
+        static_cast<double>(bias_[n]) * static_cast<double>(bias_share(L, c_.options.B3)));
+    const Calibration& c = c_.filters.model.hmm.calibration;
     const double P = exponential_survival(
         static_cast<double>(nats_to_bits(forward_nats - filter_nats)),
         static_cast<double>(c.forward_tau), static_cast<double>(c.forward_lambda));
-    passed_[n] = !(P > options_.F3);
+    passed_[n] = !(P > c_.options.F3);
     return passed_[n] != 0;
   }
 
@@ -108,9 +104,9 @@ class Finder {
       for (std::size_t n = first; n < first + count; ++n) parsed.push_back(known.windows[n].get());
     }
     domain::find_envelopes_batch(
-        model_.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
+        c_.model.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
         [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
-        to_find_, s_.workspace, nats, found, parsed);
+        to_find_, c_.scratch.workspace, nats, found, parsed);
     return found;
   }
 
@@ -141,12 +137,8 @@ class Finder {
         envelopes_.push_back({first + n, e.first, e.last, &base, &later});
   }
 
-  const WindowModel& filters_;
-  DomainModel& model_;
-  const Options& options_;
-  std::span<const Window> windows_;
+  const DomainContext& c_;
   std::span<const ParsedWindows> parsed_;
-  DomainScratch& s_;
   domain::DomainOptions to_find_;
   std::vector<TargetView> views_;
   std::vector<float> bias_;
@@ -157,13 +149,7 @@ class Finder {
 class Scorer {
  public:
   explicit Scorer(const DomainContext& context)
-      : filters_(context.filters),
-        model_(context.model),
-        options_(context.options),
-        windows_(context.windows),
-        s_(context.scratch),
-        times_(context.times.domain),
-        views_(views_of(context)) {}
+      : c_(context), s_(context.scratch), times_(context.times.domain), views_(views_of(context)) {}
 
   EstimatedEnvelopes estimate(std::span<const Envelope> envelopes,
                               std::span<const std::size_t> chosen, bool trimmed) {
@@ -177,7 +163,7 @@ class Scorer {
     for (const std::size_t n : chosen) {
       add(envelopes[n]);
       out.first_rows.push_back(rows);
-      rows += model_.emissions.rows_of(residues_of(envelopes[n]));
+      rows += c_.model.emissions.rows_of(residues_of(envelopes[n]));
     }
     out.first_rows.push_back(rows);
     out.rows.odds.ensure(static_cast<std::size_t>(rows * tables().Q * domain::kLanes));
@@ -209,7 +195,7 @@ class Scorer {
       domain::Domain domain = begin_domain(e, scored[n]->forward_nats, scored[n]->accuracy);
       if (!scored[n]->sound || std::isnan(domain.envelope_nats)) continue;
       if (s_.aligner.align(tables(), estimated.rows, estimated.first_rows[n], residues_of(e).data(),
-                           *scored[n], filters_.model.hmm, domain))
+                           *scored[n], c_.filters.model.hmm, domain))
         e.domain = std::move(domain);
     }
     for (std::size_t n = 0; n < estimated.normal.size(); ++n)
@@ -248,7 +234,7 @@ class Scorer {
   }
 
   std::vector<WindowDomain> finish(std::span<Envelope> envelopes) {
-    for (auto left = envelopes; options_.domain.null2 && !left.empty();) {
+    for (auto left = envelopes; c_.options.domain.null2 && !left.empty();) {
       std::size_t count = 1;
       while (count < std::min(left.size(), kEnvelopesOfBatch) && left[count].later == left[0].later)
         ++count;
@@ -261,7 +247,7 @@ class Scorer {
   }
 
  private:
-  const domain::ForwardTables::Tables& tables() const { return model_.tables.tables(); }
+  const domain::ForwardTables::Tables& tables() const { return c_.model.tables.tables(); }
 
   std::span<const Residue> residues_of(const Envelope& e) const {
     return views_[e.window].residues.subspan(static_cast<std::size_t>(e.first - 1),
@@ -283,7 +269,7 @@ class Scorer {
   void estimate(const Envelope& e, int first_row, int end, domain::EmissionRows& rows) {
     const Background background =
         estimate_background(*tables().alphabet, residues_of(e), views_[e.window].length());
-    model_.emissions.estimate(*e.base, background, first_row, end - first_row, rows);
+    c_.model.emissions.estimate(*e.base, background, first_row, end - first_row, rows);
   }
 
   domain::Domain begin_domain(Envelope& e, float nats, float accuracy) const {
@@ -300,13 +286,13 @@ class Scorer {
   void align_batch(std::span<Envelope> envelopes, std::span<const std::size_t> chosen,
                    const EmissionState& later) {
     std::vector<domain::Job> jobs;
-    const bool own = options_.domain.null2;
+    const bool own = c_.options.domain.null2;
     int rows = domain::kCodeRows;  // without a meaning: all zero
     for (const std::size_t n : chosen) {
       jobs.push_back(job_of(envelopes[n], n));
       if (!own) continue;
       jobs.back().first_row = rows;
-      rows += model_.emissions.rows_of(residues_of(envelopes[n]));
+      rows += c_.model.emissions.rows_of(residues_of(envelopes[n]));
     }
     if (own) {
       const int Q = tables().Q;
@@ -318,18 +304,18 @@ class Scorer {
                  j + 1 < jobs.size() ? jobs[j + 1].first_row : rows, s_.rows);
     }
     s_.scorer.start(
-        model_.tables, own ? s_.rows : later.rows, std::move(jobs), false,
-        options_.domain.max_matrix_bytes > 0 ? options_.domain.max_matrix_bytes : kMatrixBytes);
+        c_.model.tables, own ? s_.rows : later.rows, std::move(jobs), false,
+        c_.options.domain.max_matrix_bytes > 0 ? c_.options.domain.max_matrix_bytes : kMatrixBytes);
     CoreClock clock;
     for (auto set = s_.scorer.next(); !set.empty(); set = s_.scorer.next()) {
       times_.envelope.seconds += clock.lap();
       for (const domain::Job& job : set) {
         times_.envelope.cells += static_cast<std::uint64_t>(job.L) *
-                                 static_cast<std::uint64_t>(model_.tables.tables().M);
+                                 static_cast<std::uint64_t>(c_.model.tables.tables().M);
         Envelope& e = envelopes[job.owner];
         domain::Domain domain = begin_domain(e, s_.scorer.forward_nats(job), job.decoded.accuracy);
         if (!job.decoded.sound || std::isnan(domain.envelope_nats)) continue;
-        if (s_.aligner.align(s_.scorer.choices(job), filters_.model.hmm, domain))
+        if (s_.aligner.align(s_.scorer.choices(job), c_.filters.model.hmm, domain))
           e.domain = std::move(domain);
       }
       times_.alignment.seconds += clock.lap();
@@ -345,7 +331,7 @@ class Scorer {
     std::ranges::sort(jobs, [](const domain::Job& a, const domain::Job& b) {
       return a.L != b.L ? a.L > b.L : a.owner < b.owner;
     });
-    const domain::ForwardTables::Tables& t = model_.tables.tables();
+    const domain::ForwardTables::Tables& t = c_.model.tables.tables();
     const LengthModel odds = length_model(1, false);
     const domain::Kernels& kernel = domain::deal(normal.rows, jobs, s_.lanes);
     kernel.forward(t, s_.lanes, 0, s_.lanes.rows - 1, odds.ec, odds.ej,
@@ -363,7 +349,7 @@ class Scorer {
     }
     const int aligned = d.jali - d.iali + 1;
     if (aligned < kShortestAlignment) return;
-    const int length = e.length(), W = model_.W, longer = std::max(W, length);
+    const int length = e.length(), W = c_.model.W, longer = std::max(W, length);
     const auto add = [&](double nats) {
       d.bits = static_cast<float>(static_cast<double>(d.bits) + nats);
     };
@@ -376,20 +362,17 @@ class Scorer {
     add(-((length - aligned) * stay(length)));
     add((longer - aligned) * stay(W));
     d.bits = nats_to_bits(d.bits - null_score(longer));
-    const Calibration& c = filters_.model.hmm.calibration;
+    const Calibration& c = c_.filters.model.hmm.calibration;
     d.log_p =
         exponential_log_survival(static_cast<double>(d.bits), static_cast<double>(c.forward_tau),
                                  static_cast<double>(c.forward_lambda));
-    const Window& w = windows_[e.window];
+    const Window& w = c_.windows[e.window];
     const auto shift = static_cast<int>(w.start - 1);
     for (int* position : {&d.ienv, &d.jenv, &d.iali, &d.jali}) *position += shift;
     domains_.push_back({w.sequence, std::move(d)});
   }
 
-  const WindowModel& filters_;
-  DomainModel& model_;
-  const Options& options_;
-  std::span<const Window> windows_;
+  const DomainContext& c_;
   DomainScratch& s_;
   domain::DomainTimes& times_;  // of envelopes and alignments; others in the workspace
   std::vector<TargetView> views_;
