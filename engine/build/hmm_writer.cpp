@@ -7,6 +7,7 @@
 #include <iterator>
 #include <span>
 
+#include "core/coding.hpp"
 #include "model/hmm_binary_flags.hpp"
 
 namespace hmmjit::build {
@@ -33,16 +34,12 @@ constexpr std::uint32_t kMagicF = 0xe8ededbau;
 
 using namespace hmm_binary;
 
-template <typename T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
 void put_floats(std::string& out, std::span<const float> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 // Length with the final NUL, then that many bytes; 0: no text.
 void put_text(std::string& out, const std::string& text) {
-  put(out, static_cast<std::int32_t>(text.empty() ? 0 : text.size() + 1));
+  put_bytes(out, static_cast<std::int32_t>(text.empty() ? 0 : text.size() + 1));
   if (!text.empty()) out.append(text.c_str(), text.size() + 1);
 }
 // M + 2 characters: node k at k.
@@ -155,10 +152,10 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   set(hmm.tc.has_value(), kTc);
   set(hmm.nc.has_value(), kNc);
 
-  put(out, kMagicF);
-  put(out, flags);
-  put(out, static_cast<std::int32_t>(hmm.M));
-  put(out, static_cast<std::int32_t>(hmm.alphabet->type));
+  put_bytes(out, kMagicF);
+  put_bytes(out, flags);
+  put_bytes(out, static_cast<std::int32_t>(hmm.M));
+  put_bytes(out, static_cast<std::int32_t>(hmm.alphabet->type));
   put_floats(out, std::span(hmm.match).subspan(K));
   put_floats(out, hmm.insert);
   put_floats(out, hmm.transition);
@@ -171,18 +168,18 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   put_column(out, hmm.cs);
   put_column(out, built.accessibility);
   put_text(out, built.command_log);
-  put(out, static_cast<std::int32_t>(built.sequences > 0 ? built.sequences : -1));
-  put(out, built.effective_sequences.value_or(-1.0f));
-  put(out, static_cast<std::int32_t>(hmm.max_length.value_or(-1)));
+  put_bytes(out, static_cast<std::int32_t>(built.sequences > 0 ? built.sequences : -1));
+  put_bytes(out, built.effective_sequences.value_or(-1.0f));
+  put_bytes(out, static_cast<std::int32_t>(hmm.max_length.value_or(-1)));
   put_text(out, {});  // creation time
-  for (const int column : hmm.map) put(out, static_cast<std::int32_t>(column));
-  put(out, hmm.checksum.value_or(0));
+  for (const int column : hmm.map) put_bytes(out, static_cast<std::int32_t>(column));
+  put_bytes(out, hmm.checksum.value_or(0));
   for (const float value :
        {c.msv_mu, c.msv_lambda, c.viterbi_mu, c.viterbi_lambda, c.forward_tau, c.forward_lambda})
-    put(out, value);
+    put_bytes(out, value);
   for (const auto* cutoff : {&hmm.ga, &hmm.tc, &hmm.nc}) {
-    put(out, *cutoff ? (*cutoff)->sequence : -99999.0f);
-    put(out, *cutoff ? (*cutoff)->domain : -99999.0f);
+    put_bytes(out, *cutoff ? (*cutoff)->sequence : -99999.0f);
+    put_bytes(out, *cutoff ? (*cutoff)->domain : -99999.0f);
   }
   if (composed) put_floats(out, std::span(hmm.compo).first(K));
 }

@@ -1,5 +1,6 @@
 #include "build/row_paths.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "build/row_weights.hpp"
@@ -51,30 +52,22 @@ class Counter {
 
   void add(const std::vector<PathElement>& path, std::span<const Residue> codes, float weight) {
     // The ends of a fragment are not transitions of the model.
-    std::size_t begin = 0, end = path.size() - 1;
+    const auto is_match = [](const PathElement& at) { return at.step == Step::kMatch; };
+    auto begin = path.begin(), end = path.end() - 1;
     if (path[1].step == Step::kMissing) {
-      for (std::size_t z = 2; z + 1 < path.size(); ++z) {
-        if (path[z].step == Step::kMatch) {
-          begin = z;
-          break;
-        }
-      }
+      const auto first = std::find_if(begin + 2, end, is_match);
+      if (first != end) begin = first;
     }
-    if (path[path.size() - 2].step == Step::kMissing) {
-      for (std::size_t z = path.size() - 2; z-- > 1;) {
-        if (path[z].step == Step::kMatch) {
-          end = z;
-          break;
-        }
-      }
+    if ((end - 1)->step == Step::kMissing) {
+      const auto last = std::find_if(path.rbegin() + 2, path.rend() - 1, is_match);
+      if (last != path.rend() - 1) end = last.base() - 1;
     }
-    for (std::size_t z = begin; z < end; ++z) {
-      const PathElement& at = path[z];
-      if (at.step == Step::kMissing) continue;
-      const auto node = static_cast<std::size_t>(at.k);
-      if (at.step == Step::kMatch) emit(&hmm_.match[node * K_], codes[at.column], weight);
-      if (at.step == Step::kInsert) emit(&hmm_.insert[node * K_], codes[at.column], weight);
-      move(at, path[z + 1], weight);
+    for (auto at = begin; at < end; ++at) {
+      if (at->step == Step::kMissing) continue;
+      const auto node = static_cast<std::size_t>(at->k);
+      if (at->step == Step::kMatch) emit(&hmm_.match[node * K_], codes[at->column], weight);
+      if (at->step == Step::kInsert) emit(&hmm_.insert[node * K_], codes[at->column], weight);
+      move(*at, *(at + 1), weight);
     }
   }
 
