@@ -152,6 +152,8 @@ class Scenario:
                 ("affinity of two cores", ["taskset", "-c", ",".join(map(str, cores[:2]))], {}, used),
                 ("control group of two cores", ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"],
                  {} if group else None, used)]
+        rows += [(f"NVRTC of {path}", [], fresh(f"nvrtc{i}", HMMJIT_NVRTC_DIR=os.path.abspath(path)), used)
+                 for i, path in enumerate(self.arguments.nvrtc)]
         done, expected, _ = self.search("cpu", "cpu")
         self.check("CPU", done, expected is not None)
         if expected is None:
@@ -256,6 +258,7 @@ def main():
     parser.add_argument("targets")
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--machines", action="store_true")
+    parser.add_argument("--nvrtc", action="append", default=[], metavar="FOLDER", help="another version, with --machines")
     parser.add_argument("--residues", type=int, default=40_000_000, help="of the targets with --machines")
     parser.add_argument("--variants", help="all, or a variant's name; the planner's choice if absent")
     parser.add_argument("--distinct", type=int, default=60, help="targets under the sanitizer")
