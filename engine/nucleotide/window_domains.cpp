@@ -187,15 +187,16 @@ class Scorer {
     CoreClock clock;
     std::vector<std::size_t> left;
     for (std::size_t n = 0; n < chosen.size(); ++n) {
-      if (!scored[n]) {
+      const std::optional<ScoredEnvelope>& found = scored[n];
+      if (!found) {
         left.push_back(chosen[n]);
         continue;
       }
       Envelope& e = envelopes[chosen[n]];
-      domain::Domain domain = begin_domain(e, scored[n]->forward_nats, scored[n]->accuracy);
-      if (!scored[n]->sound || std::isnan(domain.envelope_nats)) continue;
+      domain::Domain domain = begin_domain(e, found->forward_nats, found->accuracy);
+      if (!found->sound || std::isnan(domain.envelope_nats)) continue;
       if (s_.aligner.align(tables(), estimated.rows, estimated.first_rows[n], residues_of(e).data(),
-                           *scored[n], c_.filters.model.hmm, domain))
+                           *found, c_.filters.model.hmm, domain))
         e.domain = std::move(domain);
     }
     for (std::size_t n = 0; n < estimated.normal.size(); ++n)

@@ -11,9 +11,9 @@
 namespace hmmjit {
 namespace {
 
-// How a value is written: as given, by "%g", "%f", "%.3f", "%.1f" or "%.0f", as the seed of a generator; or a
-// text that stands for a flag.
-enum class Form { kGiven, kGeneral, kSix, kThree, kOne, kWhole, kSeed, kFlag };
+// How a value is written: with so many digits after the point; by "%g", as given, as the seed of a
+// generator; or a text that stands for a flag.
+enum class Form { kWhole = 0, kOne = 1, kThree = 3, kSix = 6, kGeneral, kGiven, kSeed, kFlag };
 using enum Form;
 
 // The programs that have a line, by a letter each.
@@ -176,22 +176,13 @@ std::string text_of(const Line& line, const std::string& value) {
   switch (line.form) {
     case kGiven:
     case kSeed: out += value; break;
+    case kFlag:
+      break;
     case kGeneral:
       text::append(out, text::general(number, 0, 6));
       break;
-    case kSix:
-      text::append(out, text::fixed(number, 0, 6));
-      break;
-    case kThree:
-      text::append(out, text::fixed(number, 0, 3));
-      break;
-    case kOne:
-      text::append(out, text::fixed(number, 0, 1));
-      break;
-    case kWhole:
-      text::append(out, text::fixed(number, 0, 0));
-      break;
-    case kFlag: break;
+    default:
+      text::append(out, text::fixed(number, 0, static_cast<int>(line.form)));
   }
   return out += line.after;
 }

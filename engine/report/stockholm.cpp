@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -430,7 +431,8 @@ std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun,
     append_a3m_row(out, domain, model.M);
     return {};
   };
-  (void)for_each_included(lot.hits, targets_left != nullptr ? *targets_left : no_limit, add);
+  std::ignore =
+      for_each_included(lot.hits, targets_left != nullptr ? *targets_left : no_limit, add);
   return rows;
 }
 

@@ -9,14 +9,18 @@ namespace hmmjit::search_run {
 Result<std::optional<Query>> ModelInput::next(std::size_t& index) {
   const MutexLock lock(mutex_);
   index = next_index_;
-  if (!has_model()) return *read_;
+  Read& read = peek();
+  if (!read || !*read) return read;
   ++next_index_;
-  return *std::exchange(read_, std::nullopt);
+  Read model = std::move(read);
+  read_.reset();
+  return model;
 }
 
 bool ModelInput::has_more() {
   const MutexLock lock(mutex_);
-  return has_model() || !*read_;
+  const Read& read = peek();
+  return !read || *read;
 }
 
 void ModelInput::reopen() {
@@ -24,9 +28,9 @@ void ModelInput::reopen() {
   if (read_ && *read_ && !**read_) read_.reset();
 }
 
-bool ModelInput::has_model() {
+ModelInput::Read& ModelInput::peek() {
   if (!read_) read_ = source_();
-  return *read_ && **read_;
+  return *read_;
 }
 
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun) {

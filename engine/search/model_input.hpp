@@ -22,13 +22,14 @@ class ModelInput {
   void reopen() HMMJIT_EXCLUDES(mutex_);
 
  private:
+  using Read = Result<std::optional<Query>>;
   // Reads ahead if nothing has been: a model, the end or an error, which both stay.
-  bool has_model() HMMJIT_REQUIRES(mutex_);
+  Read& peek() HMMJIT_REQUIRES(mutex_);
 
   const ModelSource& source_;
   Mutex mutex_;
   std::size_t next_index_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  std::optional<Result<std::optional<Query>>> read_ HMMJIT_GUARDED_BY(mutex_);
+  std::optional<Read> read_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 /// Calibrates a model that has no score statistics, and makes its profiles and tables. `begun`:

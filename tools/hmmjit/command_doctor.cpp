@@ -168,9 +168,8 @@ Check check_cache(const cache::KernelCache& cache) {
                               cache.user_store()->root()),
                   "name a folder of your own in HMMJIT_CACHE_DIR, or use mode ro");
     }
-  } else if (cache.user_store_error()) {
-    out.problem(cache.user_store_error()->to_string() + "; kernels live in memory only",
-                cache.user_store_error()->remedy);
+  } else if (const auto& error = cache.user_store_error()) {
+    out.problem(error->to_string() + "; kernels live in memory only", error->remedy);
   } else {
     out.outcome = Outcome::kNote;
     out.finding = fmt::format("memory only (mode {})", cache::mode_name(settings.mode));

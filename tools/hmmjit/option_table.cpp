@@ -288,8 +288,9 @@ ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::strin
   ParsedOptions out = *this;
   out.arguments_ = std::move(arguments);
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    if (table_[i].type == ValueType::kFile && out.values_[i])
-      out.values_[i] = replaced(*out.values_[i], placeholder, replacement);
+    std::optional<std::string>& value = out.values_[i];
+    if (table_[i].type == ValueType::kFile && value)
+      value = replaced(*value, placeholder, replacement);
   }
   return out;
 }

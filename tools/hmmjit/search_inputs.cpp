@@ -116,7 +116,7 @@ std::string find_profile_database(const std::string& path) {
   const char* const folders = std::getenv("PFAMDB");
   if (folders == nullptr || path == "-" || there(path)) return path;
   for (const std::string& folder : split_list(folders, ':')) {
-    const std::string candidate = folder + "/" + path;
+    const std::string candidate = fmt::format("{}/{}", folder, path);
     if (!folder.empty() && there(candidate)) return candidate;
   }
   return path;
