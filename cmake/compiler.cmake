@@ -17,6 +17,8 @@ target_compile_options(hmmjit_flags INTERFACE
   -ffp-contract=off -fno-fast-math
   # Clang warns of GCC's headers: std::stable_sort uses features that C++17 deprecates.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+  # False alarms of GCC 12 with -O1, for std::optional and std::regex.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   # See engine/core/mutex.hpp.
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 if(HMMJIT_DEVELOPER_MODE)
@@ -32,9 +34,7 @@ if(HMMJIT_SANITIZE)
   else()
     list(APPEND hmmjit_sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined)
   endif()
-  target_compile_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags}
-    # False alarms of GCC 12 for std::optional and std::regex in instrumented code.
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_compile_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags})
   target_link_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags})
 endif()
 if(HMMJIT_LIBFUZZER)  # tests/fuzz: counts edges of the whole engine, not only of the fuzz targets

@@ -50,7 +50,7 @@ Result<std::string> default_output(std::string name) {
   if (name == "-")
     return fail(ErrorCode::kUsage, "no name for the database of standard input", {}, "add -o FILE");
   for (const std::string_view suffix : {".gz", ".zst"}) {
-    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    if (name.ends_with(suffix)) name.erase(name.size() - suffix.size());
   }
   return name + ".hjdb";
 }
