@@ -322,11 +322,11 @@ class PageInChromium(ScratchFolder):
     def saved(self, driver, name, button):
         """The file that a click on the first of these buttons downloads."""
         driver.execute_script("arguments[0].click()", driver.find_element("css selector", button))
-        until = time.monotonic() + LONGEST_SECONDS
-        while not os.path.exists(self.path(name)):
+        path, until = self.path(name), time.monotonic() + LONGEST_SECONDS
+        while not os.path.exists(path) or os.path.getsize(path) == 0:  # Chromium makes an empty file first
             self.assertLess(time.monotonic(), until, f"{name} was not saved")
             time.sleep(0.05)
-        return self.path(name)
+        return path
 
     def test_switches_and_pictures_of_two_results(self):
         results = [self.path("first.json"), self.path("second.json")]
