@@ -150,7 +150,7 @@ double log_search_space(double residues, int window_length) {
       static_cast<double>(static_cast<float>(residues) / static_cast<float>(window_length)));
 }
 
-HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const Counters& counters,
+HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCounters& counters,
                     bool column_scores) {
   HitList list;
   list.counters = counters;

@@ -16,7 +16,7 @@ struct StoredHit {
 
 /// Makes the list of a query, or of a target in Search::scan(). `hits`: in the order in which they
 /// were found, with their final log_p. `by_name`: subjects are compared by name instead of index.
-HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const Counters& counters,
+HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCounters& counters,
                     bool column_scores);
 
 /// The natural logarithm by which a search space of `residues` raises P-values of windows.

@@ -138,14 +138,6 @@ Status without_large_matrices(const std::function<void()>& work) {
 
 }  // namespace
 
-Counters& Counters::operator+=(const Counters& other) {
-  for (std::uint64_t Counters::*const member :
-       {&Counters::targets, &Counters::residues, &Counters::msv, &Counters::bias,
-        &Counters::viterbi, &Counters::forward})
-    this->*member += other.*member;
-  return *this;
-}
-
 Status check(const Query& query) {
   const Hmm& hmm = query.model->hmm;
   if (hmm.M > std::numeric_limits<std::int16_t>::max() ||
@@ -175,7 +167,7 @@ struct Search::State {
     std::vector<ParsedWindows> parsed;
     DomainProgress progress;
     std::shared_ptr<const EstimatedEnvelopes> asked;  // for which the device answers
-    Counters counters;  // of the filters
+    FilterCounters counters;                          // of the filters
     std::uint64_t turns_before = 0, turns_after = 0;
     std::uint64_t forward = 0;
     std::vector<WindowDomain> domains;
@@ -197,8 +189,8 @@ struct Search::State {
     std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
     std::vector<std::atomic<bool>> finished;  // runs
     std::condition_variable changed;
-    Counters counters HMMJIT_GUARDED_BY(mutex);
-    std::vector<Counters> of_targets
+    FilterCounters counters HMMJIT_GUARDED_BY(mutex);
+    std::vector<FilterCounters> of_targets
         HMMJIT_GUARDED_BY(mutex);  // of runs, which are targets: scan()
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
@@ -523,7 +515,7 @@ std::uint64_t Search::State::turns_before(Progress& p, std::size_t run) {
 }
 
 void Search::State::find(std::size_t model, Scratch& s, RunResult& result) const {
-  Counters counters;
+  FilterCounters counters;
   result.turns_after = result.turns_before;
   result.progress =
       find_envelopes(context_of(model, result, s), result.parsed, result.turns_after, counters);
@@ -577,7 +569,7 @@ void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock
 
 void Search::State::keep(const Run& run, Model& model, Progress& p, const TargetBlock& block,
                          RunResult& result) {
-  Counters& counters = scans() ? p.of_targets.emplace_back() : p.counters;
+  FilterCounters& counters = scans() ? p.of_targets.emplace_back() : p.counters;
   counters += result.counters;
   counters.forward += result.forward;
   for (WindowDomain& found : result.domains) {
@@ -682,7 +674,7 @@ Result<std::vector<HitList>> Search::scan(const TargetBlock& block) {
   // The top strand counts even where only the bottom one is searched, as in the reference.
   const std::uint64_t strands_counted = s.options.strands == Strands::kTop ? 1 : 2;
   const double strands_read = s.options.strands == Strands::kBoth ? 2 : 1;
-  std::vector<Counters> counters;
+  std::vector<FilterCounters> counters;
   for (std::size_t n = 0; n < block.size(); ++n)
     counters.push_back(
         {.targets = 1, .residues = static_cast<std::uint64_t>(block.length(n)) * strands_counted});

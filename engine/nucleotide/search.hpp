@@ -17,6 +17,7 @@
 #include "core/cancellation.hpp"
 #include "core/error.hpp"
 #include "domain/domain.hpp"
+#include "model/filter_counters.hpp"
 #include "model/profile.hpp"
 #include "model/targets.hpp"
 
@@ -87,13 +88,6 @@ struct Hit {
   std::vector<float> column_scores = {};
 };
 
-struct Counters {
-  std::uint64_t targets = 0;
-  std::uint64_t residues = 0;  ///< both strands counted where searched
-  std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;  ///< residues past each filter
-  Counters& operator+=(const Counters& other);
-};
-
 /// Largest extents over all stored hits, duplicates and unreported ones too: column widths.
 struct Extents {
   std::size_t name = 0, accession = 0, shown = 0;  ///< characters; shown: accession if any, or name
@@ -106,7 +100,7 @@ struct HitList {
   std::uint64_t reported = 0, included = 0;
   std::uint64_t reported_residues = 0;  ///< sum of alignment lengths on the target
   Extents extents;
-  Counters counters;
+  FilterCounters counters;
 };
 
 /// Core-seconds (thread CPU time) and cells of a search's stages, residues for the bias filter.

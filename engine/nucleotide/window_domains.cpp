@@ -63,7 +63,7 @@ class Finder {
     }
   }
 
-  void count(Counters& counters) const {
+  void count(FilterCounters& counters) const {
     for (std::size_t n = 0; n < c_.windows.size(); ++n) {
       if (!passed_[n]) continue;
       const Window& w = c_.windows[n];
@@ -383,7 +383,7 @@ class Scorer {
 }  // namespace
 
 DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
-                              std::uint64_t& turns, Counters& counters) {
+                              std::uint64_t& turns, FilterCounters& counters) {
   CoreClock clock;
   Finder finder(context, parsed);
   finder.run(turns);

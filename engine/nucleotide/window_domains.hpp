@@ -94,7 +94,7 @@ struct DomainContext {
 /// adds those in the sequences, as long as they matter. Adds the residues past Forward to
 /// `counters`. Throws domain::MatrixTooLarge, as do the others.
 DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
-                              std::uint64_t& turns, Counters& counters);
+                              std::uint64_t& turns, FilterCounters& counters);
 /// The emissions of the open envelopes; once they are trimmed, all envelopes with the model's
 /// emissions as well. Null: there are none.
 std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,

@@ -251,7 +251,7 @@ std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candid
 std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
                                        Sequences sequences,
                                        const std::vector<cpu::MarkedRows>* marked,
-                                       cpu::FilterScratch& scratch, Counters& counters,
+                                       cpu::FilterScratch& scratch, FilterCounters& counters,
                                        Times& times) {
   CoreClock clock;
   std::vector<Candidate> candidates =
@@ -267,7 +267,7 @@ std::vector<Candidate> find_candidates(const WindowModel& model, const Options& 
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  Sequences sequences, std::span<const Candidate> candidates,
                                  std::span<const int> best, cpu::FilterScratch& scratch,
-                                 Counters& counters, Times& times) {
+                                 FilterCounters& counters, Times& times) {
   CoreClock clock;
   std::vector<Window> windows;
   std::vector<reference::Diagonal> records;

@@ -63,7 +63,7 @@ std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candid
 std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
                                        Sequences sequences,
                                        const std::vector<cpu::MarkedRows>* marked,
-                                       cpu::FilterScratch& scratch, Counters& counters,
+                                       cpu::FilterScratch& scratch, FilterCounters& counters,
                                        Times& times);
 
 /// The parts of candidates in which the Viterbi scan finds cells. `best`: for each candidate the
@@ -73,7 +73,7 @@ std::vector<Candidate> find_candidates(const WindowModel& model, const Options& 
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  Sequences sequences, std::span<const Candidate> candidates,
                                  std::span<const int> best, cpu::FilterScratch& scratch,
-                                 Counters& counters, Times& times);
+                                 FilterCounters& counters, Times& times);
 inline constexpr int kUnknownCell = std::numeric_limits<int>::max();
 /// The length of the length model with which a window is scanned.
 inline int viterbi_length(std::int64_t window_length, int W) {

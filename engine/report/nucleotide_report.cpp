@@ -107,7 +107,7 @@ void append_annotation(std::string& out, const NucleotideResult& result,
 
 void append_counts(std::string& out, const NucleotideResult& result,
                    const nucleotide::Options& options) {
-  const nucleotide::Counters& counters = result.hits.counters;
+  const FilterCounters& counters = result.hits.counters;
   const double searched =
       static_cast<double>(counters.residues) * static_cast<double>(result.models);
   const auto count = [](std::string_view label, std::uint64_t value) {
@@ -271,8 +271,7 @@ HitList single_domain_hits(const nucleotide::HitList& hits) {
   list.longest_name = hits.extents.name;
   list.longest_accession = hits.extents.accession;
   list.longest_shown = hits.extents.shown;
-  const nucleotide::Counters& c = hits.counters;
-  list.counters = {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
+  list.counters = hits.counters;
   for (const LocalHit& hit : hits.hits) {
     Hit& target = list.hits.emplace_back();
     target.name = hit.subject->name;
@@ -296,13 +295,12 @@ HitList single_domain_hits(const nucleotide::HitList& hits) {
 
 NucleotideResult nucleotide_result(const ModelResult& single, std::int64_t longest_position) {
   const HitList& list = single.hits;
-  const FilterCounters& c = list.counters;
   NucleotideResult out{.query = single.model, .hits = {}};
   out.hits.reported = list.reported;
   out.hits.included = list.included;
   out.hits.extents = {list.longest_name, list.longest_accession, list.longest_shown,
                       longest_position};
-  out.hits.counters = {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
+  out.hits.counters = list.counters;
   for (const Hit& target : list.hits) {
     LocalHit& hit = out.hits.hits.emplace_back();
     hit.subject = std::make_shared<const nucleotide::Subject>(nucleotide::Subject{

@@ -106,16 +106,6 @@ void judge_domains(const ModelThresholds& thresholds, double domZ, Hit& hit) {
   count_domains(hit);
 }
 
-FilterCounters& FilterCounters::operator+=(const FilterCounters& other) {
-  targets += other.targets;
-  residues += other.residues;
-  msv += other.msv;
-  bias += other.bias;
-  viterbi += other.viterbi;
-  forward += other.forward;
-  return *this;
-}
-
 HitCounts& HitCounts::operator+=(const HitCounts& other) {
   candidates += other.candidates;
   reported += other.reported;

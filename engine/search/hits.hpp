@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "domain/domain.hpp"
+#include "model/filter_counters.hpp"
 #include "model/hmm.hpp"
 #include "search/options.hpp"
 
@@ -51,13 +52,6 @@ struct Hit {
 
 /// Approximate bytes of a hit in memory.
 std::uint64_t hit_bytes(const Hit& hit);
-
-/// Targets that passed each filter: the report's statistics block.
-struct FilterCounters {
-  std::uint64_t targets = 0, residues = 0;
-  std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;
-  FilterCounters& operator+=(const FilterCounters& other);
-};
 
 /// The share of a model of `length` positions that a domain covers.
 inline double model_coverage(const domain::Domain& domain, int length) {

@@ -196,8 +196,9 @@ class DeviceScanSearch : public testing::Test {
         EXPECT_EQ(a.hits[n].subject->index, b.hits[n].subject->index);
         EXPECT_EQ(a.hits[n].bottom, b.hits[n].bottom);
       }
-      for (const auto member : {&Counters::residues, &Counters::msv, &Counters::bias,
-                                &Counters::viterbi, &Counters::forward})
+      for (const auto member :
+           {&FilterCounters::residues, &FilterCounters::msv, &FilterCounters::bias,
+            &FilterCounters::viterbi, &FilterCounters::forward})
         EXPECT_EQ(a.counters.*member, b.counters.*member);
     }
     EXPECT_EQ(driver_.calls("copy_behind_kernel"), 0);
