@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -14,16 +13,7 @@ namespace {
 
 // How a value is written: with so many digits after the point; by "%g", as given, as the seed of a
 // generator; or a text that stands for a flag.
-enum class Form : std::uint8_t {
-  kWhole = 0,
-  kOne = 1,
-  kThree = 3,
-  kSix = 6,
-  kGeneral,
-  kGiven,
-  kSeed,
-  kFlag
-};
+enum class Form : char { kWhole, kOne, kThree = 3, kSix = 6, kGeneral, kGiven, kSeed, kFlag };
 using enum Form;
 
 // The programs that have a line, by a letter each.
