@@ -4,7 +4,7 @@
 
 namespace hmmjit {
 
-/// What passed each filter: targets, or residues of both strands in searches of DNA and RNA.
+/// What was searched, and the targets that passed each filter; of DNA and RNA, the residues.
 struct FilterCounters {
   std::uint64_t targets = 0, residues = 0;
   std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;

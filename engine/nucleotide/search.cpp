@@ -167,7 +167,7 @@ struct Search::State {
     std::vector<ParsedWindows> parsed;
     DomainProgress progress;
     std::shared_ptr<const EstimatedEnvelopes> asked;  // for which the device answers
-    FilterCounters counters;                          // of the filters
+    FilterCounters counters;
     std::uint64_t turns_before = 0, turns_after = 0;
     std::uint64_t forward = 0;
     std::vector<WindowDomain> domains;
