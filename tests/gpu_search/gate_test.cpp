@@ -171,7 +171,7 @@ class GateSlots : public testing::Test {
   std::vector<Candidate> to_viterbi = std::vector<Candidate>(kTargets),
                          to_forward = std::vector<Candidate>(kTargets);
   std::vector<u32> passed = std::vector<u32>(kTargets, 77);
-  std::vector<Survivor> open = std::vector<Survivor>(kTargets);
+  std::vector<hmmjit_device::Survivor> open = std::vector<hmmjit_device::Survivor>(kTargets);
   float null_nats = 1.5f;
   LengthClass classes{3, 1, 0, 0, 1};
   s16 move = -500;

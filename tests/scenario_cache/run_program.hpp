@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cache_fixture.hpp"
+#include "tests/unit/cache/cache_fixture.hpp"
 
 namespace hmmjit::cache {
 

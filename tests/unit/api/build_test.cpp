@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <sstream>
 
@@ -31,38 +30,36 @@ std::string results_of(const std::string& text, const std::string& from = {}) {
   return out;
 }
 
-struct Data {
+struct BuildInputs {
   hmmjit::test_support::TemporaryFolder folder;
   hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(9, 4, 200);
   std::string targets = folder.write("targets.fasta", inputs.targets).string();
   std::string queries;
   hmmjit::SearchOptions options;
 
-  Data() {
+  BuildInputs() {
     // The targets of the models come first.
     const std::size_t end = inputs.targets.find('>', inputs.targets.find('>', 1) + 1);
     queries = folder.write("queries.fasta", inputs.targets.substr(0, end)).string();
     options.device = HMMJIT_DEVICE_CPU;
     options.threads = 2;
   }
-  std::string path(const std::string& name) const { return (folder.path() / name).string(); }
   void run(const std::string& arguments) const {
     ASSERT_EQ(std::system((std::string(HMMJIT_PROGRAM) + " " + arguments).c_str()), 0) << arguments;
   }
   std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return hmmjit::test_support::read_file(folder.file(name));
   }
 };
 
 TEST(Build, ModelsOfSequencesFindWhatPhmmerFinds) {
-  const Data data;
+  const BuildInputs data;
   const hmmjit::Models models = hmmjit::build_models(hmmjit::Targets::from_file(data.queries));
   ASSERT_EQ(models.size(), 2u);
   const hmmjit::SearchResults found =
       hmmjit::search(models, hmmjit::Targets::from_file(data.targets), data.options);
-  data.run("phmmer --quiet --device cpu -o " + data.path("out") + " --domtblout " +
-           data.path("dom") + " " + data.queries + " " + data.targets);
+  data.run("phmmer --quiet --device cpu -o " + data.folder.file("out") + " --domtblout " +
+           data.folder.file("dom") + " " + data.queries + " " + data.targets);
   EXPECT_GT(found.statistics.hits_reported, 1u);
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kMain, found), "Query:"),
             results_of(data.read("out"), "Query:"));
@@ -75,7 +72,7 @@ TEST(Build, ModelsOfSequencesFindWhatPhmmerFinds) {
 }
 
 TEST(Build, NucleotidesAreFoundOnBothStrands) {
-  const Data data;
+  const BuildInputs data;
   const std::string family = "GATTACAGGCCTTAACGGTCATTGCAGTCCGATAGGCTTACGATCGGATTACCAGG";
   const std::string reverse = "CCTGGTAATCCGATCGTAAGCCTATCGGACTGCAATGACCGTTAAGGCCTGTAATC";
   const std::string spacer(300, 'A');
@@ -98,8 +95,8 @@ TEST(Build, NucleotidesAreFoundOnBothStrands) {
   EXPECT_LT(domains[1].alignment_to, domains[1].alignment_from);
   const std::string genome = data.folder.write("genome.fa", ">chr1\n" + residues).string();
   const std::string query = data.folder.write("query.fa", ">family\n" + family).string();
-  data.run("nhmmer --quiet --dna -o " + data.path("out") + " --tblout " + data.path("tbl") + " " +
-           query + " " + genome);
+  data.run("nhmmer --quiet --dna -o " + data.folder.file("out") + " --tblout " +
+           data.folder.file("tbl") + " " + query + " " + genome);
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kMain, found), "Query:"),
             results_of(data.read("out"), "Query:"));
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kTargetTable, found)),
@@ -112,7 +109,7 @@ TEST(Build, NucleotidesAreFoundOnBothStrands) {
 }
 
 TEST(Build, ABinaryModelIsTheModel) {
-  const Data data;
+  const BuildInputs data;
   const hmmjit::Model model =
       hmmjit::build_model({.name = "q", .residues = "MKVLAAGGHKLMWWCDEFGHIKLMN"});
   const hmmjit::Model again = hmmjit::Models::from_memory(model.binary())[0];
@@ -134,12 +131,12 @@ TEST(Build, ABinaryModelIsTheModel) {
 }
 
 TEST(Iteration, ReportsAreThoseOfTheProgram) {
-  const Data data;
+  const BuildInputs data;
   hmmjit::SearchOptions each(hmmjit::Program::kJackhmmer);
   EXPECT_EQ(each.incE, 0.001);
   each.device = HMMJIT_DEVICE_CPU;
   each.threads = 2;
-  const std::string alignment = data.path("sto");
+  const std::string alignment = data.folder.file("sto");
   hmmjit::IterationOptions options;
   options.search = &each;
   options.rounds = 3;
@@ -159,9 +156,10 @@ TEST(Iteration, ReportsAreThoseOfTheProgram) {
   EXPECT_EQ(last, 2u);
   EXPECT_GT(rounds, 2u);
   EXPECT_TRUE(search.next().empty());
-  data.run("jackhmmer --quiet --device cpu -N 3 -o " + data.path("out") + " -A " +
-           data.path("sto") + " --tblout " + data.path("tbl") + " --tsv " + data.path("tsv") +
-           " --a3m " + data.path("a3m") + " " + data.queries + " " + data.targets);
+  data.run("jackhmmer --quiet --device cpu -N 3 -o " + data.folder.file("out") + " -A " +
+           data.folder.file("sto") + " --tblout " + data.folder.file("tbl") + " --tsv " +
+           data.folder.file("tsv") + " --a3m " + data.folder.file("a3m") + " " + data.queries +
+           " " + data.targets);
   const auto text = [&](ReportKind kind) {
     hmmjit::Report report(kind);
     for (std::size_t query = 0; query < search.queries(); ++query) report.add(search, query);
@@ -176,7 +174,7 @@ TEST(Iteration, ReportsAreThoseOfTheProgram) {
 }
 
 TEST(Iteration, AFailedRoundIsSearchedAgain) {
-  const Data data;
+  const BuildInputs data;
   const auto results = [&](bool interrupted) {
     hmmjit::SearchOptions each = data.options;
     each.incE = each.incdomE = 0.001;
@@ -199,7 +197,7 @@ TEST(Iteration, AFailedRoundIsSearchedAgain) {
 }
 
 TEST(Build, WhatIsWrongIsSaid) {
-  const Data data;
+  const BuildInputs data;
   const auto build = [&](const std::function<void(hmmjit::BuildOptions&)>& change) {
     hmmjit::BuildOptions options;
     change(options);

@@ -15,23 +15,22 @@ namespace {
 using hmmjit::ReportKind;
 using hmmjit::tests::code_of;
 
-struct Data {
+struct PartSearch {
   hmmjit::test_support::TemporaryFolder folder;
   hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(5, 6, 400);
   hmmjit::Models models = hmmjit::Models::from_memory(inputs.models);
-  std::string database = (folder.path() / "targets.hjdb").string();
+  std::string database = folder.file("targets.hjdb");
   hmmjit::SearchOptions options;
 
-  Data() {
+  PartSearch() {
     hmmjit::build_database({hmmjit::Targets::from_memory(inputs.targets)}, database);
     options.device = HMMJIT_DEVICE_CPU;
     options.threads = 2;
   }
-  std::string file(const std::string& name) const { return (folder.path() / name).string(); }
   std::vector<std::string> search_parts(std::uint32_t number) const {
     std::vector<std::string> files;
     for (std::uint32_t part = 1; part <= number; ++part) {
-      files.push_back(file("part" + std::string(1, static_cast<char>('a' + part))));
+      files.push_back(folder.file("part" + std::string(1, static_cast<char>('a' + part))));
       const hmmjit::PartInfo info =
           hmmjit::search_part(models, database, {part, number}, files.back(), options);
       EXPECT_EQ(info.part, part);
@@ -51,7 +50,7 @@ std::string text_of(ReportKind kind, const hmmjit::SearchResults& results) {
 }
 
 TEST(Parts, MergedReportsAreThoseOfOneSearch) {
-  const Data data;
+  const PartSearch data;
   const hmmjit::SearchResults whole =
       hmmjit::search(data.models, hmmjit::Targets::from_file(data.database), data.options);
   std::vector<std::string> files = data.search_parts(3);
@@ -80,7 +79,7 @@ TEST(Parts, MergedReportsAreThoseOfOneSearch) {
 }
 
 TEST(Parts, SharesOfTheModelsAreMergedToo) {
-  const Data data;
+  const PartSearch data;
   const hmmjit::SearchResults whole =
       hmmjit::search(data.models, hmmjit::Targets::from_file(data.database), data.options);
   // More shares than models: some are empty.
@@ -89,7 +88,7 @@ TEST(Parts, SharesOfTheModelsAreMergedToo) {
     for (std::uint32_t part = 1; part <= 2; ++part) {
       std::uint64_t models = 0;
       for (std::uint32_t model_part = 1; model_part <= number; ++model_part) {
-        files.push_back(data.file(std::to_string(part) + "_" + std::to_string(model_part)));
+        files.push_back(data.folder.file(std::to_string(part) + "_" + std::to_string(model_part)));
         const hmmjit::PartInfo info = hmmjit::search_part(
             data.models, data.database, {part, 2, model_part, number}, files.back(), data.options);
         EXPECT_EQ(info.model_part, model_part);
@@ -112,41 +111,41 @@ TEST(Parts, SharesOfTheModelsAreMergedToo) {
 }
 
 TEST(Parts, JoinedPartsHaveTheContentOfALargerOne) {
-  const Data data;
+  const PartSearch data;
   const std::vector<std::string> files = data.search_parts(2);
-  const hmmjit::PartInfo joined = hmmjit::join_parts(files, data.file("joined"));
+  const hmmjit::PartInfo joined = hmmjit::join_parts(files, data.folder.file("joined"));
   const hmmjit::PartInfo once =
-      hmmjit::search_part(data.models, data.database, {}, data.file("once"), data.options);
+      hmmjit::search_part(data.models, data.database, {}, data.folder.file("once"), data.options);
   EXPECT_STREQ(joined.content, once.content);
   EXPECT_EQ(joined.last_part, 2u);
   EXPECT_EQ(joined.settings, once.settings);
-  EXPECT_STREQ(hmmjit::verify_part(data.file("joined")).content, joined.content);
-  EXPECT_EQ(hmmjit::part_info(data.file("joined")).targets_reported, once.targets_reported);
+  EXPECT_STREQ(hmmjit::verify_part(data.folder.file("joined")).content, joined.content);
+  EXPECT_EQ(hmmjit::part_info(data.folder.file("joined")).targets_reported, once.targets_reported);
 }
 
 TEST(Parts, WhatIsWrongIsSaid) {
-  const Data data;
+  const PartSearch data;
   const std::vector<std::string> files = data.search_parts(2);
   EXPECT_EQ(code_of([&] { hmmjit::merge_parts({files[1]}); }), hmmjit::ErrorCode::kInput);
   EXPECT_EQ(code_of([&] { hmmjit::merge_parts({}); }), hmmjit::ErrorCode::kUsage);
   EXPECT_EQ(code_of([&] { hmmjit::part_info(data.database); }), hmmjit::ErrorCode::kInput);
   const auto search = [&](std::uint32_t part, const hmmjit::SearchOptions& options) {
     return code_of([&] {
-      hmmjit::search_part(data.models, data.database, {part, 2}, data.file("no"), options);
+      hmmjit::search_part(data.models, data.database, {part, 2}, data.folder.file("no"), options);
     });
   };
   EXPECT_EQ(search(0, data.options), hmmjit::ErrorCode::kUsage);
   EXPECT_EQ(search(3, data.options), hmmjit::ErrorCode::kUsage);
   const auto share = [&](const hmmjit::Models& models, std::uint32_t model_part) {
     return code_of([&] {
-      hmmjit::search_part(models, data.database, {1, 1, model_part, 2}, data.file("no"),
+      hmmjit::search_part(models, data.database, {1, 1, model_part, 2}, data.folder.file("no"),
                           data.options);
     });
   };
   EXPECT_EQ(share(data.models, 0), hmmjit::ErrorCode::kUsage);
   EXPECT_EQ(share(data.models, 3), hmmjit::ErrorCode::kUsage);
-  std::ofstream(data.file("models.hmm")) << data.inputs.models;  // without an index
-  EXPECT_EQ(share(hmmjit::Models::from_file(data.file("models.hmm")), 1),
+  std::ofstream(data.folder.file("models.hmm")) << data.inputs.models;  // without an index
+  EXPECT_EQ(share(hmmjit::Models::from_file(data.folder.file("models.hmm")), 1),
             hmmjit::ErrorCode::kInput);
   hmmjit::SearchOptions options = data.options;
   options.seed = 0;
@@ -156,12 +155,12 @@ TEST(Parts, WhatIsWrongIsSaid) {
   EXPECT_EQ(search(1, options), hmmjit::ErrorCode::kUsage);
   options = data.options;
   options.E = 1;
-  hmmjit::search_part(data.models, data.database, {2, 2}, data.file("other"), options);
+  hmmjit::search_part(data.models, data.database, {2, 2}, data.folder.file("other"), options);
   EXPECT_EQ(code_of([&] {
-              hmmjit::merge_parts({files[0], data.file("other")});
+              hmmjit::merge_parts({files[0], data.folder.file("other")});
             }),
             hmmjit::ErrorCode::kInput);
-  EXPECT_FALSE(std::filesystem::exists(data.file("no")));
+  EXPECT_FALSE(std::filesystem::exists(data.folder.file("no")));
 }
 
 }  // namespace

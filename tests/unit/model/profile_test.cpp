@@ -4,14 +4,11 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "tests/support/random_profiles.hpp"
 
 namespace hmmjit {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The exponential of odds profiles, seen through the only entry score of a model.
 float vector_exp(float x) {
@@ -33,9 +30,9 @@ TEST(VectorExp, PublishedValues) {
 }
 
 TEST(VectorExp, LimitsAndAccuracy) {
-  EXPECT_EQ(vector_exp(-kInfinity), 0.0f);
-  EXPECT_EQ(vector_exp(kInfinity), kInfinity);
-  EXPECT_EQ(vector_exp(88.4f), kInfinity);
+  EXPECT_EQ(vector_exp(-INFINITY), 0.0f);
+  EXPECT_EQ(vector_exp(INFINITY), INFINITY);
+  EXPECT_EQ(vector_exp(88.4f), INFINITY);
   EXPECT_EQ(vector_exp(-88.4f), 0.0f);
   EXPECT_EQ(vector_exp(-88.3762626647949f), 0.0f);
   EXPECT_TRUE(std::isnan(vector_exp(std::nanf(""))));
@@ -93,18 +90,18 @@ TEST(Profile, ByHand) {
   EXPECT_EQ(p.entry[2], ln(static_cast<double>(0.6875f / 2.1875f)));
   EXPECT_EQ(p.match_score(0, 1), ln(2));
   EXPECT_EQ(p.match_score(1, 1), 0.0f);
-  EXPECT_EQ(p.match_score(3, 1), -kInfinity);
+  EXPECT_EQ(p.match_score(3, 1), -INFINITY);
   EXPECT_EQ(p.match_score(0, 2), ln(4));
   // R = A or G: the mean of ln 2 and 0; N includes the impossible T.
   const int r = 5, n = 15;
   EXPECT_EQ(p.match_score(r, 1), (ln(2) * 0.25f + 0.0f) / 0.5f);
-  EXPECT_EQ(p.match_score(n, 1), -kInfinity);
-  for (const int x : {4, 16, 17}) EXPECT_EQ(p.match_score(x, 1), -kInfinity);
+  EXPECT_EQ(p.match_score(n, 1), -INFINITY);
+  for (const int x : {4, 16, 17}) EXPECT_EQ(p.match_score(x, 1), -INFINITY);
   EXPECT_EQ(p.transition[kMI][1], ln(0.25));
   EXPECT_EQ(p.transition[kDD][1], ln(0.5));
   for (int a = 0; a < kTransitions; ++a) {
-    EXPECT_EQ(p.transition[a][0], -kInfinity);
-    EXPECT_EQ(p.transition[a][2], -kInfinity);  // none leave the last node
+    EXPECT_EQ(p.transition[a][0], -INFINITY);
+    EXPECT_EQ(p.transition[a][2], -INFINITY);  // none leave the last node
   }
 
   const ByteProfile bytes = make_byte_profile(p);
@@ -163,13 +160,13 @@ TEST(BiasModel, ByHand) {
 // Large probabilities give large gains; nothing wraps around.
 TEST(Profile, ImpossibleProbabilitiesStayInRange) {
   Hmm hmm = test_support::random_hmm(5, 6);
-  hmm.match[20 + 3] = kInfinity;
+  hmm.match[20 + 3] = INFINITY;
   hmm.match[40 + 3] = 1e30f;
   const auto model = make_search_model(hmm);
   EXPECT_EQ(model->bytes.bias, 255);
   EXPECT_EQ(model->words.match[3 * 6 + 0], 32767);
   EXPECT_EQ(model->words.match[3 * 6 + 1], 32767);
-  EXPECT_EQ(model->odds.match[3 * 6 + 0], kInfinity);
+  EXPECT_EQ(model->odds.match[3 * 6 + 0], INFINITY);
 }
 
 TEST(Profile, TablesOfEveryKindAreConsistent) {

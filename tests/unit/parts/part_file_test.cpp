@@ -11,11 +11,6 @@
 namespace hmmjit::parts {
 namespace {
 
-struct Folder {
-  test_support::TemporaryFolder temporary;
-  std::string path(const std::string& name) const { return (temporary.path() / name).string(); }
-};
-
 // Random hits, in the order of a report.
 std::vector<Hit> make_hits(std::mt19937& random, std::size_t count) {
   std::vector<Hit> hits(count);
@@ -131,8 +126,8 @@ Status verify(const std::string& path) {
 }
 
 TEST(PartFileTest, WhatWasWrittenIsRead) {
-  const Folder folder;
-  const std::string path = folder.path("a.hjpart");
+  const test_support::TemporaryFolder folder;
+  const std::string path = folder.file("a.hjpart");
   // Many blocks of hits; a model in the middle of one, and models without hits.
   const WrittenPart written = write_part(path, {3, 0, 900, 1, 0, 0, 40});
   const auto part = PartFile::open(path);
@@ -180,17 +175,17 @@ TEST(PartFileTest, WhatWasWrittenIsRead) {
 }
 
 TEST(PartFileTest, TheContentDoesNotDependOnItsOrigin) {
-  const Folder folder;
-  const Digest here = write_part(folder.path("a"), {3, 0, 9}, "here").content;
-  const Digest there = write_part(folder.path("b"), {3, 0, 9}, "there").content;
+  const test_support::TemporaryFolder folder;
+  const Digest here = write_part(folder.file("a"), {3, 0, 9}, "here").content;
+  const Digest there = write_part(folder.file("b"), {3, 0, 9}, "there").content;
   EXPECT_EQ(here, there);
-  EXPECT_NE(read_file(folder.path("a")), read_file(folder.path("b")));
-  EXPECT_NE(write_part(folder.path("c"), {3, 0, 8}).content, here);
+  EXPECT_NE(read_file(folder.file("a")), read_file(folder.file("b")));
+  EXPECT_NE(write_part(folder.file("c"), {3, 0, 8}).content, here);
 }
 
 TEST(PartFileTest, EveryByteIsChecked) {
-  const Folder folder;
-  const std::string path = folder.path("a.hjpart"), damaged = folder.path("b.hjpart");
+  const test_support::TemporaryFolder folder;
+  const std::string path = folder.file("a.hjpart"), damaged = folder.file("b.hjpart");
   write_part(path, {3, 0, 2});
   const std::string whole = read_file(path);
   ASSERT_TRUE(verify(path));

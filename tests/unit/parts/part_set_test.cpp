@@ -14,16 +14,11 @@
 namespace hmmjit::parts {
 namespace {
 
-struct Folder {
-  test_support::TemporaryFolder temporary;
-  std::string path(const std::string& name) const { return (temporary.path() / name).string(); }
-};
-
 TEST(PartSetTest, EveryTargetBelongsToOnePart) {
-  const Folder folder;
+  const test_support::TemporaryFolder folder;
   std::mt19937 random(3);
   for (const int targets : {0, 1, 2, 50}) {
-    auto writer = DatabaseWriter::create(folder.path("db"), amino_alphabet());
+    auto writer = DatabaseWriter::create(folder.file("db"), amino_alphabet());
     ASSERT_TRUE(writer);
     TargetBlock block;
     for (int i = 0; i < targets; ++i) {
@@ -33,7 +28,7 @@ TEST(PartSetTest, EveryTargetBelongsToOnePart) {
     }
     ASSERT_TRUE(writer->add(block));
     ASSERT_TRUE(writer->finish(""));
-    const auto database = TargetDatabase::open(folder.path("db")).value();
+    const auto database = TargetDatabase::open(folder.file("db")).value();
     for (const std::uint32_t parts : {1u, 2u, 3u, 7u, 64u, 1000u, 4294967295u}) {
       std::uint64_t next = 0;
       for (std::uint32_t i = 1; i <= std::min(parts, 1000u); ++i) {
@@ -131,11 +126,11 @@ std::string missing_of(const std::vector<std::string>& paths) {
 }
 
 TEST(PartSetTest, PartsThatNoFileHoldsAreMissing) {
-  const Folder folder;
-  const std::string one = write_part(folder.path("1"), 1, 4, 0),
-                    two = write_part(folder.path("2"), 2, 4, 10),
-                    three = write_part(folder.path("3"), 3, 4, 20),
-                    four = write_part(folder.path("4"), 4, 4, 30);
+  const test_support::TemporaryFolder folder;
+  const std::string one = write_part(folder.file("1"), 1, 4, 0),
+                    two = write_part(folder.file("2"), 2, 4, 10),
+                    three = write_part(folder.file("3"), 3, 4, 20),
+                    four = write_part(folder.file("4"), 4, 4, 30);
   EXPECT_EQ(missing_of({one, two, three, four}), "no part");
   EXPECT_EQ(missing_of({four, two, one, three}), "no part");
   EXPECT_EQ(missing_of({one, two, four}), "part 3 of 4");
@@ -143,21 +138,21 @@ TEST(PartSetTest, PartsThatNoFileHoldsAreMissing) {
   EXPECT_EQ(missing_of({two, four}), "parts 1, 3 of 4");
   EXPECT_EQ(missing_of({one, two, three}), "part 4 of 4");
   // From two shares of the models.
-  const std::string first = write_part(folder.path("a"), 1, 2, 0, 10, {1, 1, 2}),
-                    second = write_part(folder.path("b"), 2, 2, 10, 10, {1, 1, 2}),
-                    third = write_part(folder.path("c"), 1, 2, 0, 10, {2, 2, 2}, 1),
-                    fourth = write_part(folder.path("d"), 2, 2, 10, 10, {2, 2, 2}, 1);
+  const std::string first = write_part(folder.file("a"), 1, 2, 0, 10, {1, 1, 2}),
+                    second = write_part(folder.file("b"), 2, 2, 10, 10, {1, 1, 2}),
+                    third = write_part(folder.file("c"), 1, 2, 0, 10, {2, 2, 2}, 1),
+                    fourth = write_part(folder.file("d"), 2, 2, 10, 10, {2, 2, 2}, 1);
   EXPECT_EQ(missing_of({first, second, third, fourth}), "no part");
   EXPECT_EQ(missing_of({third, fourth}), "parts 1-2 of 2 of model part 1/2");
   EXPECT_EQ(missing_of({first, second, fourth}), "part 1 of 2 of model part 2/2");
 }
 
 TEST(PartSetTest, APlaceHeldTwiceCountsOnceWhereBothAreEqual) {
-  const Folder folder;
-  const std::string one = write_part(folder.path("1"), 1, 2, 0),
-                    two = write_part(folder.path("2"), 2, 2, 10),
-                    again = write_part(folder.path("2 again"), 2, 2, 10),
-                    other = write_part(folder.path("2 other"), 2, 2, 10, 9);
+  const test_support::TemporaryFolder folder;
+  const std::string one = write_part(folder.file("1"), 1, 2, 0),
+                    two = write_part(folder.file("2"), 2, 2, 10),
+                    again = write_part(folder.file("2 again"), 2, 2, 10),
+                    other = write_part(folder.file("2 other"), 2, 2, 10, 9);
   EXPECT_EQ(missing_of({one, two, again}), "no part");
   const auto set = PartSet::open(std::vector{one, two, again});
   ASSERT_TRUE(set);
@@ -172,16 +167,16 @@ TEST(PartSetTest, APlaceHeldTwiceCountsOnceWhereBothAreEqual) {
 }
 
 TEST(PartSetTest, PartsOfAnotherDatabaseAreRefused) {
-  const Folder folder;
-  const std::string one = write_part(folder.path("1"), 1, 3, 0);
+  const test_support::TemporaryFolder folder;
+  const std::string one = write_part(folder.file("1"), 1, 3, 0);
   for (const std::uint64_t first : {9u, 11u}) {
-    const std::string two = write_part(folder.path("2"), 2, 3, first);
+    const std::string two = write_part(folder.file("2"), 2, 3, first);
     const auto refused = PartSet::open(std::vector{one, two});
     ASSERT_FALSE(refused) << first;
     EXPECT_NE(refused.error().message.find("another database"), std::string::npos)
         << refused.error().message;
     // Nothing is known about the targets between parts that are not adjacent.
-    EXPECT_EQ(missing_of({one, write_part(folder.path("3"), 3, 3, first + 10)}), "part 2 of 3");
+    EXPECT_EQ(missing_of({one, write_part(folder.file("3"), 3, 3, first + 10)}), "part 2 of 3");
   }
 }
 

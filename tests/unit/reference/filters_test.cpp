@@ -19,8 +19,6 @@ using reference::SsvStatus;
 using test_support::ModelKind;
 using test_support::TargetKind;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 // Calls f(model, target) over models and targets of all kinds.
 template <typename F>
 void for_all(std::initializer_list<int> model_lengths, std::initializer_list<int> target_lengths,
@@ -66,7 +64,7 @@ void check_ssv(const ByteProfile& bytes, std::span<const Residue> residues) {
     EXPECT_EQ(ssv, reference::ssv_decide(bytes, 128 + best_segment(bytes, residues), L));
     const float floor = reference::ssv_decide(bytes, 128, L).nats;
     if (ssv.status == SsvStatus::kOverflow) {
-      EXPECT_EQ(msv, kInfinity);
+      EXPECT_EQ(msv, INFINITY);
     } else if (ssv.status == SsvStatus::kScore && ssv.nats > floor) {
       EXPECT_EQ(ssv.nats, msv);
     } else if (ssv.status == SsvStatus::kScore) {
@@ -180,7 +178,7 @@ TEST(Viterbi, EqualsUnlimitedIntegersWithinRange) {
               return;
             }
             if (std::isinf(expected)) {
-              EXPECT_EQ(score, kInfinity);
+              EXPECT_EQ(score, INFINITY);
               ++overflows;
             } else {
               EXPECT_NEAR(static_cast<double>(score), expected, 1e-5);
@@ -202,8 +200,8 @@ TEST(Viterbi, OverflowIsExact) {
   const Residue target[] = {0};
   const int move = one_node(0).move(1);
   const auto limit = static_cast<std::int16_t>(32767 - 12000 - move);
-  EXPECT_EQ(reference::viterbi_filter(one_node(limit), target), kInfinity);
-  EXPECT_EQ(reference::viterbi_filter(one_node(32767), target), kInfinity);
+  EXPECT_EQ(reference::viterbi_filter(one_node(limit), target), INFINITY);
+  EXPECT_EQ(reference::viterbi_filter(one_node(32767), target), INFINITY);
   const auto below = static_cast<std::int16_t>(limit - 1);
   EXPECT_EQ(reference::viterbi_filter(one_node(below), target),
             (float(32766 - 500 + move) - 12000.0f) / one_node(0).scale - 3.0f);
@@ -219,9 +217,9 @@ TEST(Viterbi, MinusInfinityIsANumber) {
   // Impossible entry and match together reach it: no path.
   WordProfile closed = words;
   closed.entry[0] = -32768;
-  EXPECT_EQ(reference::viterbi_filter(closed, target), -kInfinity);
-  EXPECT_EQ(reference::viterbi_nats(words, -32768, 1), -kInfinity);
-  EXPECT_GT(reference::viterbi_nats(words, -32767, 1), -kInfinity);
+  EXPECT_EQ(reference::viterbi_filter(closed, target), -INFINITY);
+  EXPECT_EQ(reference::viterbi_nats(words, -32768, 1), -INFINITY);
+  EXPECT_GT(reference::viterbi_nats(words, -32767, 1), -INFINITY);
 }
 
 double log_add(double a, double b) {
@@ -311,7 +309,7 @@ TEST(Forward, NoPathIsMinusInfinity) {
   const FlushToZeroScope flush;
   const auto model = test_support::random_model(3, 20);
   const auto residues = test_support::random_target(1, 30, TargetKind::kNonresidue, model->hmm);
-  EXPECT_EQ(reference::forward_score(model->odds, residues), -kInfinity);
+  EXPECT_EQ(reference::forward_score(model->odds, residues), -INFINITY);
 }
 
 TEST(Backward, GoesOnWithOwnFactorsWhereForwardHasNone) {

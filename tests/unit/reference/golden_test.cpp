@@ -1,7 +1,7 @@
 // Scores of real models against real sequences, bit for bit (conformance notes, golden values).
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <cmath>
 #include <span>
 #include <stdexcept>
 
@@ -15,8 +15,6 @@ namespace {
 using test_support::read_models;
 using test_support::read_sequences;
 using test_support::Sequence;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::shared_ptr<const SearchModel> load(const std::filesystem::path& shared, const char* name) {
   return make_search_model(read_models(shared / "data/hmm/hmmer" / name).at(0));
@@ -121,8 +119,8 @@ TEST(Golden, StrongHits) {
     const auto& residues = c.target->residues;
     ASSERT_EQ(static_cast<int>(residues.size()), c.L);
     EXPECT_EQ(null_score(c.L), c.null);
-    EXPECT_EQ(reference::msv_filter(model->bytes, residues), kInfinity);
-    EXPECT_EQ(reference::viterbi_filter(model->words, residues), kInfinity);
+    EXPECT_EQ(reference::msv_filter(model->bytes, residues), INFINITY);
+    EXPECT_EQ(reference::viterbi_filter(model->words, residues), INFINITY);
     EXPECT_EQ(reference::bias_filter(model->bias, residues), c.bias);
     const auto forward = reference::forward(model->odds, residues, length_model(c.L, true));
     EXPECT_EQ(forward.nats, c.forward);

@@ -35,6 +35,16 @@ inline Hit make_hit(std::string name, std::uint64_t index, float bits) {
   return hit;
 }
 
+inline ModelResult make_result(std::vector<Hit> hits, const Thresholds& rules = {}) {
+  ModelResult result;
+  result.model = {"model", "PF1", std::nullopt, 8};
+  FilterCounters counters;
+  counters.targets = 4;
+  counters.residues = 240;
+  result.hits = finish_hits({rules, false}, std::move(hits), counters);
+  return result;
+}
+
 class Lots final : public HitSource {
  public:
   Lots(std::vector<Hit> hits, std::size_t lot) : hits_(std::move(hits)), lot_(lot) {}

@@ -73,14 +73,11 @@ TEST(ExactText, HtmlAndTsvEscape) {
             "\"\"\"a\"\" \xef\xbf\xbd \"\"\"");
 }
 
-ModelResult make_result(std::vector<Hit> hits, const Thresholds& rules = {}) {
-  ModelResult result;
+// Names that have to be escaped.
+ModelResult marked_result(std::vector<Hit> hits, const Thresholds& rules = {}) {
+  ModelResult result = test_support::make_result(std::move(hits), rules);
   result.index = 3;
   result.model = {"mo<del>", "PF1", std::nullopt, 8, "xACDEFGy"};
-  FilterCounters counters;
-  counters.targets = 4;
-  counters.residues = 240;
-  result.hits = finish_hits({rules, false}, std::move(hits), counters);
   return result;
 }
 
@@ -104,7 +101,7 @@ TEST(Records, JsonHoldsTheExactValues) {
   Hit hit = make_hit("quo\"te", 1, 50.25f);
   hit.description = "tab\there";
   std::string out;
-  append_json(out, make_result({hit}), true);
+  append_json(out, marked_result({hit}), true);
   const auto lines = json_lines(out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["name"], "mo<del>");
@@ -120,17 +117,17 @@ TEST(Records, JsonHoldsTheExactValues) {
   EXPECT_EQ(domain["alignment"]["target"], "ACt-YFG");
   EXPECT_EQ(domain["env_to"], 20);
   std::string without;
-  append_json(without, make_result({hit}), false);
+  append_json(without, marked_result({hit}), false);
   EXPECT_FALSE(json_lines(without)[1]["domains"][0].contains("alignment"));
   std::string none;
-  append_json(none, make_result({}), true);
+  append_json(none, marked_result({}), true);
   EXPECT_EQ(json_lines(none).size(), 1u);
 }
 
 TEST(Records, RunLineSumsUp) {
   RunTotals totals;
-  totals.add(make_result({make_hit("a", 0, 50), make_hit("b", 1, 40)}));
-  totals.add(make_result({make_hit("c", 0, 1)}));
+  totals.add(marked_result({make_hit("a", 0, 50), make_hit("b", 1, 40)}));
+  totals.add(marked_result({make_hit("c", 0, 1)}));
   std::string out;
   append_json_run(out, {}, totals);
   const Json line = Json::parse(out);
@@ -146,7 +143,7 @@ TEST(Records, TsvRowsHaveTheColumnsOfTheHeader) {
   Thresholds rules;
   rules.domain.score = 45;  // the second target keeps no domain
   Hit odd = make_hit("odd\tname", 0, 50);
-  append_tsv(rows, make_result({odd, make_hit("b", 1, 40)}, rules));
+  append_tsv(rows, marked_result({odd, make_hit("b", 1, 40)}, rules));
   const auto tabs = [](const std::string& line) { return std::ranges::count(line, '\t'); };
   EXPECT_EQ(std::ranges::count(rows, '\n'), 1);
   EXPECT_EQ(tabs(rows), tabs(head));
@@ -154,7 +151,7 @@ TEST(Records, TsvRowsHaveTheColumnsOfTheHeader) {
   std::string target_head, targets;
   const RecordOptions of_file{.kept = true, .target_file = "a.fasta"};
   append_target_tsv_header(target_head, of_file);
-  append_target_tsv(targets, make_result({odd, make_hit("#b", 1, 40)}, rules), of_file);
+  append_target_tsv(targets, marked_result({odd, make_hit("#b", 1, 40)}, rules), of_file);
   EXPECT_EQ(std::ranges::count(targets, '\n'), 2);
   EXPECT_EQ(tabs(targets), 2 * tabs(target_head));
   EXPECT_THAT(targets, HasSubstr("\ta.fasta\n\"#b\"\t"));  // '#' would make it a comment
@@ -162,9 +159,9 @@ TEST(Records, TsvRowsHaveTheColumnsOfTheHeader) {
 
 TEST(A3m, RowsHaveTheModelsColumns) {
   std::string out;
-  EXPECT_EQ(append_a3m(out, make_result({})), 0u);
+  EXPECT_EQ(append_a3m(out, marked_result({})), 0u);
   EXPECT_EQ(out, "");
-  const ModelResult result = make_result({make_hit("t", 0, 50), make_hit("weak", 1, 1)});
+  const ModelResult result = marked_result({make_hit("t", 0, 50), make_hit("weak", 1, 1)});
   EXPECT_EQ(append_a3m(out, result), 1u);
   EXPECT_EQ(out,
             "#mo<del> PF1\n>mo<del>_consensus\nXACDEFGY\n"
@@ -175,7 +172,7 @@ TEST(ScanTables, ListsModelsByTarget) {
   Thresholds rules;
   rules.Z = 2;
   const auto searched = [&](std::size_t index, std::string name, std::vector<Hit> hits) {
-    ModelResult result = make_result(std::move(hits), rules);
+    ModelResult result = marked_result(std::move(hits), rules);
     result.index = index;
     result.model.name = std::move(name);
     result.model.M = 10 + static_cast<int>(index);

@@ -18,17 +18,8 @@ namespace hmmjit {
 namespace {
 
 using test_support::make_hit;
+using test_support::make_result;
 using ::testing::HasSubstr;
-
-ModelResult make_result(std::vector<Hit> hits) {
-  ModelResult result;
-  result.model = {"model", "PF1", std::nullopt, 8};
-  FilterCounters counters;
-  counters.targets = 4;
-  counters.residues = 240;
-  result.hits = finish_hits({Thresholds{}, false}, std::move(hits), counters);
-  return result;
-}
 
 // The text of a model in one output.
 std::string text_of(OutputKind kind, const ModelResult& result, const ReportOptions& options = {}) {
