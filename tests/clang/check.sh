@@ -24,7 +24,7 @@ cd "$scratch"
 # std::stable_sort of GCC 12's library uses a function that C++17 deprecates.
 clang=("$clang" -std=c++23 -I"$tree/engine" -I"$tree" -I"$tree/kernel_templates" -I"$tree/engine/api/include"
        -I"$tree/tools" -I"$tree/tests" -DHMMJIT_BUILDING_LIBRARY -DHMMJIT_VERSION='"0"'
-       -DHMMJIT_VERSION_{MAJOR,MINOR,PATCH}=0 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+       -DHMMJIT_VERSION_{MAJOR,MINOR,PATCH}"=0" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
        -Wno-deprecated-declarations -Wthread-safety -Werror)
 
 # Headers that nearly all files with locks include, parsed once with the templates that they instantiate.
