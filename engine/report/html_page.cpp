@@ -26,13 +26,13 @@ std::string_view file_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-using Output = std::function<void(std::string_view)>;
+using Sink = std::function<void(std::string_view)>;
 
 // Compresses text with gzip and writes it in base64, piece by piece. Callers append to `text`,
 // which is compressed when there is enough of it.
 class Packed {
  public:
-  explicit Packed(const Output& out) : out_(out) {
+  explicit Packed(const Sink& out) : out_(out) {
     constexpr int kGzipWindow = 15 + 16, kMemory = 8;
     if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
                      Z_DEFAULT_STRATEGY) != Z_OK)
@@ -92,7 +92,7 @@ class Packed {
     bytes_.erase(0, count);
   }
 
-  const Output& out_;
+  const Sink& out_;
   z_stream stream_{};
   std::string buffer_, bytes_, digits_;  // room for zlib; compressed; in base64
 };
@@ -155,7 +155,7 @@ class Writer {
     }
   }
 
-  void write(const Output& out) const {
+  void write(const Sink& out) const {
     std::string_view rest = page_html();
     for (;;) {
       const std::size_t from = rest.find("{{");
@@ -170,7 +170,7 @@ class Writer {
  private:
   using Entry = std::pair<const std::uint64_t, PageTarget>;
 
-  void part(const Output& out, std::string_view name) const {
+  void part(const Sink& out, std::string_view name) const {
     std::string text;
     if (name == "title") {
       text::html_text(text, page_.title);
@@ -205,7 +205,7 @@ class Writer {
     }
   }
 
-  void data(const Output& output) const {
+  void data(const Sink& output) const {
     Packed out(output);
     out.text += '{';
     {
@@ -286,7 +286,7 @@ class Writer {
   }
 
   // One line per part: a list with [model, match, target, pp] or null for each domain.
-  void alignments(const Output& out) const {
+  void alignments(const Sink& out) const {
     if (std::ranges::none_of(domains_, [](const PageDomain* d) { return !d->model.empty(); }))
       return;
     for (std::size_t at = 0; at < domains_.size(); at += kPartSize) {

@@ -2,9 +2,9 @@
 // compiles without spills and within its promised registers, or the entry refuses the shape with a
 // reason. No second candidate is tried.
 //
-// Default: every variant for one length and a sample of size classes and architectures, another in each run;
-// HMMJIT_CATALOGUE=N: sample N. HMMJIT_CATALOGUE=all: every distinct kernel of plans for models of
-// 1 to 3591 positions (the longest of Pfam) on the devices of the table, about 2300;
+// Default: every variant for one length and a sample of size classes and architectures, another in
+// each run; HMMJIT_CATALOGUE=N: sample N. HMMJIT_CATALOGUE=all: every distinct kernel of plans for
+// models of 1 to 3591 positions (the longest of Pfam) on the devices of the table, about 2300;
 // --gtest_filter='*viterbi' selects one stage.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -150,7 +150,7 @@ def main():
     copy = options.work.resolve()
     copy.mkdir(parents=True, exist_ok=True)
     copy_tree(copy)
-    subprocess.run(["cmake", "--preset", "release"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--preset", "release", "-DHMMJIT_UNITY_BUILD=OFF"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
     counts, survivors, sound = {}, [], set()
     for path, number, rule, old, new in chosen:
         tests = TESTS[max((folder for folder in TESTS if path.startswith(folder + "/")), key=len)]

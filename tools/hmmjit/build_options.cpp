@@ -5,7 +5,6 @@ namespace {
 
 using build::AlignmentOptions;
 
-constexpr std::string_view kConstruction = "Options controlling model construction";
 constexpr std::string_view kWeighting = "Options controlling relative weights";
 constexpr std::string_view kEffective = "Options controlling effective sequence number";
 constexpr std::string_view kPrior = "Options controlling prior strategy";

@@ -19,7 +19,6 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kLess = "Less common options";
 
 constexpr OptionSpec kOptions[] = {
@@ -91,7 +90,7 @@ Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm
   }
 }
 
-Author author_of(const ParsedOptions& options) {
+Author align_author(const ParsedOptions& options) {
   return {"align", "hmmalign", "align sequences to a profile HMM",
           options.is_set("--hmmer-banner")};
 }
@@ -165,7 +164,7 @@ CommandSpec align_command() {
                    {"seqfile", "sequences to align; - for standard input"}},
                   {std::begin(kOptions), std::end(kOptions)},
                   run_align};
-  out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
+  out.banner = [](const ParsedOptions& given) { return align_author(given).banner(); };
   return out;
 }
 

@@ -25,10 +25,8 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr std::string_view kBasic = "Basic options";
-constexpr std::string_view kConstruction = "Options controlling model construction";
 constexpr std::string_view kSingle = "Options for alignments of one sequence";
-constexpr std::string_view kExpert = "Other options";
+constexpr std::string_view kOther = "Other options";
 
 constexpr OptionSpec kFirstOptions[] = {
     {kBasic, "-h,--help", "", "show brief help on version and usage"},
@@ -55,14 +53,14 @@ constexpr OptionSpec kLastOptions[] = {
     {kSingle, "--pextend", "x 0<=x<1", "force gap extend probability (0.4, DNA 0.75)"},
 };
 constexpr OptionSpec kExpertOptions[] = {
-    cpu_option(kExpert),
-    {kExpert, "--informat", "s", "assert input alignment file is in format <s>: no autodetection"},
-    {kExpert, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
-    {kExpert, "--w_beta", "x 0<=x<=1",
+    cpu_option(kOther),
+    {kOther, "--informat", "s", "assert input alignment file is in format <s>: no autodetection"},
+    {kOther, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
+    {kOther, "--w_beta", "x 0<=x<=1",
      "tail mass at which the window length of DNA and RNA models is determined"},
-    {kExpert, "--w_length", "n", "window length of DNA and RNA models"},
-    {kExpert, "--maxinsertlen", "n n>=5", "pretend all inserts are of length <= <n>"},
-    banner_option(kExpert),
+    {kOther, "--w_length", "n", "window length of DNA and RNA models"},
+    {kOther, "--maxinsertlen", "n n>=5", "pretend all inserts are of length <= <n>"},
+    banner_option(kOther),
 };
 
 std::vector<OptionSpec> build_options() {
@@ -81,14 +79,14 @@ struct Job {
   build::AlignedRows rows = {};
 };
 
-Author author_of(const ParsedOptions& options) {
+Author build_author(const ParsedOptions& options) {
   return {"build", "hmmbuild", "profile HMM construction from multiple sequence alignments",
           options.is_set("--hmmer-banner")};
 }
 
 std::string header(const std::string& output, const std::string& input,
                    const ParsedOptions& options, bool protein) {
-  std::string out = author_of(options).banner();
+  std::string out = build_author(options).banner();
   out += ReportHeader::kRule;
   out += ReportHeader::line("input alignment file:", input, 34);
   out += ReportHeader::line("output HMM file:", output, 34);
@@ -193,7 +191,7 @@ Result<int> run_build(const ParsedOptions& options) {
       if (!job.built) return std::unexpected(job.built.error());
       const build::BuiltModel& built = *job.built;
       std::string text;
-      append_hmm_text(text, built, author_of(options).model_tag(), date);
+      append_hmm_text(text, built, build_author(options).model_tag(), date);
       models.write(text);
       if (rows_file && !job.rows.rows.empty()) {
         text.clear();
@@ -231,7 +229,7 @@ CommandSpec build_command() {
       {{"hmmfile_out", "profile file to write"}, {"msafile", "alignment(s); - for standard input"}},
       build_options(),
       run_build};
-  out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
+  out.banner = [](const ParsedOptions& given) { return build_author(given).banner(); };
   return out;
 }
 

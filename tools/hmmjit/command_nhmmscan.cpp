@@ -41,7 +41,7 @@ Result<std::vector<nucleotide::Query>> read_models(const ProgramRun& run, std::u
   }
 }
 
-Result<SearchStatistics> scan(ProgramRun& run) {
+Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   const double begin = Trace::now();
   if (run.options.is_set("--bgfile"))
     return fail(ErrorCode::kUsage, "--bgfile is not supported here", {}, "use hmmjit nhmmer");
@@ -90,7 +90,7 @@ CommandSpec nhmmscan_command() {
   SearchProgram program =
       scan_program("nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
   program.options = nhmmscan_option_table;
-  program.search = scan;
+  program.search = scan_sequences;
   program.long_targets = true;
   return command_of(program, "search DNA or RNA sequence(s) against profiles, as nhmmscan does");
 }

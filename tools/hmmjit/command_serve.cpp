@@ -45,7 +45,6 @@ constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // bytes of its words
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
-constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kBounds = "Bounds";
 constexpr OptionSpec kServeOptions[] = {
     {kBasic, "-h,--help", "", "show this help"},

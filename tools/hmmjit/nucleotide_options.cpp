@@ -9,13 +9,8 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr std::string_view kOutput = "Options directing output";
-constexpr std::string_view kScoring = "Options controlling scoring system";
-constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
 constexpr std::string_view kAlphabet =
     "Options for selecting query alphabet rather than guessing it";
-constexpr std::string_view kExpert = "Other expert options";
-constexpr std::string_view kOwn = "Options that HMMER does not have";
 
 constexpr std::string_view kAllFilters = "--F1,--F2,--F3,--B1,--B2,--B3,--nobias";
 constexpr std::string_view kNoWindow = "--max,--nobias";

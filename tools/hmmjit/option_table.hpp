@@ -19,6 +19,15 @@ namespace hmmjit::tools {
 
 enum class ValueType { kNone, kInteger, kReal, kString, kFile };
 
+/// Headings of options that several commands have.
+inline constexpr std::string_view kBasic = "Basic options";
+inline constexpr std::string_view kOutput = "Options directing output";
+inline constexpr std::string_view kConstruction = "Options controlling model construction";
+inline constexpr std::string_view kScoring = "Options controlling scoring system";
+inline constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
+inline constexpr std::string_view kExpert = "Other expert options";
+inline constexpr std::string_view kOwn = "Options that HMMER does not have";
+
 /// Values of --tformat and --qformat, as OptionTraits::offers.
 inline constexpr std::string_view kSequenceFormatNames =
     "fasta,hmmpgmd,embl,uniprot,genbank,ddbj,stockholm,pfam,a2m,afa,psiblast,selex,clustal,"

@@ -10,9 +10,7 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr std::string_view kScoring = "Options controlling scoring system";
 constexpr std::string_view kCalibration = "Options controlling E-value calibration";
-constexpr std::string_view kExpert = "Other expert options";
 
 constexpr OptionSpec kScoringOptions[] = {
     {kScoring, "--popen", "x=0.02 0<=x<0.5", "gap open probability"},

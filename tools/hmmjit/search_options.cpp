@@ -12,14 +12,9 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr std::string_view kBasic = "Basic options";
-constexpr std::string_view kOutput = "Options directing output";
 constexpr std::string_view kReporting = "Options controlling reporting thresholds";
 constexpr std::string_view kInclusion = "Options controlling inclusion (significance) thresholds";
 constexpr std::string_view kCutoffs = "Options controlling model-specific thresholding";
-constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
-constexpr std::string_view kExpert = "Other expert options";
-constexpr std::string_view kOwn = "Options that HMMER does not have";
 
 // Options that exclude each other, as in hmmsearch.
 constexpr std::string_view kTargetRules = "-E,-T,--cut_ga,--cut_nc,--cut_tc";
