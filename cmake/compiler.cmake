@@ -17,7 +17,7 @@ target_compile_options(hmmjit_flags INTERFACE
   -ffp-contract=off -fno-fast-math
   # Clang warns of GCC's headers: std::stable_sort uses features that C++17 deprecates.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
-  # False alarms of GCC 12 with -O1, for std::optional and std::regex; of a file that another one includes (HMMJIT_UNITY_BUILD).
+  # False alarms of GCC 12: with -O1, for std::optional and std::regex; in sources that HMMJIT_UNITY_BUILD compiles together.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
   # See engine/core/mutex.hpp.
