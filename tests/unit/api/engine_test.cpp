@@ -481,7 +481,7 @@ TEST(Search, OfNucleotidesStartsADevice) {
 TEST(Cache, ImportKeepsTheCapAndClearSweeps) {
   const hmmjit::test_support::TemporaryFolder folder;
   namespace cache = hmmjit::cache;
-  const auto store = cache::EntryStore::open((folder.path() / "full").string(), {});
+  const auto store = cache::EntryStore::open(folder.file("full"), {});
   ASSERT_TRUE(store);
   for (int i = 0; i < 40; ++i) {
     cache::CacheKey key;
@@ -490,10 +490,10 @@ TEST(Cache, ImportKeepsTheCapAndClearSweeps) {
     entry.payload.assign(20000, static_cast<char>('a' + i % 26));
     ASSERT_TRUE(store->publish(key, entry));
   }
-  const std::string bundle = (folder.path() / "bundle").string();
+  const std::string bundle = folder.file("bundle");
   ASSERT_TRUE(cache::export_bundle(*store, bundle, {}));
   CacheSettings settings;
-  settings.directory = (folder.path() / "small").string();
+  settings.directory = folder.file("small");
   settings.max_bytes = store->scan().allocated_total / 2;
   Cache small(settings);
   EXPECT_EQ(small.import_bundle(bundle), 40u);

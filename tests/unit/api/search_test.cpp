@@ -280,7 +280,7 @@ TEST(Search, CallbacksSeeResultsInOrderAndProgress) {
   };
   callbacks.interval = std::chrono::milliseconds(1);
   const hmmjit::test_support::TemporaryFolder folder;
-  const std::string file = (folder.path() / "t.fa").string();
+  const std::string file = folder.file("t.fa");
   std::ofstream(file, std::ios::binary) << inputs.targets;
   const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
                                       hmmjit::Targets::from_file(file), on_cpu(), callbacks);

@@ -107,9 +107,8 @@ void compare(const Hmm& hmm, const std::vector<Sequence>& candidates, const Doma
   const auto report = test_support::output_of(fmt::format(
       "hmmsearch --cpu 0 --max -E 1e9 --domE 1e9 -Z 1 --domZ 1 --notextw {} --seed {} --tblout "
       "'{}' --domtblout '{}' '{}' '{}'",
-      options.null2 ? "" : "--nonull2", options.seed, (folder.path() / "t").string(),
-      (folder.path() / "d").string(), (folder.path() / "m.hmm").string(),
-      (folder.path() / "t.fa").string()));
+      options.null2 ? "" : "--nonull2", options.seed, folder.file("t"), folder.file("d"),
+      folder.file("m.hmm"), folder.file("t.fa")));
   ASSERT_TRUE(report.has_value());
   const Rows theirs =
       rows_of_tables(read_file(folder.path() / "t"), read_file(folder.path() / "d"));

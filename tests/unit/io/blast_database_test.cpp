@@ -206,7 +206,7 @@ TEST(BlastDatabase, FilesAliasesAndFolders) {
             "one");
 
   ASSERT_EQ(::setenv("BLASTDB", folder.path().c_str(), 1), 0);
-  EXPECT_EQ(find_sequence_file("all.00"), (folder.path() / "all.00").string());
+  EXPECT_EQ(find_sequence_file("all.00"), folder.file("all.00"));
   EXPECT_EQ(read_targets(SequenceReader::open("all.00", {amino_alphabet()})).targets.size(), 1u);
   ::unsetenv("BLASTDB");
 

@@ -145,7 +145,7 @@ void compare_profile(const SearchModel& model, const fs::path& path) {
 void compare_pressed(const fs::path& source) {
   const test_support::TemporaryFolder folder;
   fs::copy_file(source, folder.path() / "m.hmm");
-  ASSERT_TRUE(test_support::output_of("hmmpress '" + (folder.path() / "m.hmm").string() + "'"));
+  ASSERT_TRUE(test_support::output_of("hmmpress '" + folder.file("m.hmm") + "'"));
   const auto models = test_support::read_models(source);
   ASSERT_EQ(models.size(), 1u);
   const auto model = make_search_model(models[0]);

@@ -37,7 +37,7 @@ ModelResult make_result(const std::string& model, int from, int to, float bits) 
 std::string bed_of(std::vector<ModelResult> results, OverlapRule rule) {
   const test_support::TemporaryFolder folder;
   FeaturePaths paths;
-  paths.bed = (folder.path() / "t.bed").string();
+  paths.bed = folder.file("t.bed");
   const auto writer = FeatureWriter::create(paths, std::move(rule));
   EXPECT_TRUE(writer);
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -120,7 +120,7 @@ TEST(MainReport, NothingFound) {
 // Files of a search for one model. As many threads format parts of hits in memory.
 std::map<std::string, std::string> written(ModelResult result, std::size_t& parts) {
   const test_support::TemporaryFolder folder;
-  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  const auto path = [&](const char* name) { return folder.file(name); };
   const ReportPaths paths{path("main"),    path("alignment"), path("targets"),
                           path("domains"), path("pfam"),      path("tsv"),
                           path("json"),    path("a3m"),       path("target_tsv")};

@@ -78,7 +78,7 @@ TEST(KeptTargets, AreAllThereWhetherTheyFitOrNot) {
 
 TEST(KeptTargets, ASourceOfADatabaseBeginsWithItsFirstTarget) {
   const test_support::TemporaryFolder folder;
-  const std::string path = (folder.path() / "db").string();
+  const std::string path = folder.file("db");
   auto writer = DatabaseWriter::create(path, amino_alphabet());
   ASSERT_TRUE(writer);
   Numbered source(20);
