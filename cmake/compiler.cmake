@@ -11,7 +11,8 @@ endif()
 add_library(hmmjit_flags INTERFACE)
 target_include_directories(hmmjit_flags INTERFACE ${PROJECT_SOURCE_DIR}/engine ${PROJECT_SOURCE_DIR})
 target_compile_options(hmmjit_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # Clang says that an alias shadows the same one of another file, which HMMJIT_UNITY_BUILD compiles together with it.
+  -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow> -Wconversion -Wno-sign-conversion
   # HMMER's results depend on the rounding of every float operation: never contract a*b+c to a fused multiply-add, never
   # reassociate.
   -ffp-contract=off -fno-fast-math
@@ -20,6 +21,8 @@ target_compile_options(hmmjit_flags INTERFACE
   # False alarms of GCC 12: with -O1, for std::optional and std::regex; in sources that HMMJIT_UNITY_BUILD compiles together.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
+  # GCC collects garbage from 512 MiB on, not from some 100: 10 to 20 % less time, at most 920 MB a file.
+  "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=524288>"
   # See engine/core/mutex.hpp.
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 if(HMMJIT_DEVELOPER_MODE)

@@ -7,15 +7,13 @@
 // the lanes in its mask, if they meet different collectives, or if a kernel writes past its dynamic
 // shared memory. Blocks run one after another, so atomics are plain.
 //
-// Include this header before the kernel source, in one translation unit per kernel instance, each
-// inside a namespace of its own (see kernel_instance.hpp).
+// Include this header before the kernel source, in one translation unit per kernel instance.
 #pragma once
 
 #include <ucontext.h>
 
 #include <algorithm>
 #include <array>
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

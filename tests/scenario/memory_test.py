@@ -175,7 +175,7 @@ class MemoryTest(unittest.TestCase):
         os.unlink(self.path(name))
         return int(subprocess.run(["wc", "-l", kept], stdout=subprocess.PIPE, check=True).stdout.split()[0])
 
-    def compare(self, command, inputs, outputs, more, lines=9_000, appear=()):
+    def compare(self, command, inputs, outputs, more, lines=4_500, appear=()):
         """Compares the outputs of a bounded and an unbounded run and returns the folder of the latter. `appear`:
         outputs whose names are not in options."""
         folders = [self.path(name) for name in ("bounded", "unbounded")]
@@ -187,10 +187,10 @@ class MemoryTest(unittest.TestCase):
                 arguments += [option, self.path(name)]
             arguments += more + inputs
             if folder == folders[0]:
-                status, errors = self.search(60, arguments, command=command)
+                status, errors = self.search(30, arguments, command=command)
             else:
                 status, errors, peak = measured([command, "--cpu", "2", "--mem", "4G", "--quiet"] + arguments)
-                self.assertGreater(peak, 80 * MIB)  # or the bound would not matter
+                self.assertGreater(peak, 60 * MIB)  # or the bound would not matter
             self.assertEqual(status, 0, errors)
             for name in [*outputs.values(), *appear]:
                 self.assertGreater(self.results(name, folder), 20 if name.endswith(".hmm") else lines, name)
@@ -202,20 +202,20 @@ class MemoryTest(unittest.TestCase):
     def test_many_hits(self):
         targets = self.path("many.fasta")
         scenario.write_fasta(targets, [[f"t{number}", "a near copy", self.copy()]
-                                       for number in range(60_000)])
+                                       for number in range(30_000)])
         outputs = {option: "hits" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
                     "--gff", "--bed", "--fasta", "--domfasta")}
-        folder = self.compare("search", [self.model, targets], outputs, ["--seq-limit", "50000"])
+        folder = self.compare("search", [self.model, targets], outputs, ["--seq-limit", "25000"])
         with open(os.path.join(folder, "hitsa3m"), "rb") as file:
             names = sum(line.startswith(b">t") for line in file)  # one domain each
-        self.assertEqual(names, 50_000)
+        self.assertEqual(names, 25_000)
 
     def test_outputs_by_target(self):
         """Hits are stored until all models are finished, then written target by target. The bound is far below the size
         of all hits."""
         targets = self.path("by_target.fasta")
-        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(35_000)))
+        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(17_500)))
         models = self.path("three.hmm")
         with open(models, "w") as file:
             for name in ("first", "second", "third"):
@@ -240,7 +240,7 @@ class MemoryTest(unittest.TestCase):
                             for line in lines:
                                 digest.update(line)
                                 count += 1
-                        self.assertGreater(count, 65_000, option)
+                        self.assertGreater(count, 32_500, option)
                         seen[-1].append((option, count, digest.hexdigest()))
                 self.assertEqual(*seen)
 
@@ -267,11 +267,11 @@ class MemoryTest(unittest.TestCase):
         scenario.write_fasta(targets, [
             [f"t{number if number % 40 else 7}", "a copy" if number % 3 else "",
              self.copy(6) + other + (self.copy(2) + other if number % 11 == 0 else "")]
-            for number in range(11_000)])
+            for number in range(5_500)])
         outputs = {option: "rounds" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--tsv", "--json", "--a3m")}
         checkpoints = ["--chkhmm", self.path("m"), "--chkali", self.path("a")]
-        for more, appear in ((["-N", "1", "--seq-limit", "9000"], []),
+        for more, appear in ((["-N", "1", "--seq-limit", "4500"], []),
                              (["-N", "2"] + checkpoints, ["m-1.hmm", "m-2.hmm", "a-1.sto", "a-2.sto"])):
             with self.subTest(options=more):
                 self.compare("jackhmmer", [query, targets], outputs, more, appear=appear)
@@ -282,7 +282,7 @@ class MemoryTest(unittest.TestCase):
     def test_many_hits_of_scanned_sequences(self):
         sequences, models = self.path("scanned.fasta"), self.path("several.hmm")
         scenario.write_fasta(sequences, [[f"s{number}", "a copy", self.copy(number % 9)]
-                                         for number in range(36_000)])
+                                         for number in range(18_000)])
         # A weaker model with a long name: it determines column widths if it is a candidate only because few models have
         # been searched, and other models are reported.
         with open(self.path("less.sto"), "w") as file:
