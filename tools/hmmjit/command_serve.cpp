@@ -64,13 +64,10 @@ constexpr OptionSpec kServeOptions[] = {
 // A query on its way through the server.
 struct Job {
   explicit Job(TemporaryFolder folder) : query(std::move(folder)) {}
-  bool is_done() const {
-    pollfd event{done.get(), POLLIN, 0};
-    return ::poll(&event, 1, 0) > 0;
-  }
   Query query;
-  const Descriptor done{::eventfd(0, EFD_CLOEXEC)};
   bool runs = false;
+  std::atomic<bool> done = false;                      // the query's results can be read
+  const Descriptor signal{::eventfd(0, EFD_CLOEXEC)};  // readable from then on
 };
 
 // Runs jobs in the order in which they come, several at a time.
@@ -88,7 +85,7 @@ class JobQueue {
     wake_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
-  // Signals Job::done at the end; false: as many wait as may wait.
+  // Sets Job::done and the signal at the end; false: as many wait as may wait.
   bool submit(std::shared_ptr<Job> job) {
     {
       const std::lock_guard lock(mutex_);
@@ -124,7 +121,8 @@ class JobQueue {
       job->query.run(bounds_, running);
       lock.lock();
       --running_;
-      ::eventfd_write(job->done.get(), 1);
+      job->done = true;
+      ::eventfd_write(job->signal.get(), 1);
     }
   }
 
@@ -349,8 +347,8 @@ class Server {
                                send(connection, *report, from));
     };
     for (bool done = !job->runs; there && !done;) {
-      there = connection.wait(job->done.get(), std::chrono::seconds(1));
-      done = job->is_done();
+      there = connection.wait(job->signal.get(), std::chrono::seconds(1));
+      done = job->done;
       if (done || !there) break;
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
       there = connection.write(frame_head(
@@ -412,8 +410,8 @@ class Server {
     if (command == "scan") std::swap(words[words.size() - 2], words.back());
     const bool runs = query.prepare(command, words, "/", databases());
     if (runs && !queue_.submit(job)) return refuse(connection);
-    while (runs && !job->is_done()) {
-      if (!connection.wait(job->done.get(), std::chrono::hours(1))) return query.cancel();
+    while (runs && !job->done) {
+      if (!connection.wait(job->signal.get(), std::chrono::hours(1))) return query.cancel();
     }
     count(query);
     const int exit = query.exit_status();
