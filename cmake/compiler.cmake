@@ -21,6 +21,8 @@ target_compile_options(hmmjit_flags INTERFACE
   # False alarms of GCC 12: with -O1, for std::optional and std::regex; in sources that HMMJIT_UNITY_BUILD compiles together.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
+  # GCC 13 and later: for functions that return a reference to what an argument refers to.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
   # GCC collects garbage from 512 MiB on, not from some 100: 10 to 20 % less time, at most 920 MB a file.
   "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=524288>"
   # See engine/core/mutex.hpp.

@@ -78,7 +78,8 @@ void put_decoded(Trail& trail, const AccuracyChoices& view, int K) {
   const DecodedEnvelope& d = view.job.decoded;
   trail.push_back(d.sound);
   for (int x = 0; x < K; ++x) put(trail, d.null2[static_cast<std::size_t>(x)]);
-  put(trail, d.accuracy);
+  // Of what overflowed, max() may keep the NaN or the other value: compilers exchange its operands.
+  put(trail, d.sound ? d.accuracy : 0.0f);
   for (const int value : {d.exit_row, d.exit_node, d.first_node})
     trail.push_back(static_cast<std::uint32_t>(value));
   // The last row's deletions have no successor.
