@@ -15,7 +15,7 @@
 namespace hmmjit::tools {
 namespace {
 
-using Json = nlohmann::json;
+using JsonValue = nlohmann::json;
 
 std::unexpected<Error> unreadable(const BufferedInput& input, std::string what) {
   return fail(ErrorCode::kInput, std::move(what),
@@ -23,21 +23,21 @@ std::unexpected<Error> unreadable(const BufferedInput& input, std::string what) 
               "give a file written by hmmjit search --json or --tsv");
 }
 
-std::string text_of(const Json& object, const char* name) {
+std::string text_of(const JsonValue& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // Infinite E-values are null in JSON.
-double number_of(const Json& object, const char* name) {
-  const Json& value = object.at(name);
+double number_of(const JsonValue& object, const char* name) {
+  const JsonValue& value = object.at(name);
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
 // Fails if the value is no integer or does not fit.
 template <typename Integer>
-Integer integer_of(const Json& object, const char* name) {
-  const Json& value = object.at(name);
+Integer integer_of(const JsonValue& object, const char* name) {
+  const JsonValue& value = object.at(name);
   if (value.is_number_unsigned()) {
     if (const auto number = value.get<std::uint64_t>(); std::in_range<Integer>(number))
       return static_cast<Integer>(number);
@@ -48,7 +48,7 @@ Integer integer_of(const Json& object, const char* name) {
   throw std::range_error(name);
 }
 
-PageDomain read_domain(const Json& json) {
+PageDomain read_domain(const JsonValue& json) {
   PageDomain domain;
   domain.number = integer_of<int>(json, "number");
   domain.included = json.at("included").get<bool>();
@@ -72,7 +72,7 @@ PageDomain read_domain(const Json& json) {
   return domain;
 }
 
-PageModel read_model(const Json& json) {
+PageModel read_model(const JsonValue& json) {
   PageModel model;
   model.name = json.at("name").get<std::string>();
   model.accession = text_of(json, "accession");
@@ -81,7 +81,7 @@ PageModel read_model(const Json& json) {
   model.reported = integer_of<std::uint64_t>(json, "targets_reported");
   model.included = integer_of<std::uint64_t>(json, "targets_included");
   model.targets = integer_of<std::uint64_t>(json, "targets");
-  const Json& passed = json.at("passed");
+  const JsonValue& passed = json.at("passed");
   model.msv = integer_of<std::uint64_t>(passed, "msv");
   model.bias = integer_of<std::uint64_t>(passed, "bias");
   model.viterbi = integer_of<std::uint64_t>(passed, "viterbi");
@@ -89,7 +89,7 @@ PageModel read_model(const Json& json) {
   return model;
 }
 
-PageHit& add_hit(Page& page, const Json& json) {
+PageHit& add_hit(Page& page, const JsonValue& json) {
   PageTarget& target = page.targets[integer_of<std::uint64_t>(json, "index")];
   target.name = json.at("name").get<std::string>();
   target.accession = text_of(json, "accession");
@@ -101,7 +101,7 @@ PageHit& add_hit(Page& page, const Json& json) {
   hit.evalue = number_of(json, "evalue");
   hit.score = number_of(json, "score");
   hit.bias = number_of(json, "bias");
-  for (const Json& domain : json.at("domains")) hit.domains.push_back(read_domain(domain));
+  for (const JsonValue& domain : json.at("domains")) hit.domains.push_back(read_domain(domain));
   return hit;
 }
 
@@ -114,7 +114,7 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
     if (!more) break;
     if (line.empty()) continue;
     try {
-      const Json json = Json::parse(line);
+      const JsonValue json = JsonValue::parse(line);
       const std::string record = json.at("record").get<std::string>();
       Page& page = pages.back();
       if (record == "model") {
@@ -157,7 +157,7 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
         pages.emplace_back();  // of a further search
         scanned.clear();
       }  // records of later versions are not ours to refuse
-    } catch (const Json::exception&) {
+    } catch (const JsonValue::exception&) {
       return unreadable(input, "not a record of a result file");
     } catch (const std::range_error& error) {
       return unreadable(input, fmt::format("\"{}\" is no number of its kind", error.what()));
