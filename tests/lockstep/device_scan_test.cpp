@@ -401,9 +401,12 @@ TEST_F(DeviceScanSearch, RowsAfterAByteOverflowAreScanned) {
         --at, --k;
         score += choose(k, loses);
       };
-      for (const int end = height + random_.integer(0, 2); score < end && k > 0;) prepend(false);
+      const auto prepend_until = [&](int end) {
+        while (score < end && k > 0) prepend(false);
+      };
+      prepend_until(height + random_.integer(0, 2));
       for (int n = 0; n < 6 && k > 0; ++n) prepend(true);
-      for (const int end = 128 + random_.integer(0, 3); score < end && k > 0;) prepend(false);
+      prepend_until(128 + random_.integer(0, 3));
     }
     TargetBlock block;
     block.begin_target("t", "", "");

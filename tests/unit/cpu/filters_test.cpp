@@ -471,10 +471,12 @@ TEST_P(CpuFilters, ScansFindHitsWhereBytesOverflow) {
           if (x == 0 || sign * gain(x, k) > sign * gain(target[at], k)) target[at] = x;
         score += gain(target[at], k);
       };
-      for (const int end = height + random.integer(0, 2); score < end && k > 0;) prepend(1);
+      const auto prepend_until = [&](int end) {
+        while (score < end && k > 0) prepend(1);
+      };
+      prepend_until(height + random.integer(0, 2));
       for (int worst = 0; worst < 6; ++worst) prepend(-1);
-      for (const int end = 254 + random.integer(0, 2 * profile.bias); score < end && k > 0;)
-        prepend(1);
+      prepend_until(254 + random.integer(0, 2 * profile.bias));
       std::vector<cpu::FoundDiagonal> found;
       std::vector<reference::Diagonal> got;
       tables_of(*model).ssv_scan(profile, scan, {{target}}, scratch_, found);

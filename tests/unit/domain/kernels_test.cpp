@@ -166,14 +166,15 @@ class EverySet : public testing::TestWithParam<test_support::ModelKind> {};
 TEST_P(EverySet, GivesTheSameBits) {
   const FlushToZeroScope flush;
   Random random(20 + static_cast<std::uint64_t>(GetParam()));
-  const Kernels& narrow = kernel_sets().back().front();
+  const auto sets = kernel_sets();
+  const Kernels& narrow = sets.back().front();
   for (const int M : {1, 2, 4, 5, 33, 99, 100, 101, 230}) {
     const auto model = random_model(random.next(), M, GetParam());
     const ForwardTables tables(*model);
     for (const bool multihit : {false, true}) {
       const Case c = make_case(*model, random.next(), 11, multihit ? 150 : 60, multihit);
       const auto expected = run(narrow, tables, c, multihit);
-      for (const auto& set : kernel_sets()) {
+      for (const auto& set : sets) {
         for (const Kernels& kernel : set) {
           if (&kernel == &narrow) continue;
           SCOPED_TRACE(testing::Message() << kernel.name << " x" << kernel.groups << ", M " << M
@@ -225,7 +226,8 @@ class PlainEnvelope {
   ScoredEnvelope score(const std::function<void(float* row, int i)>& change) {
     const std::size_t row = MatrixLayout::of(t.Q, 1).row;
     AlignedArray<float> forward(static_cast<std::size_t>(lanes_.rows) * row), backward(row);
-    const Kernels& kernel = kernel_sets().back().front();
+    const auto sets = kernel_sets();
+    const Kernels& kernel = sets.back().front();
     kernel.forward(t, lanes_, 0, lanes_.rows - 1, odds_.ec, odds_.ej, forward.data(), row);
     for (int i = 0; i <= job_.L; ++i) change(lanes_.forward_row(i), i);
     // Backward multiplies matches by the odds of their residue: here by one, and then below.
