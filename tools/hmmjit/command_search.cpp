@@ -20,8 +20,6 @@ Author author_of(const SearchProgram& program, const ParsedOptions& options) {
 
 namespace {
 
-constexpr std::string_view kOutputWords[] = {"{target}", "{folder}", "{path}", "{query}"};
-
 Result<int> run_by_server(const SearchProgram& program, const ParsedOptions& options) {
   HMMJIT_TRY(check_served(options));
   const auto& given = options.arguments();

@@ -4,10 +4,8 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iterator>
-#include <ranges>
 
 #include "core/memory.hpp"
 #include "core/threads.hpp"

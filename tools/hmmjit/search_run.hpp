@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
+
+/// What {word}s in names of outputs stand for: parts of the name of the target file, or a query.
+inline constexpr std::string_view kOutputWords[] = {"{target}", "{folder}", "{path}", "{query}"};
 
 /// The parsed command line.
 struct SearchRequest {

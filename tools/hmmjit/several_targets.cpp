@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <ranges>
 
@@ -41,8 +40,7 @@ JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::stri
     if (!options.knows(option) || !options.is_set(option)) continue;
     const std::string_view name = options.text(option);
     *is_joined = std::ranges::none_of(
-        std::array{"{target}", "{folder}", "{path}", "{query}"},
-        [&](const char* word) { return name.find(word) != std::string_view::npos; });
+        kOutputWords, [&](std::string_view word) { return name.find(word) != name.npos; });
     if (*is_joined) names.emplace_back(option);
   }
   return joined;
