@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds with sanitizers and runs the tests that gain most from them: readers of files, output files and
-# memory under the address and undefined-behaviour sanitizers; the task pool and whole small searches under the thread
+# memory under the address and undefined-behaviour sanitizers; worker threads and whole small searches under the thread
 # sanitizer. Only the libraries these tests need are compiled.
 #   tools/sanitize.sh [--short] [address] [undefined] [thread]     some of them; address and thread unless named,
 #            since `address` looks for undefined behaviour as well. `undefined` is what works where the address
 #            sanitizer does not
-#   --short: of the thread sanitizer's tests only those of the task pool and the work board, 80 CPU seconds
+#   --short: of the thread sanitizer's tests only those of worker threads and the work board, 80 CPU seconds
 #            from nothing; continuous integration runs `--short thread`
 #   CXX=clang++-19 tools/sanitize.sh         with another compiler, in folders of its own
 # Exit status: 0; 1 where a test failed or a sanitizer found something.
@@ -56,7 +56,7 @@ for kind in "$@"; do
       ;;
     thread)
       export TSAN_OPTIONS=halt_on_error=1
-      programs=(test_work test_task_pool)
+      programs=(test_work test_workers)
       ((short)) || programs+=(test_search)
       build tsan "${programs[@]}"
       # Where the kernel places programs more at random than the sanitizer's runtime can do with, they run without it.

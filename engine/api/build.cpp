@@ -12,8 +12,8 @@
 #include "build/builder.hpp"
 #include "build/sequence_model.hpp"
 #include "core/random_seed.hpp"
-#include "core/task_pool.hpp"
 #include "core/threads.hpp"
+#include "core/workers.hpp"
 #include "io/alignment_file.hpp"
 
 namespace hmmjit::v0 {

@@ -61,7 +61,7 @@ const std::vector<float>& Oracle::scores(Stage stage) {
   out.resize(distinct_.size());
   const Scorer scorer(*model_, stage);
   std::atomic<std::size_t> next{0};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < std::max(1, threads_); ++t) {
     threads.emplace_back([&] {
       for (std::size_t at; (at = next.fetch_add(kBatch)) < distinct_.size();) {
@@ -70,7 +70,7 @@ const std::vector<float>& Oracle::scores(Stage stage) {
       }
     });
   }
-  for (std::thread& t : threads) t.join();
+  threads.clear();
   return out;
 }
 

@@ -466,10 +466,9 @@ KernelProvider::Future KernelProvider::Pool::enqueue(KernelProvider& owner, cons
     } catch (const std::system_error& error) {
       // The other threads continue; without any, the kernel has failed.
       if (threads.empty()) {
-        queue.back().promise.set_value(
-            fail(ErrorCode::kResources,
-                 fmt::format("no thread can be started to compile: {}", error.what()), identity,
-                 "raise the limit on processes (ulimit -u)"));
+        Error failure = refused_threads("the threads of the compiler", error);
+        failure.where = identity;
+        queue.back().promise.set_value(std::unexpected(std::move(failure)));
         queue.pop_back();
         known.erase(identity);
       }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <exception>
 #include <new>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -43,6 +44,13 @@ std::thread thread_until_out_of_memory(std::function<void()> work,
       out_of_memory();
     }
   });
+}
+
+Error refused_threads(std::string_view threads, const std::system_error& refusal) {
+  return {ErrorCode::kResources,
+          std::string(threads) + " cannot be started: " + refusal.what(),
+          {},
+          "raise the limit on processes (ulimit -u)"};
 }
 
 double thread_seconds() {

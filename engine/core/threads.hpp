@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "core/error.hpp"
 #include "core/float_mode.hpp"
 
 namespace hmmjit {
@@ -26,6 +29,9 @@ void lower_thread_priority(int steps);
 /// must not throw, and ends.
 std::thread thread_until_out_of_memory(std::function<void()> work,
                                        std::function<void()> out_of_memory);
+
+/// The error where the system has refused a thread: "`threads` cannot be started".
+Error refused_threads(std::string_view threads, const std::system_error& refusal);
 
 /// CPU time of the calling thread so far, in seconds.
 double thread_seconds();

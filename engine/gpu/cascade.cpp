@@ -123,6 +123,9 @@ struct Cascade::Run {
   // beginning of the counters, starts again with each.
   template <typename Params>
   Status launch(const ReadyKernel& ready, Params& p, std::size_t next = 0);
+  Status record_end(Timed stage) {
+    return lane.end_[static_cast<std::size_t>(stage)].record(lane.stream_);
+  }
   Status queue_bytes();
   Status queue_bias();
   Status queue_viterbi();
@@ -243,11 +246,11 @@ Status Cascade::Run::queue() {
   HMMJIT_TRY(lane.begin_.record(lane.stream_));
   HMMJIT_TRY(queue_bytes());
   if (stages.gated) HMMJIT_TRY(queue_bias());
-  HMMJIT_TRY(lane.end_[2].record(lane.stream_));
+  HMMJIT_TRY(record_end(Timed::kBias));
   if (stages.viterbi) HMMJIT_TRY(queue_viterbi());
-  HMMJIT_TRY(lane.end_[3].record(lane.stream_));
+  HMMJIT_TRY(record_end(Timed::kViterbi));
   if (stages.forward) HMMJIT_TRY(queue_forward());
-  return lane.end_[4].record(lane.stream_);
+  return record_end(Timed::kForward);
 }
 
 Status Cascade::Run::begin() {
@@ -341,13 +344,13 @@ Status Cascade::Run::queue_bytes() {
   p.tile_best = reinterpret_cast<dev::u32*>(lane.tile_best_.address());
   constexpr std::size_t kNext = offsetof(ChainCounters, bytes) + offsetof(dev::Counters, next);
   HMMJIT_TRY(launch(ssv, p, kNext));
-  HMMJIT_TRY(lane.end_[0].record(lane.stream_));
+  HMMJIT_TRY(record_end(Timed::kSsv));
   if (stages.msv) {
     p.items = nullptr;
     p.item_count = p.tile = 0;
     HMMJIT_TRY(launch(kernel(Link::kMsv), p, kNext));
   }
-  return lane.end_[1].record(lane.stream_);
+  return record_end(Timed::kMsv);
 }
 
 Status Cascade::Run::queue_bias() {

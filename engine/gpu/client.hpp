@@ -23,7 +23,8 @@ struct Delivery {
   FilteredBlock found;
 };
 
-/// The owner of the search. Called from lane threads, without any lock of GpuFilters held.
+/// The owner of the search. Called from any thread of the engine, and within attach(), detach() and
+/// backfill(), without any lock of GpuFilters held.
 class Client {
  public:
   /// The device has done its part of pairs, all of them or none with their claims. What has come

@@ -58,10 +58,10 @@ class DomainQueue {
   /// Drops all work and accepts no more until open(), so that nothing here holds a client.
   void close();
   void open();
-  /// The work of one launch, all of it for the same kernels: those with the most targets that wait,
-  /// DomainStage::kMostLaunchTargets of them at most. Empty if nothing waits, where kernels are
-  /// still being made, or where it pays to wait for more targets; with `all` only where nothing
-  /// waits. `until`: set to when it no longer pays to wait (Trace::now).
+  /// Takes the work of one launch: of the work that shares kernels, that with the most targets, at
+  /// most DomainStage::kMostLaunchTargets. Empty if nothing waits. Without `all` also empty while
+  /// kernels are being made, or if it pays to wait for more targets; `until` is then the time at
+  /// which to stop waiting (Trace::now).
   std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all, double& until);
   /// The longest targets of the last chain, which would wait longest: about `cells` cells. Null
   /// if nothing waits.

@@ -81,10 +81,7 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
     try {
       s->start();
     } catch (const std::system_error& error) {
-      s->parts.fail_all({ErrorCode::kResources,
-                         fmt::format("the threads a GPU needs cannot be started: {}", error.what()),
-                         {},
-                         "raise the limit on processes (ulimit -u)"});
+      s->parts.fail_all(refused_threads("the threads a GPU needs", error));
     }
   });
 }

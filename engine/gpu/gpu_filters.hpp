@@ -4,9 +4,9 @@
 // The owner (a search) adds models and target blocks; its board (work/work_board.hpp) holds the
 // pairs of them that are still to be done. Blocks are packed into segments, segments become
 // resident on a device, and lanes (one thread and one stream each) take models through the
-// filters for them. Before a launch a lane claims the open pairs of a model, so that the owner's
-// threads can take pairs from the same board while the driver starts, a kernel compiles, or after
-// a device has failed. The pair of a claim that fails falls back to the owner's threads.
+// filters for them. A lane claims the open pairs of a model before it launches. All other pairs
+// stay open to the owner's threads, whatever the device is doing. The pair of a claim that fails
+// falls back to them.
 //
 // Results are hmmsearch's decisions: see cascade.hpp. Targets that pass go through
 // domain_stage.hpp in batches before they are delivered, but not while kernels are being loaded,

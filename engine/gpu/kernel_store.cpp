@@ -101,7 +101,7 @@ ChainState KernelStore::state(const KernelClass& kernels) const {
 }
 
 Result<ReadyKernel> KernelStore::get(Link link, const KernelClass& kernels,
-                                     const driver::Device& device, const SearchModel& model) {
+                                     const driver::Device& device) {
   StoredKernel& kernel = *of_link(kernels, link);
   compile::KernelPtr made;
   {
@@ -110,14 +110,7 @@ Result<ReadyKernel> KernelStore::get(Link link, const KernelClass& kernels,
   }
   if (made == nullptr) return ReadyKernel();
   auto loaded = load(kernel, made, device);
-  if (loaded) {
-    // Cannot happen by the way kernels are found; this check keeps results right in any case.
-    const Status covered = loaded->require(extent_of(model));
-    if (covered) return loaded;
-    note(covered.error());
-    return ReadyKernel();
-  }
-  if (link == Link::kSsv || loaded.error().code != ErrorCode::kCompile) return loaded;
+  if (loaded || link == Link::kSsv || loaded.error().code != ErrorCode::kCompile) return loaded;
   note(loaded.error());
   // The finer kernel may be the same.
   if (&kernel != of_link(kernels, Link::kSsv)) kernel.state = KernelState::kRefused;
@@ -129,7 +122,7 @@ Result<std::array<ReadyKernel, kLinks>> KernelStore::ready(const driver::Device&
                                                            const SearchModel& model) {
   std::array<ReadyKernel, kLinks> out;
   for (std::size_t i = 0; i < kLinks; ++i) {
-    HMMJIT_ASSIGN(out[i], get(static_cast<Link>(i), kernels, device, model));
+    HMMJIT_ASSIGN(out[i], get(static_cast<Link>(i), kernels, device));
   }
   if (of_link(out, Link::kSsv)) return out;
   return fail(ErrorCode::kCompile, "there is no SSV kernel", model.hmm.name);

@@ -98,8 +98,7 @@ class KernelStore {
   /// The kernel of a link on a device. Empty if it is not made or has been refused. An error means
   /// that the device cannot be used, or for SSV that the model has no kernel (kCompile). After
   /// load_on().
-  Result<ReadyKernel> get(Link link, const KernelClass& kernels, const driver::Device& device,
-                          const SearchModel& model);
+  Result<ReadyKernel> get(Link link, const KernelClass& kernels, const driver::Device& device);
   /// The same for all links; kCompile without SSV.
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
                                                 const KernelClass& kernels,

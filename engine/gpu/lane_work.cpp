@@ -21,30 +21,24 @@ Choice choose(SearchParts& parts, const WorkBoard& board, const std::vector<Segm
   Choice out;
   const bool loaded = parts.kernels.initial_load_done();
   for (const SegmentPtr& segment : resident) {
-    board.visit_open(segment->shard, [&](ModelId id) {
-      const ActiveModelPtr model = parts.models.find(id);
-      if (model == nullptr) return true;
+    for (std::optional<ModelId> id = board.next_open(segment->shard, 0);
+         id && (out.model == nullptr || *id < out.model->id());
+         id = board.next_open(segment->shard, *id + 1)) {
+      const ActiveModelPtr model = parts.models.find(*id);
+      if (model == nullptr) continue;
       if (!loaded) {
-        if (!reserved && !out.reserve) out.segment = segment, out.model = model, out.reserve = true;
         wait.pending = true;
-        return false;
+        if (reserved) break;
+        return {.segment = segment, .model = model, .reserve = true, .declined = {}};
       }
-      if (out.model != nullptr && out.model->id() <= id) return false;
-      switch (model->refresh(parts.kernels, &wait.until)) {
-        case ActiveModel::State::kReady:
-          out.segment = segment;
-          out.model = model;
-          return false;
-        case ActiveModel::State::kWaiting:
-          wait.pending = true;
-          return true;
-        case ActiveModel::State::kDeclined:
-          if (model->decline()) out.declined.push_back(id);
-          return true;
+      const ActiveModel::State state = model->refresh(parts.kernels, &wait.until);
+      if (state == ActiveModel::State::kReady) {
+        out.segment = segment;
+        out.model = model;
       }
-      return true;
-    });
-    if (out.reserve) break;
+      wait.pending |= state == ActiveModel::State::kWaiting;
+      if (state == ActiveModel::State::kDeclined && model->decline()) out.declined.push_back(*id);
+    }
   }
   return out;
 }

@@ -283,7 +283,13 @@ Status DeviceScan::State::open() {
 }
 
 void DeviceScan::State::run() {
-  if (const Status opened = open(); !opened) return fail_with(opened.error());
+  Status opened;
+  try {
+    opened = open();
+  } catch (const std::system_error& error) {
+    opened = std::unexpected(refused_threads("the threads a GPU needs", error));
+  }
+  if (!opened) return fail_with(opened.error());
   for (;;) {
     {
       MutexLock lock(mutex);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/task_pool.hpp"
+#include "core/workers.hpp"
 
 namespace hmmjit::nucleotide {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "core/mutex.hpp"
 #include "core/per_thread.hpp"
-#include "core/task_pool.hpp"
 #include "core/threads.hpp"
+#include "core/workers.hpp"
 #include "nucleotide/device_scan.hpp"
 #include "nucleotide/hits.hpp"
 #include "nucleotide/pieces.hpp"
@@ -615,22 +615,29 @@ Status Search::add(const TargetBlock& block) {
   const std::size_t models = s.models.size(), runs = s.runs.size();
   const bool device = s.device != nullptr && runs > 0;
   if (device) s.device->begin_block(s.strands.top(), runs);
-  const Status searched = without_large_matrices([&] {
-    if (!device) {
-      // Threads reuse cached data.
-      for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
-        if (!s.stopped()) s.search(n / models, n % models, block);
-      });
-      return;
-    }
-    for_each_index(s.options.threads, kSteps * runs * (models + kModelsAhead.back()),
-                   [&](std::size_t n) {
-                     const std::size_t run = n % runs, at = n / runs / kSteps;
-                     const auto step = static_cast<Step>(n / runs % kSteps);
-                     if (at >= kModelsAhead[step] && at - kModelsAhead[step] < models)
-                       s.take_step(step, run, at - kModelsAhead[step], block);
-                   });
-  });
+  Status searched;
+  try {
+    searched = without_large_matrices([&] {
+      if (!device) {
+        // Threads reuse cached data.
+        for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
+          if (!s.stopped()) s.search(n / models, n % models, block);
+        });
+        return;
+      }
+      for_each_index(s.options.threads, kSteps * runs * (models + kModelsAhead.back()),
+                     [&](std::size_t n) {
+                       const std::size_t run = n % runs, at = n / runs / kSteps;
+                       const auto step = static_cast<Step>(n / runs % kSteps);
+                       if (at >= kModelsAhead[step] && at - kModelsAhead[step] < models)
+                         s.take_step(step, run, at - kModelsAhead[step], block);
+                     });
+    });
+  } catch (...) {
+    // The device must not use the block or the models any longer.
+    if (device) (void)s.device->end_block();
+    throw;
+  }
   if (device) HMMJIT_TRY(s.device->end_block());
   HMMJIT_TRY(searched);
   if (s.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");

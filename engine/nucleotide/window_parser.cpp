@@ -78,8 +78,18 @@ struct WindowParser::State {
         loader(std::move(of)),
         source(made_by),
         counters(counts),
-        settings(given) {
-    for (std::size_t n = 0; n < kParserLanes; ++n)
+        settings(given) {}
+  ~State() {
+    {
+      const MutexLock lock(mutex);
+      stop = true;
+    }
+    changed.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+  void start() {
+    threads.reserve(kParserLanes);
+    while (threads.size() < kParserLanes)
       threads.push_back(
           thread_until_out_of_memory([this] { run(); },
                                      [this] {
@@ -189,16 +199,18 @@ void WindowParser::State::run() {
 // A kernel that is being made does not keep threads waiting, since no launch has begun.
 Status WindowParser::State::serve(Lane& lane, const Work& next) {
   const Lengths lengths = lengths_of(next);
-  HMMJIT_ASSIGN(const gpu::DomainKernels chosen, kernels_of(lengths, next.model()->bytes.Kp));
+  const Result<gpu::DomainKernels> chosen = kernels_of(lengths, next.model()->bytes.Kp);
   const std::vector<WorkPtr> batch = take_batch(lengths);
   if (batch.empty()) return {};
   Status done;
-  if (lane.stage == nullptr) done = open(lane);
-  if (done && chosen.parser) done = parse(lane, batch, chosen);
-  if (done && chosen.envelope) done = score(lane, batch, chosen);
+  if (!chosen) done = std::unexpected(chosen.error());
+  if (done && lane.stage == nullptr) done = open(lane);
+  if (done && chosen->parser) done = parse(lane, batch, *chosen);
+  if (done && chosen->envelope) done = score(lane, batch, *chosen);
+  const bool no_kernel = chosen && !chosen->envelope;
   const MutexLock lock(mutex);
   for (const WorkPtr& work : batch) {
-    work->not_scored = chosen.envelope ? gpu::HostReason::kRoom : gpu::HostReason::kKind;
+    work->not_scored = no_kernel ? gpu::HostReason::kKind : gpu::HostReason::kRoom;
     work->done = true;
   }
   running -= std::min<std::size_t>(running, 1);
@@ -407,16 +419,10 @@ WindowParser::WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Dri
                            gpu::KernelSource& source, gpu::Counters& counters,
                            const gpu::Settings& settings)
     : state_(std::make_unique<State>(std::move(device), std::move(driver), source, counters,
-                                     settings)) {}
-
-WindowParser::~WindowParser() {
-  {
-    const MutexLock lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->changed.notify_all();
-  for (std::thread& thread : state_->threads) thread.join();
+                                     settings)) {
+  state_->start();
 }
+WindowParser::~WindowParser() = default;
 
 void WindowParser::State::ask(const WorkKey& key, Work work) {
   {

@@ -240,6 +240,12 @@ void Agenda::done(const SetUpModel& work, std::size_t index, Result<JobPtr> made
   settle(model);
 }
 
+void Agenda::done(const SetUpModel&, FinishedPtr empty) {
+  const MutexLock lock(mutex_);
+  in_flight_.add(0);
+  add_result(std::move(empty));
+}
+
 bool Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
   const MutexLock lock(mutex_);
   reading_ = false;

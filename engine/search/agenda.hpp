@@ -66,6 +66,8 @@ class Agenda {
   /// `model`: null if the input has no further one. An error ends the search after the models
   /// before.
   void done(const SetUpModel&, std::size_t index, Result<JobPtr> model) HMMJIT_EXCLUDES(mutex_);
+  /// The model has failed, and its sink has taken the error. `empty`: its result.
+  void done(const SetUpModel&, FinishedPtr empty) HMMJIT_EXCLUDES(mutex_);
   /// `block`: null at the end of the input. `compressed`: it can be decompressed ahead. Returns
   /// true if no block follows for now, so that devices do not wait for one.
   bool done(const ReadBlock&, BlockPtr block, bool compressed) HMMJIT_EXCLUDES(mutex_);

@@ -95,7 +95,6 @@ class KeptTargets final : public ForwardingSource {
     return source_->rewind();
   }
   bool rewindable() const override { return complete_ || source_->rewindable(); }
-  bool decode_ahead() override { return !complete_ && source_->decode_ahead(); }
   bool compressed() const override { return !complete_ && source_->compressed(); }
 
  private:

@@ -55,6 +55,13 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
   return finished;
 }
 
+FinishedPtr empty_result(const Recipient& recipient) {
+  auto finished = std::make_shared<Finished>();
+  finished->sink = recipient.sink;
+  finished->result.index = recipient.index;
+  return finished;
+}
+
 bool make_part(const FormatPart& work) {
   Finished& finished = *work.finished;
   finished.sink->make(*finished.result.prepared, work.part);

@@ -5,11 +5,10 @@
 //   scorer         scores a batch of survivors: Forward and domains
 //   results        hits to results, their text, and the sink
 //   verifier       checks of what a device computed
-// A step is a function of values and knows no other step.
+// A step takes one piece of work and the state of its thread, and knows no other step.
 #include "search/search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <string>
 #include <utility>
@@ -17,8 +16,8 @@
 
 #include "core/memory.hpp"
 #include "core/random_seed.hpp"
-#include "core/task_pool.hpp"
 #include "core/threads.hpp"
+#include "core/workers.hpp"
 #include "search/agenda.hpp"
 #include "search/filtering.hpp"
 #include "search/kept_hits.hpp"
@@ -119,7 +118,7 @@ class Run final : private gpu::Client {
   Scorer scorer_;
   const double begun_ = Trace::now();
   ThreadStates threads_;
-  TaskPool pool_;
+  Workers workers_;
 };
 
 Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
@@ -142,15 +141,15 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
             (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
       verifier_(options, progress, setting_.alone),
       scorer_(options, setting_.shared, setting_.alone, verifier_),
-      pool_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
+      workers_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
   // The rest of a bound can be one target. The least is what every bound has room for.
   targets.limit_targets(std::max<std::uint64_t>(setting_.memory.bound / 2, std::uint64_t{1} << 24));
 }
 
 void Run::warn_of_threads() {
-  agenda_.limit_workers(pool_.threads());
+  agenda_.limit_workers(workers_.threads());
   if (!options_.on_warning) return;
-  options_.on_warning("only " + std::to_string(pool_.threads()) + " of " +
+  options_.on_warning("only " + std::to_string(workers_.threads()) + " of " +
                       std::to_string(setting_.threads) +
                       " threads could be started; raise the limits on processes (ulimit -u) or "
                       "memory (ulimit -v)");
@@ -176,10 +175,8 @@ Result<SearchStatistics> Run::run(LateModels* late) {
         agenda_.more_models();
       });
     }
-    pool_.run([this] {
-      if (device_ != nullptr) guarded([this] { attach_device(); });
-      guarded([this] { work(); });
-    });
+    if (device_ != nullptr) guarded([this] { attach_device(); });
+    workers_.run([this] { guarded([this] { work(); }); });
   }
   if (auto error = agenda_.error()) {
     // Where memory ran out there was none for a remedy.
@@ -206,19 +203,6 @@ void Run::attach_device() {
                   setting_.device_host_bytes);
 }
 
-// The name of a piece of work in the timeline.
-constexpr const char* trace_name(const Work& work) {
-  constexpr std::array kNames{"end",         "output",
-                              "report",      "finish",
-                              "begin batch", "rewind",
-                              "backfill",    "set-up",
-                              "decompress",  "read",
-                              "scoring",     "filters",
-                              "filters",     "filters after device"};
-  static_assert(kNames.size() == std::variant_size_v<Work>);
-  return kNames[work.index()];
-}
-
 void Run::guarded(const std::function<void()>& body) {
   try {
     body();
@@ -235,14 +219,15 @@ void Run::work() {
   for (;;) {
     const Work work = agenda_.next(me);
     if (std::holds_alternative<End>(work)) return;
-    if (agenda_.wants_worker()) pool_.submit([this] { guarded([this] { this->work(); }); });
+    if (agenda_.wants_worker()) workers_.add();
     if (options_.on_progress) options_.on_progress();
     if (options_.cancellation != nullptr && options_.cancellation->cancelled())
       return agenda_.abort({ErrorCode::kInterrupted, "the search was cancelled", {}, {}});
     const double begun = Trace::now();
     const Status status = std::visit([this](const auto& w) { return perform(w); }, work);
     if (options_.trace != nullptr)
-      options_.trace->add("cpu", trace_name(work), begun, Trace::now());
+      options_.trace->add("cpu", std::visit([](const auto& w) { return w.kName; }, work), begun,
+                          Trace::now());
     if (!status) agenda_.abort(status.error());
   }
 }
@@ -256,7 +241,12 @@ Status Run::perform(const SetUpModel& work) {
   } else if (*query) {
     const Recipient recipient = (*query)->recipient.value_or(Recipient{&sink_, index});
     job = set_up(**std::move(query), index, options_, begun);
-    if (job) (*job)->recipient = recipient;
+    if (job) {
+      (*job)->recipient = recipient;
+    } else if (recipient.sink->take_error(recipient.index, job.error())) {
+      agenda_.done(work, empty_result(recipient));
+      return {};
+    }
   }
   if (job && *job != nullptr) {
     ++progress_.models_started;
@@ -355,7 +345,8 @@ Status Run::perform(const FilterRest& work) {
 Status Run::perform(const ScoreBatch& work) {
   auto scored = scorer_.score(*work.job, work.targets, threads_.local());
   if (!scored) {
-    if (!work.job->recipient.sink->take_error(scored.error()))
+    const Recipient& recipient = work.job->recipient;
+    if (!recipient.sink->take_error(recipient.index, scored.error()))
       return std::unexpected(std::move(scored).error());
     agenda_.done(work, 0);
     return {};
@@ -417,7 +408,7 @@ SearchStatistics Run::statistics() {
   out.backend = host_filters_name();
   if (device_ != nullptr && device_->statistics().blocks_done > 0)
     out.backend = device_->name() + "+" + out.backend;
-  out.threads = pool_.threads();
+  out.threads = workers_.threads();
   out.scored_alone = scorer_.scored_alone();
   out.models = agenda_.results_delivered();
   out.streamed = agenda_.streamed();

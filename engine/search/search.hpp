@@ -1,14 +1,12 @@
 // The search pipeline: many models against one set of targets.
 //
-//   models  --set-up-->  filter tasks (model x target range)  --survivors-->  batches
-//   targets --parse-->   blocks, kept                     --scoring tasks (Forward and after)-->
-//   hits hits of a finished model --thresholds, order-->  sink, in model order
+//   models  --> set-up --+
+//                        +--> filters --> survivors --> scoring --> hits --> thresholds --> sink
+//   targets --> blocks --+
 //
-// Targets are parsed once and stay packed in memory while they fit in the memory bound; models
-// then pass over them in a moving window. Past the bound, targets are streamed: a batch of
-// models, as many as fit, is searched against each block while it is there, and the input is
-// read once per batch. The result bytes do not depend on threads, blocks or batches, because
-// every target is judged with its own position in the input.
+// Targets are read once and stay in memory while they fit. If they do not, as many models as fit
+// form a batch, and the targets are read once for each batch. Results do not depend on threads,
+// blocks or batches, because every target is judged with its own position in the input.
 #pragma once
 
 #include <atomic>
@@ -115,8 +113,9 @@ class ResultSink {
   /// Makes a part of what prepare() has returned.
   virtual void make(PreparedResult& prepared, std::size_t part) const { prepared.make(part); }
   virtual Status receive(const ModelResult& result) = 0;
-  /// True: an error in the search of one of its models does not end the search of others.
-  virtual bool take_error(const Error& /*error*/) { return false; }
+  /// True: an error in the search of its model `index` does not end the search of others. An
+  /// empty result takes the model's place.
+  virtual bool take_error(std::size_t /*index*/, const Error& /*error*/) { return false; }
   /// Whether `receive` knows ModelResult::stored. Results with stored hits are not prepared.
   virtual bool takes_stored_hits() const { return false; }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "core/threads.hpp"
 #include "search/shared_run.hpp"
 
 namespace hmmjit {
@@ -120,7 +121,7 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
       Running& running = runs_.emplace_back();
       running.run = run;
       try {
-        running.thread = std::thread([this, &running] {
+        running.thread = std::jthread([this, &running] {
           try {
             const Turn turn(*this, running.run->options());
             {
@@ -136,28 +137,20 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
         });
       } catch (const std::system_error& error) {
         runs_.pop_back();
-        return fail(ErrorCode::kResources,
-                    fmt::format("a thread for the search cannot be started: {}", error.what()), {},
-                    "raise the limit on processes (ulimit -u)");
+        return std::unexpected(refused_threads("a thread for the search", error));
+      } catch (...) {
+        runs_.pop_back();
+        throw;
       }
     }
   }
-  for (Running& running : ended) running.thread.join();
+  ended.clear();
   run->announce();
   struct Leave {
     search_run::SharedRun& run;
     ~Leave() { run.leave(); }
   } const leave{*run};
   return search->wait();
-}
-
-Session::~Session() {
-  std::list<Running> runs;
-  {
-    const MutexLock lock(mutex_);
-    runs.swap(runs_);
-  }
-  for (Running& running : runs) running.thread.join();
 }
 
 bool Session::leave_devices(const SearchOptions& options, const SearchProgress& progress,

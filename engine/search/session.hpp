@@ -41,7 +41,6 @@ class Session {
   explicit Session(std::shared_ptr<gpu::GpuFilters> devices) : devices_(std::move(devices)) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session();
 
   /// Starts the devices, unless they have been, if they are demanded or make a search of this size
   /// faster (starts_devices). Returns while the driver starts, so that inputs can be opened
@@ -76,7 +75,7 @@ class Session {
   // A run of searches that share it, in a thread of its own.
   struct Running {
     std::shared_ptr<search_run::SharedRun> run;
-    std::thread thread;
+    std::jthread thread;
     bool begun = false, ended = false;  // with the lock of the session
   };
   Result<SearchStatistics> share(const SearchOptions& options, const ModelSource& models,
@@ -93,6 +92,7 @@ class Session {
   std::vector<Error> unheard_ HMMJIT_GUARDED_BY(warning_mutex_);
   // Its threads may warn until it is destroyed.
   std::shared_ptr<gpu::GpuFilters> devices_ HMMJIT_GUARDED_BY(mutex_);
+  // Destroyed first: their threads use the rest.
   std::list<Running> runs_ HMMJIT_GUARDED_BY(mutex_);
 };
 

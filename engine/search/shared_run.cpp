@@ -87,22 +87,16 @@ std::optional<Query> SharedSearch::next_model() {
   Result<std::optional<Query>> query = std::nullopt;
   with([&] {
     query = models_();
-    // A run ends with a model that cannot be judged.
-    if (query && *query) {
-      if (auto judged = thresholds_for(options_.thresholds, (*query)->model(), (*query)->cutoff);
-          !judged)
-        query = std::unexpected(judged.error());
-    }
     progress_.models_started += query && *query;
   });
   {
     const MutexLock lock(mutex_);
-    if (query && *query) {
+    if (query && *query && !last_model_read_) {
       (*query)->recipient = {this, models_read_++};
       return *std::move(query);
     }
     last_model_read_ = true;
-    if (!query) model_error_ = query.error();
+    if (!query && !model_error_) model_error_ = query.error();
   }
   end_if_complete();
   return std::nullopt;
@@ -157,8 +151,16 @@ Status SharedSearch::receive(const ModelResult& result) {
   return {};
 }
 
-bool SharedSearch::take_error(const Error& error) {
-  end(std::unexpected(error));
+bool SharedSearch::take_error(std::size_t index, const Error& error) {
+  {
+    const MutexLock lock(mutex_);
+    if (index < models_read_) {
+      last_model_read_ = true;
+      models_read_ = index;
+      model_error_ = error;
+    }
+  }
+  end_if_complete();
   return true;
 }
 
@@ -224,7 +226,7 @@ bool SharedRun::join(const std::shared_ptr<SharedSearch>& search) {
   return true;
 }
 
-bool SharedRun::close() {
+bool SharedRun::close_if_done() {
   const MutexLock lock(mutex_);
   closed_ = std::ranges::none_of(
       searches_, [](const auto& search) { return !search->ended() && search->has_models(); });
@@ -280,7 +282,7 @@ void SharedRun::run(gpu::GpuFilters* device) {
     const auto outcome =
         search(options_, models, *targets, device, *sink, &*progress_, &late_models_);
     // A search that joined after the last result has models.
-    if (!outcome || close()) return end_all(outcome);
+    if (!outcome || close_if_done()) return end_all(outcome);
   }
 }
 

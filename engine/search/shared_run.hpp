@@ -47,7 +47,7 @@ class SharedSearch final : public ResultSink {
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   void make(PreparedResult& prepared, std::size_t part) const override;
   Status receive(const ModelResult& result) override;
-  bool take_error(const Error& error) override;
+  bool take_error(std::size_t index, const Error& error) override;
   bool takes_stored_hits() const override { return sink_.takes_stored_hits(); }
 
  private:
@@ -72,8 +72,9 @@ class SharedSearch final : public ResultSink {
   mutable Mutex mutex_;
   bool shares_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool last_model_read_ HMMJIT_GUARDED_BY(mutex_) = false;
-  std::size_t models_read_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  std::optional<Error> model_error_ HMMJIT_GUARDED_BY(mutex_);  // after the models read
+  std::size_t models_read_ HMMJIT_GUARDED_BY(mutex_) = 0;  // before an error
+  // The first error of a model: the search ends with it after the models before.
+  std::optional<Error> model_error_ HMMJIT_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> work_before_ HMMJIT_GUARDED_BY(mutex_);  // counters of the run
 };
 
@@ -107,9 +108,9 @@ class SharedRun {
   using Searches = std::vector<std::shared_ptr<SharedSearch>>;
 
   Searches searches() const HMMJIT_EXCLUDES(mutex_);
-  // No search joins from now on. False: one has models.
-  bool close() HMMJIT_EXCLUDES(mutex_);
-  // The same, whatever they have.
+  // Unless a search has models, none joins from now on; returns whether that is so.
+  bool close_if_done() HMMJIT_EXCLUDES(mutex_);
+  // Ends all searches with this outcome; none joins from now on.
   template <typename Outcome>
   void end_all(const Outcome& outcome) HMMJIT_EXCLUDES(mutex_);
   std::optional<Query> next_model() HMMJIT_EXCLUDES(mutex_);

@@ -1,4 +1,5 @@
-// The kinds of work of a search, as values, and how work is divided.
+// The kinds of work of a search, as values with their names in the timeline, and how work is
+// divided.
 #pragma once
 
 #include <atomic>
@@ -34,62 +35,79 @@ using FinishedPtr = std::shared_ptr<Finished>;
 
 /// Read, calibrate and prepare the next model of the input.
 struct SetUpModel {
+  static constexpr const char* kName = "set-up";
   std::uint64_t announced = 0;  ///< calls of Agenda::more_models() before
 };
 /// Read the next block of targets.
-struct ReadBlock {};
+struct ReadBlock {
+  static constexpr const char* kName = "read";
+};
 /// Decompress targets ahead of their reader.
-struct DecodeAhead {};
+struct DecodeAhead {
+  static constexpr const char* kName = "decompress";
+};
 /// Release the blocks kept so far; copy them first if the input cannot be read again.
 struct BeginBatch {
+  static constexpr const char* kName = "begin batch";
   std::vector<BlockPtr> blocks;
 };
 /// Start again at the first target, for a further batch of models.
 struct NextPass {
+  static constexpr const char* kName = "rewind";
   std::uint64_t announced = 0;  ///< as of SetUpModel
 };
 /// Take targets that wait for the domain stage of a device, as many as threads with this load are
 /// given.
 struct Backfill {
+  static constexpr const char* kName = "backfill";
   gpu::HostLoad load;
 };
 /// Filter targets [begin, end) of a block.
 struct FilterRange {
+  static constexpr const char* kName = "filters";
   JobPtr job;
   TargetsPtr targets;
   std::size_t begin = 0, end = 0;
 };
 /// Filter a pair of the board, unless a device has claimed it or will.
 struct FilterPair {
+  static constexpr const char* kName = "filters";
   JobPtr job;
   BlockId block = 0;
 };
 /// Do the rest of the filters after a device. `early`: the results for these blocks are not whole.
 struct FilterRest {
+  static constexpr const char* kName = "filters after device";
   JobPtr job;
   std::vector<DeviceUnit> units;
   bool early = false;
 };
 /// Score targets that passed the filters.
 struct ScoreBatch {
+  static constexpr const char* kName = "scoring";
   JobPtr job;
   std::vector<WaitingTarget> targets;
 };
 /// Judge the hits of a model.
 struct FinishModel {
+  static constexpr const char* kName = "finish";
   JobPtr job;
 };
 /// Make a part of the text of a result.
 struct FormatPart {
+  static constexpr const char* kName = "report";
   FinishedPtr finished;
   std::size_t part = 0;
 };
 /// Pass the next result to the sink.
 struct DeliverResult {
+  static constexpr const char* kName = "output";
   FinishedPtr finished;
 };
 /// The search has ended.
-struct End {};
+struct End {
+  static constexpr const char* kName = "end";
+};
 
 using Work = std::variant<End, DeliverResult, FormatPart, FinishModel, BeginBatch, NextPass,
                           Backfill, SetUpModel, DecodeAhead, ReadBlock, ScoreBatch, FilterRange,

@@ -162,6 +162,14 @@ std::size_t WorkBoard::open_models(ShardId shard) const {
   return found == shards_.end() ? 0 : found->second.open.size();
 }
 
+std::optional<ModelId> WorkBoard::next_open(ShardId shard, ModelId from) const {
+  const MutexLock lock(mutex_);
+  const auto found = shards_.find(shard);
+  if (found == shards_.end()) return std::nullopt;
+  const auto next = found->second.open.lower_bound(from);
+  return next == found->second.open.end() ? std::nullopt : std::optional(next->first);
+}
+
 void WorkBoard::refuse_model(ModelId model) {
   std::vector<Pair> left;
   {

@@ -98,17 +98,8 @@ class WorkBoard {
   std::vector<Claim> claim(ModelId model, ShardId shard);
   /// The number of models with an open pair in the shard.
   std::size_t open_models(ShardId shard) const;
-  /// Calls `visit` with the models that have an open pair in the shard, ascending, until it
-  /// returns false. The board is locked: `visit` must not call it.
-  template <typename Visit>
-  void visit_open(ShardId shard, Visit&& visit) const {
-    const MutexLock lock(mutex_);
-    const auto found = shards_.find(shard);
-    if (found == shards_.end()) return;
-    for (const auto& [model, pairs] : found->second.open) {
-      if (!visit(model)) return;
-    }
-  }
+  /// The first model, from `from` on, that has an open pair in the shard.
+  std::optional<ModelId> next_open(ShardId shard, ModelId from) const;
 
   // Devices decline pairs, both open ones and those that are opened later.
   void refuse_model(ModelId model);

@@ -51,7 +51,7 @@ if "${analyse[@]}" wrong.cpp 2>/dev/null; then
   exit 1
 fi
 
-analysed=("$tree/engine/core/task_pool.cpp")
+analysed=("$tree/engine/core/workers.cpp")
 for folder in "${with_locks[@]}"; do analysed+=("$tree/$folder"/*.cpp); done
 compiled=("$tree"/engine/{cpu,domain}/*kernels*.cpp "$tree"/tests/fuzz/*_fuzz.cpp)
 for folder in "$tree"/engine/*/ "$tree/tools/hmmjit/"; do

@@ -152,8 +152,8 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   EXPECT_EQ(run_search(data(), session, small_blocks(2)).text, expected());
 }
 
-// The first search has models until all others have been asked for theirs. So they share its run,
-// in which each has its own results, errors and end.
+// The first search has models until all others have been asked for theirs and one has failed. So
+// they share its run, in which each has its own results, errors and end.
 TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
   const auto targets = resident_targets(data());
   Session session;
@@ -163,9 +163,9 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
   struct NoRoom final : ResultSink {
     Status receive(const ModelResult&) override { return fail(ErrorCode::kOutput, "no room"); }
   };
-  enum Kind { kModels, kCancelled, kThrows, kBadModel, kNoRoom, kSettings };
+  enum Kind { kModels, kCancelled, kThrows, kBadModel, kNoRoom, kNoScores, kSettings };
   std::atomic<int> asked{0};
-  std::atomic<bool> first_asked{false};
+  std::atomic<bool> first_asked{false}, no_scores{false};
   const auto search = [&](const std::vector<Hmm>& models, Kind kind, ResultSink& sink) {
     Cancellation cancellation;
     SearchOptions options = small_blocks(2);
@@ -202,7 +202,7 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
     const ModelSource give = [&]() -> Result<std::optional<Query>> {
       first_asked = true;
       first_asked.notify_all();
-      if (asked >= 5) return std::nullopt;
+      if (asked > kNoScores && no_scores) return std::nullopt;
       return Query(data().models[0]);
     };
     const auto statistics = session.search(small_blocks(2), give, *source, sink, progress);
@@ -212,13 +212,21 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
   });
   first_asked.wait(false);
   std::vector<std::thread> others;
-  for (const Kind kind : {kModels, kCancelled, kThrows, kBadModel, kNoRoom, kSettings}) {
-    // One with other settings waits for the devices, and from then on no other joins.
-    for (int n; kind == kSettings && (n = asked) < 5;) asked.wait(n);
+  for (const Kind kind : {kModels, kCancelled, kThrows, kBadModel, kNoRoom, kNoScores, kSettings}) {
+    // One with other settings waits for the devices, and from then on no other joins. None joins
+    // after the one with a model that cannot be set up.
+    for (int n; kind >= kNoScores && (n = asked) < kind;) asked.wait(n);
     others.emplace_back([&, kind] {
       SearchData own = data();
       own.models = {data().models[static_cast<std::size_t>(kind) % 6], data().models[1]};
-      const auto run = [&](ResultSink& sink) { return search(own.models, kind, sink); };
+      std::vector<Hmm> models = own.models;
+      if (kind == kNoScores) {
+        Hmm& without_scores = models.emplace_back(data().models[2]);
+        without_scores.needs_calibration = true;
+        std::ranges::fill(without_scores.match, std::nanf(""));
+        models.push_back(data().models[3]);
+      }
+      const auto run = [&](ResultSink& sink) { return search(models, kind, sink); };
       if (kind == kThrows) {
         TextSink sink;
         EXPECT_THROW((void)run(sink), std::runtime_error);
@@ -235,8 +243,12 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
           EXPECT_EQ(statistics.error().message, "the search was cancelled");
         } else {
           EXPECT_EQ(sink.text, all);
-          EXPECT_EQ(statistics ? "" : statistics.error().message,
-                    kind == kBadModel ? "bad model" : "");
+          EXPECT_THAT(statistics ? "" : statistics.error().message,
+                      testing::StartsWith(kind == kBadModel   ? "bad model"
+                                          : kind == kNoScores ? "a random sequence has no Forward"
+                                                              : ""));
+          EXPECT_EQ(!statistics, kind == kBadModel || kind == kNoScores);
+          if (kind == kNoScores) no_scores = true;
         }
         if (statistics) {
           EXPECT_EQ(statistics->shared, kind != kSettings);

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <future>
+#include <system_error>
 
 #include "common/domain_params.h"
 #include "core/threads.hpp"
@@ -640,6 +642,44 @@ TEST_F(DeviceScanSearch, WindowsThatWaitForAKernelAreTakenBack) {
   EXPECT_EQ(parser.parsed(0), nullptr);
   EXPECT_TRUE(parser.finish());
   made(fail(ErrorCode::kCompile, "no compiler"));
+}
+
+TEST_F(DeviceScanSearch, WindowsWhoseKernelsFindNoMemoryAreTakenBackAtOnce) {
+  class NoMemory final : public gpu::InstantKernelSource {
+   public:
+    std::atomic<int> asked = 0;
+
+   private:
+    Result<compile::KernelPtr> make(const plan::Plan&) override {
+      ++asked;
+      return fail(ErrorCode::kResources, "no memory");
+    }
+  } source;
+  const auto driver = driver::Driver::open(driver_.api());
+  gpu::Counters counters;
+  const gpu::Settings settings = this->settings();
+  WindowParser parser(*driver->device(0), driver, source, counters, settings);
+  const Query& query = models_[0];
+  DomainModel model(*query.model, query.window_length);
+  for (std::size_t m = 0; m < 3; ++m) {
+    parser.request(m, {query.model, {model.emissions.after(0)}, windows_of(targets_), 42, 1});
+    EXPECT_EQ(parser.parsed(m), nullptr);
+  }
+  EXPECT_TRUE(parser.finish());
+  EXPECT_LE(source.asked, 3 * 3);  // requests and lanes
+}
+
+TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsWhereAThreadIsRefused) {
+  driver_.on_call = [](const char* member, int) -> int {
+    if (std::string_view(member) == "event_create")
+      throw std::system_error(EAGAIN, std::generic_category());
+    return 0;
+  };
+  gpu::Settings relaxed = settings();
+  relaxed.demanded = false;
+  DeviceScan device(relaxed);
+  expect_the_cpus_results({}, device);
+  driver_.on_call = {};
 }
 
 // Random models, targets and options on this machine's device.

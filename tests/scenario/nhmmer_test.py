@@ -234,7 +234,10 @@ class Nhmmer(ScratchFolder):
         self.assertLess(sum(stages[name]["seconds"] for name in ("forward", "backward", "decoding", "ensemble", "envelope")),
                         stages["scoring"]["seconds"])
         nhmmer("--tsv", self.path("scan"), "--tblout", self.path("tbl"), "--stats", self.path("stats"), program="nhmmscan")
-        self.assertEqual(json.loads(read(self.path("stats")))["stages"]["ssv"]["cells"], stages["ssv"]["cells"])
+        scan = json.loads(read(self.path("stats")))
+        self.assertEqual(scan["stages"]["ssv"]["cells"], stages["ssv"]["cells"])
+        self.assertEqual((scan["domains_reported"], scan["target_blocks"]), (len(rows_of("scan")), 1))
+        self.assertGreater(scan["passed"]["forward"], 0)
         self.assertEqual([tuple(row[field] for field in fields) for row in rows_of("scan")], table("tbl", (2, 0, 6, 7)))
         self.assertEqual({row["model_length"] for row in rows_of("scan")}, {row["model_length"] for row in rows})
 

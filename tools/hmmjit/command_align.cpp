@@ -8,7 +8,7 @@
 #include "align/alignment_formats.hpp"
 #include "align/model_alignment.hpp"
 #include "core/output_file.hpp"
-#include "core/task_pool.hpp"
+#include "core/workers.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
 #include "io/hmm_file.hpp"

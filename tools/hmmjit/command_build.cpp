@@ -13,7 +13,7 @@
 #include "build_options.hpp"
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
-#include "core/task_pool.hpp"
+#include "core/workers.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/threads.hpp"
 #include "core/trace.hpp"
 #include "hmmjit/command.hpp"
 #include "nucleotide_options.hpp"
@@ -56,10 +57,13 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   nucleotide::DeviceScan* const device = run.devices.scan;
   nucleotide::Search search(std::move(models), options, device);
   for (;;) {
+    CoreClock clock;
     TargetBlock block;
     HMMJIT_TRY(run.targets->next(block, device != nullptr ? kResiduesOfDevice : kResiduesAtATime));
+    statistics.read_seconds += clock.lap();
     if (block.size() == 0) break;
     HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists, search.scan(block));
+    clock.lap();
     for (std::size_t i = 0; i < block.size(); ++i) {
       const QueryNames names = names_of(block[i]);
       result.query = {.name = names.name,
@@ -68,16 +72,21 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
                       .M = block.length(i),
                       .built = names};
       result.hits = std::move(lists[i]);
-      statistics.hits_reported += result.hits.reported;
       ModelResult single;
       single.index = sequence++;
       single.model = result.query;
       single.hits = single_domain_hits(result.hits);
+      statistics.counters += single.hits.counters;
+      statistics.hits_reported += single.hits.reported;
+      statistics.domains_reported += single.hits.reported;
       HMMJIT_TRY(run.writer.receive(result, single, options));
     }
+    statistics.report_seconds += clock.lap();
+    ++statistics.blocks;
     statistics.targets += block.size();
     statistics.residues += block.residue_count();
     run.progress.targets += block.size();
+    run.progress.residues += block.residue_count();
   }
   add_times(statistics, search.times());
   statistics.wall_seconds = Trace::now() - begin;

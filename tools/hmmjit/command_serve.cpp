@@ -75,16 +75,15 @@ class JobQueue {
  public:
   JobQueue(std::size_t running, std::size_t queued, QueryBounds bounds)
       : queued_(queued), bounds_(std::move(bounds)) {
-    for (std::size_t i = 0; i < running; ++i) workers_.emplace_back([this] { work(); });
-  }
-  ~JobQueue() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
+    workers_.reserve(running);
+    try {
+      while (workers_.size() < running) workers_.emplace_back([this] { work(); });
+    } catch (...) {  // a thread is refused
+      end();
+      throw;
     }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
   }
+  ~JobQueue() { end(); }
   // Sets Job::done and the signal at the end; false: as many wait as may wait.
   bool submit(std::shared_ptr<Job> job) {
     {
@@ -105,6 +104,14 @@ class JobQueue {
   }
 
  private:
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
   bool full() {
     std::erase_if(waiting_, [](const auto& job) { return job->query.cancelled(); });
     return waiting_.size() + running_ >= queued_ + workers_.size();
@@ -629,7 +636,11 @@ Result<int> serve(const ParsedOptions& options) {
       if (::read(signal_events, &signal, sizeof signal) != sizeof signal) continue;
       if (signal.ssi_signo == SIGHUP) {
         if (reloading.joinable()) reloading.join();
-        reloading = std::thread([&server] { (void)server.load(); });
+        try {
+          reloading = std::thread([&server] { (void)server.load(); });
+        } catch (const std::system_error&) {  // no thread
+          (void)server.load();
+        }
       } else if (std::exchange(ending, true)) {
         break;  // the second time: now
       } else {

@@ -480,20 +480,20 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   SequenceQueries* const queries = inputs.queries();
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
-  ProgramRun own{program,
-                 options,
-                 request.search,
-                 request.report,
-                 paths,
-                 queries,
-                 inputs.profiles(),
-                 context.request ? context.request->models : nullptr,
-                 inputs.targets,
-                 {*run.session, run.scan.get()},
-                 *writer,
-                 progress,
-                 further_files,
-                 {}};
+  ProgramRun own{.program = program,
+                 .options = options,
+                 .search = request.search,
+                 .report = request.report,
+                 .paths = paths,
+                 .queries = queries,
+                 .profiles = inputs.profiles(),
+                 .kept_models = context.request ? context.request->models : nullptr,
+                 .targets = inputs.targets,
+                 .devices = {*run.session, run.scan.get()},
+                 .writer = *writer,
+                 .progress = progress,
+                 .further_files = further_files,
+                 .add_features = {}};
   if (features != nullptr)
     own.add_features = [&](const ModelResult& result) { return features->add(result); };
   ReportAndFeatures sink(*writer, features.get());
@@ -560,16 +560,16 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
     return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
                 "write them to a file");
   HMMJIT_TRY(run_files.begin());
-  PartSearch work{*request.part,
-                  options,
-                  search_options,
-                  model_path,
-                  options.arguments()[1],
-                  [&models] { return models.open(); },
-                  *run.session,
-                  models.bytes_read(),
-                  models.bytes_total(),
-                  [&run_files](const SearchStatistics& statistics) -> Status {
+  PartSearch work{.request = *request.part,
+                  .options = options,
+                  .search = search_options,
+                  .models = model_path,
+                  .targets = options.arguments()[1],
+                  .open_models = [&models] { return models.open(); },
+                  .session = *run.session,
+                  .model_bytes = models.bytes_read(),
+                  .model_bytes_total = models.bytes_total(),
+                  .on_searched = [&run_files](const SearchStatistics& statistics) -> Status {
                     for (OutputFile* file : run_files.write(statistics)) HMMJIT_TRY(file->commit());
                     run_files.describe(statistics);
                     return {};

@@ -35,6 +35,7 @@ struct Scenario {
   bool early = false;               // a lane delivers a part first
   bool memory_refused = false;      // to a lane, which drops its work
   std::size_t failing_model = 100;  // which cannot be set up
+  bool failure_taken = false;       // by its sink
   std::size_t late_models = 0;      // announced at any time, also too late
   bool errors = false;              // any piece of work may fail, once
   bool cancelled = false;           // at any time
@@ -174,7 +175,8 @@ class Search {
   }
   void expect_complete() const {
     expect_each_once();
-    const bool stopped = failed_ || scenario_.failing_model < scenario_.models;
+    const bool stopped =
+        failed_ || (scenario_.failing_model < scenario_.models && !scenario_.failure_taken);
     EXPECT_EQ(agenda_.error().has_value(), stopped);
     if (agenda_.error()) {
       EXPECT_EQ(agenda_.error()->message, "expected");
@@ -183,6 +185,7 @@ class Search {
     if (!failed_) {
       EXPECT_EQ(delivered_, models);
       for (std::size_t model = 0; model < models; ++model) {
+        if (model == scenario_.failing_model) continue;
         EXPECT_EQ(count(Event::kFiltered, model), scenario_.blocks * kTargets);
         EXPECT_EQ(count(Event::kScored, model), scenario_.blocks * kTargets);
       }
@@ -260,6 +263,11 @@ class Search {
     }
     ++next_model_;
     if (index == scenario_.failing_model) {
+      if (scenario_.failure_taken) {
+        auto empty = std::make_shared<Finished>();
+        empty->result.index = index;
+        return agenda_.done(work, std::move(empty));
+      }
       failed_to_set_up_ = true;
       return agenda_.done(work, index,
                           std::unexpected(Error{ErrorCode::kInput, "expected", {}, {}}));
@@ -560,6 +568,23 @@ TEST(AgendaTest, AnErrorEndsTheSearch) {
   explore({.models = 1, .blocks = 2, .errors = true});
   explore({.models = 2, .blocks = 1, .kept = false, .errors = true});
   explore({.models = 1, .blocks = 2, .cancelled = true});
+}
+
+TEST(AgendaTest, AnErrorThatItsSinkTakesEndsNothingElse) {
+  explore({.models = 3, .blocks = 1, .failing_model = 1, .failure_taken = true});
+  explore({.models = 1, .blocks = 1, .failing_model = 0, .failure_taken = true});
+  explore({.models = 2,
+           .blocks = 1,
+           .workers = 1,
+           .lanes = 1,
+           .failing_model = 0,
+           .failure_taken = true});
+  explore({.models = 2,
+           .blocks = 1,
+           .kept = false,
+           .models_at_once = 1,
+           .failing_model = 0,
+           .failure_taken = true});
 }
 
 TEST(AgendaTest, ADeviceTakesPartAndIsLost) {

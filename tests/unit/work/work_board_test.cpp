@@ -203,10 +203,9 @@ TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
   const ShardId shard = o.board.make_shard({2, 1});
   const auto visited = [&](std::size_t most) {
     std::vector<ModelId> models;
-    o.board.visit_open(shard, [&](ModelId model) {
-      models.push_back(model);
-      return models.size() < most;
-    });
+    for (std::optional<ModelId> id = o.board.next_open(shard, 0); id && models.size() < most;
+         id = o.board.next_open(shard, *id + 1))
+      models.push_back(*id);
     return models;
   };
   EXPECT_EQ(visited(10), (std::vector<ModelId>{3, 4, 5, 9}));
@@ -314,14 +313,9 @@ TEST(WorkBoard, ThreadsDoEveryPairOnce) {
         std::minstd_rand rng(round * 2 + device + 1);
         while (!over) {
           const ShardId shard = 1 + rng() % (newest + 1);
-          ModelId model = 0;
-          bool found = false;
-          board.visit_open(shard, [&](ModelId id) {
-            model = id;
-            found = true;
-            return rng() % 4 == 0;
-          });
+          const std::optional<ModelId> found = board.next_open(shard, rng() % kModels);
           if (!found) std::this_thread::yield();
+          const ModelId model = found.value_or(0);
           for (Claim& claim : board.claim(model, shard)) {
             if (!claim || rng() % 5 == 0) continue;  // destroyed unfinished
             count(claim.model(), claim.block());
