@@ -186,7 +186,6 @@ class Watch {
     const std::lock_guard lock(mutex_);
     if (!host_.run([&] { callbacks_.warning(warning); })) stop_.cancel();
   }
-  void warn(const std::string& text) { warn(Error(ErrorCode::kInternal, text)); }
   // Calls `search`, and meanwhile the progress callback now and then; once more after a success.
   template <typename Search>
   Result<hmmjit::SearchStatistics> run(const SearchProgress& progress, Search&& search) {
@@ -362,10 +361,7 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
   Watch watch(callbacks, host);
   internal.cancellation = &watch.stop();
   if (watch.stop().cancelled()) throw Error(ErrorCode::kInterrupted, "the search was cancelled");
-  internal.on_warning = [&watch](const std::string& text) { watch.warn(text); };
-  internal.on_device_warning = [&watch](const hmmjit::Error& warning) {
-    watch.warn(to_public(warning));
-  };
+  internal.on_warning = [&watch](const hmmjit::Error& warning) { watch.warn(to_public(warning)); };
   const auto positions = [&] { return positions_of(*models.impl()); };
   const auto residues = [&] { return residues_of(*targets.impl()); };
   check(session.start(
@@ -464,7 +460,9 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
           device_note))) {
     const auto warn = [&watch](const hmmjit::Error& warning) { watch.warn(to_public(warning)); };
     gpu::Settings settings = gpu_settings(warn, open_driver, given, choice);
-    settings.on_warning = [&watch](const std::string& text) { watch.warn(text); };
+    settings.on_warning = [&watch](const std::string& text) {
+      watch.warn(Error(ErrorCode::kInternal, text));
+    };
     run.device = &scan.emplace(std::move(settings));
   }
   SearchProgress progress;

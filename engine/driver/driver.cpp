@@ -352,6 +352,13 @@ Result<Event> Event::create(DevicePtr device, bool timing) {
   event.device_ = std::move(device);
   return event;
 }
+Result<Event> Event::now(const DevicePtr& device) {
+  HMMJIT_ASSIGN(const Stream stream, Stream::create(device));
+  HMMJIT_ASSIGN(Event event, create(device, true));
+  HMMJIT_TRY(event.record(stream));
+  HMMJIT_TRY(stream.synchronize());
+  return event;
+}
 Event::Event(Event&& other) noexcept
     : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
 Event& Event::operator=(Event&& other) noexcept {

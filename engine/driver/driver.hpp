@@ -131,6 +131,8 @@ class Stream {
 class Event {
  public:
   static Result<Event> create(DevicePtr device, bool timing = false);
+  /// One with a time, which has finished: the origin of others.
+  static Result<Event> now(const DevicePtr& device);
   Event() = default;
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;

@@ -8,7 +8,7 @@
 #include "compile/kernel_provider.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-#include "gpu/search_parts.hpp"
+#include "gpu/engine_state.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -42,10 +42,7 @@ Opened open_device(const std::shared_ptr<driver::Driver>& driver, const Settings
   auto out = std::make_unique<ActiveDevice>(budget);
   out->driver = driver;
   out->device = std::move(device);
-  HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(out->device));
-  HMMJIT_ASSIGN(out->origin, driver::Event::create(out->device, true));
-  HMMJIT_TRY(out->origin.record(stream));
-  HMMJIT_TRY(stream.synchronize());
+  HMMJIT_ASSIGN(out->origin, driver::Event::now(out->device));
   out->origin_time = Trace::now();
   return out;
 }
@@ -68,13 +65,13 @@ void share_out(ActiveDevice& device, const Settings& settings) {
 
 }  // namespace
 
-Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& parts) {
-  const Settings& settings = parts.settings;
+Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& engine) {
+  const Settings& settings = engine.settings;
   const double begun = Trace::now();
   const auto driver = settings.open_driver ? settings.open_driver() : driver::Driver::open();
   const double initialised = Trace::now();
-  parts.counters.update([&](Statistics& s) { s.driver_seconds = initialised - begun; });
-  parts.span("gpu start", 0, "driver", begun, initialised);
+  engine.counters.update([&](Statistics& s) { s.driver_seconds = initialised - begun; });
+  engine.span("gpu start", 0, "driver", begun, initialised);
   HMMJIT_TRY(driver->require());
 
   // Contexts take a sixth of a second each. They are created at the same time, while the kernel
@@ -91,7 +88,7 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& pa
                                                       compile_settings(settings)));
   HMMJIT_ASSIGN(const plan::DeviceTraits traits,
                 driver->traits(settings.devices.empty() ? 0 : settings.devices.front()));
-  parts.kernels.open(std::move(source), traits);
+  engine.kernels.open(std::move(source), traits);
 
   std::optional<Error> first_error;
   std::vector<std::unique_ptr<ActiveDevice>> ready;
@@ -106,8 +103,8 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& pa
     if (!ready.empty() &&
         (*device)->device->traits().capability() != ready.front()->device->traits().capability()) {
       if (settings.demanded)
-        parts.warn(fmt::format("device {} is of another architecture than device {}: left out",
-                               ordinal, settings.devices.front()));
+        engine.warn(fmt::format("device {} is of another architecture than device {}: left out",
+                                ordinal, settings.devices.front()));
       continue;
     }
     (*device)->position = static_cast<int>(ready.size());
@@ -115,13 +112,13 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& pa
     ready.push_back(*std::move(device));
   }
   const double contexts = Trace::now();
-  parts.span("gpu start", 0, "contexts", initialised, contexts);
+  engine.span("gpu start", 0, "contexts", initialised, contexts);
   if (ready.empty()) return std::unexpected(first_error.value_or(Error{}));
-  if (first_error) parts.warn(first_error->to_string() + "; going on with the other devices");
+  if (first_error) engine.warn(first_error->to_string() + "; going on with the other devices");
   std::vector<driver::DevicePtr> usable;
   for (const auto& device : ready) usable.push_back(device->device);
-  parts.kernels.load_on(driver, std::move(usable));
-  parts.counters.update([&](Statistics& s) {
+  engine.kernels.load_on(driver, std::move(usable));
+  engine.counters.update([&](Statistics& s) {
     s.context_seconds = contexts - initialised;
     for (const auto& device : ready) s.devices.push_back(device->device->traits().name);
   });

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpu/search_parts.hpp"
+#include "gpu/engine_state.hpp"
 
 namespace hmmjit::gpu {
 
 void DomainLane::run() {
-  while (auto work = next_domain_batch(parts_, device_)) {
+  while (auto work = next_domain_batch(engine_, device_)) {
     const double begun = Trace::now();
     perform(*work);
     const double seconds = Trace::now() - begun;
-    parts_.counters.update([&](Statistics& s) { s.domain_lanes.working += seconds; });
-    parts_.leave_if_lost(device_);
+    engine_.counters.update([&](Statistics& s) { s.domain_lanes.working += seconds; });
+    engine_.leave_if_lost(device_);
   }
 }
 
@@ -29,25 +29,25 @@ void DomainLane::perform(DomainBatch& work) {
       use->client.targets_wait();
       continue;
     }
-    parts_.deliver_and_count(*part);
+    engine_.deliver_and_count(*part);
     part.reset();
   }
 }
 
 void DomainLane::open() {
-  stage_ = DomainStage::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
+  stage_ = DomainStage::create(device_.device, device_.origin, resize_on(device_, engine_.targets),
                                device_.domain_workspace);
   if (!*stage_ && stage_->error().code != ErrorCode::kResources)
-    parts_.lose(device_, stage_->error());
+    engine_.lose(device_, stage_->error());
 }
 
 void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load) {
-  const Settings& settings = parts_.settings;
+  const Settings& settings = engine_.settings;
   const DomainWork& front = *batch.front();
   const ClientUse& use = front.chain->use;
   const ActiveModel& model = *front.chain->model;
   for (const DomainWorkPtr& work : batch) work->kernels.clear();
-  const auto ready = parts_.kernels.ready(*device_.device, *model.kernels(), *model.search());
+  const auto ready = engine_.kernels.ready(*device_.device, *model.kernels(), *model.search());
   if (!ready) return;
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
                              of_link(*ready, Link::kEnvelope)};
@@ -69,7 +69,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
     for (const PassedTarget& passed : work->passed) work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
-  parts_.count_fallback(HostReason::kSize, large);
+  engine_.count_fallback(HostReason::kSize, large);
   const auto result = (**stage_)->run(
       requests, chosen, {.trace_seed = use->limits.trace_seed, .launch_seconds = launch_seconds},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});
@@ -78,41 +78,27 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
       request->parsed.clear();
       request->left_out = false;
     }
-    if (result.error().code != ErrorCode::kResources) parts_.lose(device_, result.error());
+    if (result.error().code != ErrorCode::kResources) engine_.lose(device_, result.error());
     return;
   }
   if (result->launches == 0) return;
-  const std::vector<double> seconds = parts_.note_stages(
-      device_, device_.lanes + number_, kDomainStages, fmt::format("of {} models", batch.size()),
-      result->begin, result->end, device_.domain_busy);
-  parts_.counters.update([&](Statistics& s) {
-    for (std::size_t i = 0; i < seconds.size(); ++i) {
-      DomainStageTimes& stage = s.domain_stages[i];
-      const DomainWorkDone& work = result->work[i];
-      stage.seconds += seconds[i];
-      stage.cells += work.cells;
-      stage.expected_seconds += work.expected_seconds;
-      for (std::size_t why = 0; why < kHostReasons.size(); ++why)
-        stage.host_cells[why] += work.host_cells[why];
-    }
-    s.launches += result->launches;
-    s.parsed += result->targets;
-    s.sampled += result->regions;
-    s.envelopes += result->envelopes;
-  });
+  engine_.note_stages(device_, device_.lanes + number_, kDomainStages,
+                      fmt::format("of {} models", batch.size()), result->begin, result->end,
+                      device_.domain_busy);
+  engine_.counters.update([&](Statistics& s) { add(s, *result); });
 }
 
-bool backfill(SearchParts& parts, const HostLoad& load) {
-  const std::vector<ActiveDevice*> devices = parts.devices();
+bool backfill(EngineState& engine, const HostLoad& load) {
+  const std::vector<ActiveDevice*> devices = engine.devices();
   const auto busiest = std::ranges::max_element(
       devices, {}, [](const ActiveDevice* device) { return device->domain_queue.chains(); });
-  if (busiest == devices.end() || parts.settings.wait_for_device) return false;
+  if (busiest == devices.end() || engine.settings.wait_for_device) return false;
   DomainWorkPtr longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
   if (longest == nullptr) return false;
-  parts.deliver_and_count(*longest);
+  engine.deliver_and_count(*longest);
   longest.reset();
   // If the device was lost meanwhile, the last user of this segment has to leave it.
-  parts.leave_if_lost(**busiest);
+  engine.leave_if_lost(**busiest);
   return true;
 }
 

@@ -15,8 +15,8 @@ namespace hmmjit::gpu {
 /// For the thread that runs it.
 class DomainLane {
  public:
-  DomainLane(SearchParts& parts, ActiveDevice& device, int number)
-      : parts_(parts), device_(device), number_(number) {}
+  DomainLane(EngineState& engine, ActiveDevice& device, int number)
+      : engine_(engine), device_(device), number_(number) {}
   /// Runs until the engine stops. Once the device is lost, targets are delivered without findings.
   void run();
 
@@ -25,7 +25,7 @@ class DomainLane {
   void open();
   void launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load);
 
-  SearchParts& parts_;
+  EngineState& engine_;
   ActiveDevice& device_;
   const int number_;
   // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
@@ -34,6 +34,6 @@ class DomainLane {
 };
 
 /// See GpuFilters::backfill.
-bool backfill(SearchParts& parts, const HostLoad& load);
+bool backfill(EngineState& engine, const HostLoad& load);
 
 }  // namespace hmmjit::gpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpu/search_parts.hpp"
+#include "gpu/engine_state.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -14,32 +14,32 @@ constexpr std::uint64_t kScratchPart = 16;
 }  // namespace
 
 void FilterLane::run() {
-  if (!ends(parts_, device_)) {
-    if (const Status opened = open(); !opened) parts_.lose(device_, opened.error());
+  if (!ends(engine_, device_)) {
+    if (const Status opened = open(); !opened) engine_.lose(device_, opened.error());
   }
   bool reserved = false;  // what its first chain needs
   for (;;) {
-    FilterWork work = next_filter_work(parts_, device_, reserved);
+    FilterWork work = next_filter_work(engine_, device_, reserved);
     if (std::holds_alternative<Stop>(work)) break;
     const double begun = Trace::now();
     std::visit([this](auto& w) { perform(w); }, work);
     const double seconds = Trace::now() - begun;
-    parts_.counters.update([&](Statistics& s) { s.filter_lanes.working += seconds; });
+    engine_.counters.update([&](Statistics& s) { s.filter_lanes.working += seconds; });
   }
-  parts_.leave_if_lost(device_);
+  engine_.leave_if_lost(device_);
 }
 
 Status FilterLane::open() {
   HMMJIT_ASSIGN(cascade_,
-                Cascade::create(device_.device, device_.origin, resize_on(device_, parts_.targets),
+                Cascade::create(device_.device, device_.origin, resize_on(device_, engine_.targets),
                                 static_cast<std::size_t>(device_.memory.budget() / kScratchPart)));
   return {};
 }
 
 void FilterLane::perform(const RefuseModels& work) {
-  parts_.counters.update([&](Statistics& s) { s.models_declined += work.models.size(); });
-  if (parts_.settings.demanded && !parts_.warned_kernel.exchange(true))
-    parts_.warn("no kernel for some models, their filters run on the CPU: " + parts_.reason());
+  engine_.counters.update([&](Statistics& s) { s.models_declined += work.models.size(); });
+  if (engine_.settings.demanded && !engine_.warned_kernel.exchange(true))
+    engine_.warn("no kernel for some models, their filters run on the CPU: " + engine_.reason());
   for (const ModelId id : work.models) work.use->board.refuse_model(id);
 }
 
@@ -57,19 +57,19 @@ void FilterLane::perform(const LoadSegment& work) {
     }
     return DeviceTargets::create(device_.device, work.loading.packed, *device_.uploader);
   }();
-  parts_.span("gpu upload", device_.position, "segment", begun, Trace::now());
+  engine_.span("gpu upload", device_.position, "segment", begun, Trace::now());
   if (made) {
-    parts_.targets.loaded(work.segment, *std::move(made));
+    engine_.targets.loaded(work.segment, *std::move(made));
   } else if (made.error().code != ErrorCode::kResources) {
-    parts_.lose(device_, made.error());
+    engine_.lose(device_, made.error());
   } else {
-    const bool abandoned = parts_.targets.did_not_fit(work.segment);
-    if (!parts_.warned_memory.exchange(true))
-      parts_.warn(made.error().to_string() + "; going on with " +
-                  (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
-    if (abandoned) work.use->board.refuse_shard(work.segment->shard);
+    const bool abandoned = engine_.targets.did_not_fit(work.segment);
+    if (!engine_.warned_memory.exchange(true))
+      engine_.warn(made.error().to_string() + "; going on with " +
+                   (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
+    if (abandoned) work.use->board.refuse_segment(work.segment->id);
   }
-  parts_.targets.end_load(work.segment, work.loading);
+  engine_.targets.end_load(work.segment, work.loading);
 }
 
 void FilterLane::perform(FilterPairs& work) {
@@ -83,30 +83,30 @@ void FilterLane::perform(FilterPairs& work) {
     take_found(*chain_work, *std::move(found), std::move(work.claims));
     chain_work->request.model = work.model->search();
     chain_work->request.targets = work.targets;
-    if (!hand_over(chain_work)) parts_.deliver_and_count(*chain_work);
+    if (!hand_over(chain_work)) engine_.deliver_and_count(*chain_work);
     return;
   }
   failed(work, found.error());
   // The pairs of a chain that failed fall back to the CPU.
   const auto given_back =
       std::ranges::count_if(work.claims, [](const Claim& c) { return bool(c); });
-  parts_.counters.update(
+  engine_.counters.update(
       [&](Statistics& s) { s.blocks_given_back += static_cast<std::uint64_t>(given_back); });
 }
 
 void FilterLane::failed(const FilterPairs& work, const Error& error) {
   if (error.code == ErrorCode::kResources) {
-    if (!parts_.warned_memory.exchange(true))
-      parts_.warn(error.to_string() + "; going on with the CPU for some targets");
+    if (!engine_.warned_memory.exchange(true))
+      engine_.warn(error.to_string() + "; going on with the CPU for some targets");
   } else if (error.code == ErrorCode::kCompile) {
     const bool first = work.model->decline();
-    parts_.counters.update([&](Statistics& s) {
+    engine_.counters.update([&](Statistics& s) {
       s.models_declined += first;
       if (s.reason.empty()) s.reason = error.to_string();
     });
     work.use->board.refuse_model(work.model->id());
   } else {
-    parts_.lose(device_, error);
+    engine_.lose(device_, error);
   }
 }
 
@@ -115,7 +115,7 @@ Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& ta
   const double begun = Trace::now();
   const ActiveModel& model = *chain.model;
   const SearchModel& search = *model.search();
-  HMMJIT_ASSIGN(const auto ready, parts_.kernels.ready(*device_.device, *model.kernels(), search));
+  HMMJIT_ASSIGN(const auto ready, engine_.kernels.ready(*device_.device, *model.kernels(), search));
   const bool fine = static_cast<bool>(of_link(ready, Link::kFineSsv));
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
@@ -132,7 +132,7 @@ Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& ta
                                .limits = chain.use->limits,
                                .targets = targets,
                                .claimed = claimed,
-                               .wait = {parts_.settings.launch_timeout, &device_.progress},
+                               .wait = {engine_.settings.launch_timeout, &device_.progress},
                                .sample = sample}));
   if (found.launches > 0) note(found, targets, model, begun);
   return found;
@@ -143,14 +143,14 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
   const SearchModel& search = *model.search();
   const std::string& name = search.hmm.name;
   const double end = Trace::now();
-  parts_.span("gpu lanes", device_.position * 100 + number_, name, begun, end);
-  const std::vector<double> seconds = parts_.note_stages(
+  engine_.span("gpu lanes", device_.position * 100 + number_, name, begun, end);
+  const std::vector<double> seconds = engine_.note_stages(
       device_, number_, kTimedStages, name, result.begin, result.end, device_.filter_busy);
   device_.filters_busy.add(result.begin * 1e-3, result.end.back() * 1e-3);
-  parts_.kernels.ssv_took(*model.kernels(), (result.end.front() - result.begin) * 1e-3);
+  engine_.kernels.ssv_took(*model.kernels(), (result.end.front() - result.begin) * 1e-3);
   device_.pace.add(begun, end);
   const layout::PackedTargets& packed = targets.packed().targets;
-  parts_.counters.update([&](Statistics& s) {
+  engine_.counters.update([&](Statistics& s) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
       s.stages[i].seconds += seconds[i];
       s.stages[i].cells += result.work[i].cells;
@@ -179,13 +179,13 @@ bool FilterLane::hand_over(DomainWorkPtr& work) {
   if (device_.lost) return false;
   const ClientUse use = chain.use;  // another lane may finish the chain
   const std::uint64_t cells = cells_of(*work);
-  if (!parts_.settings.wait_for_device &&
-      host_is_sooner(use->client.load(), load_of(parts_, device_), cells)) {
-    parts_.count_fallback(HostReason::kTime, cells);
+  if (!engine_.settings.wait_for_device &&
+      host_is_sooner(use->client.load(), load_of(engine_, device_), cells)) {
+    engine_.count_fallback(HostReason::kTime, cells);
     return false;
   }
   if (!device_.domain_queue.put(work)) return false;
-  parts_.handed_over.raise();
+  engine_.handed_over.raise();
   use->client.targets_wait();
   return true;
 }

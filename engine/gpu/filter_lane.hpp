@@ -14,8 +14,8 @@ namespace hmmjit::gpu {
 /// For the thread that runs it.
 class FilterLane {
  public:
-  FilterLane(SearchParts& parts, ActiveDevice& device, int number)
-      : parts_(parts), device_(device), number_(number) {}
+  FilterLane(EngineState& engine, ActiveDevice& device, int number)
+      : engine_(engine), device_(device), number_(number) {}
   /// Runs until the device is lost or the engine stops.
   void run();
 
@@ -34,7 +34,7 @@ class FilterLane {
   bool hand_over(DomainWorkPtr& work);
   void failed(const FilterPairs& work, const Error& error);
 
-  SearchParts& parts_;
+  EngineState& engine_;
   ActiveDevice& device_;
   const int number_;
   std::unique_ptr<Cascade> cascade_;

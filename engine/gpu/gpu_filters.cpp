@@ -9,79 +9,79 @@
 
 #include "driver/cuda_library.hpp"
 #include "gpu/domain_lane.hpp"
+#include "gpu/engine_state.hpp"
 #include "gpu/filter_lane.hpp"
 #include "gpu/lane_work.hpp"
-#include "gpu/search_parts.hpp"
 
 namespace hmmjit::gpu {
 namespace {
 
-void pack(SearchParts& parts, const PackSegment& work) {
+void pack(EngineState& engine, const PackSegment& work) {
   const double begun = Trace::now();
   auto packed = std::make_shared<PackedSegment>(pack_segment(work.segment->blocks));
   const double done = Trace::now();
-  parts.span("gpu start", 1, "pack", begun, done);
-  parts.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
-  parts.targets.packed(work.segment, std::move(packed));
+  engine.span("gpu start", 1, "pack", begun, done);
+  engine.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
+  engine.targets.packed(work.segment, std::move(packed));
 }
 
 }  // namespace
 
 struct GpuFilters::State {
-  explicit State(Settings settings) : parts(std::move(settings)) {}
+  explicit State(Settings settings) : engine(std::move(settings)) {}
   // Also if not all of its threads could be started.
   ~State();
   void start();
 
   const double created = Trace::now();
-  SearchParts parts;
+  EngineState engine;
   std::thread starter, packer;
   std::vector<std::thread> lanes;  // the starter's, and then the destructor's
 };
 
 void GpuFilters::State::start() {
-  auto devices = start_devices(parts);
-  if (!devices) return parts.fail_all(devices.error());
-  parts.counters.update([&](Statistics& s) { s.ready_seconds = Trace::now() - created; });
-  parts.set_devices(*std::move(devices));
-  for (ActiveDevice* const device : parts.devices()) {
+  auto devices = start_devices(engine);
+  if (!devices) return engine.fail_all(devices.error());
+  engine.counters.update([&](Statistics& s) { s.ready_seconds = Trace::now() - created; });
+  engine.set_devices(*std::move(devices));
+  for (ActiveDevice* const device : engine.devices()) {
     // Before any thread starts: one that the vector had no memory for would end the process.
     lanes.reserve(lanes.size() + static_cast<std::size_t>(device->lanes + device->domain_lanes));
     for (int i = 0; i < device->lanes; ++i)
-      lanes.push_back(parts.thread([this, device, i] { FilterLane(parts, *device, i).run(); }));
+      lanes.push_back(engine.thread([this, device, i] { FilterLane(engine, *device, i).run(); }));
     for (int i = 0; i < device->domain_lanes; ++i)
-      lanes.push_back(parts.thread([this, device, i] { DomainLane(parts, *device, i).run(); }));
+      lanes.push_back(engine.thread([this, device, i] { DomainLane(engine, *device, i).run(); }));
   }
-  parts.ready();
+  engine.ready();
 }
 
 GpuFilters::State::~State() {
-  parts.stop = true;
-  parts.kernels.stop();
-  parts.changed.raise();
-  parts.handed_over.raise();
+  engine.stop = true;
+  engine.kernels.stop();
+  engine.changed.raise();
+  engine.handed_over.raise();
   for (std::thread* const thread : {&starter, &packer}) {
     if (thread->joinable()) thread->join();
   }
   for (std::thread& lane : lanes) lane.join();
-  parts.targets.forget();
+  engine.targets.forget();
 }
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
-  SearchParts& parts = state_->parts;
+  EngineState& engine = state_->engine;
   // Without a driver even the shortest search that demands a device must report an error.
-  if (parts.settings.demanded && !parts.settings.open_driver) {
+  if (engine.settings.demanded && !engine.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
-    if (report.state != driver::DriverState::kReady) parts.fail_all(driver::error_of(report));
+    if (report.state != driver::DriverState::kReady) engine.fail_all(driver::error_of(report));
   }
-  state_->packer = parts.thread([&parts] {
-    while (const auto work = next_to_pack(parts)) pack(parts, *work);
+  state_->packer = engine.thread([&engine] {
+    while (const auto work = next_to_pack(engine)) pack(engine, *work);
   });
-  state_->starter = parts.thread([s = state_.get()] {
+  state_->starter = engine.thread([s = state_.get()] {
     try {
       s->start();
     } catch (const std::system_error& error) {
-      s->parts.fail_all(refused_threads("the threads a GPU needs", error));
+      s->engine.fail_all(refused_threads("the threads a GPU needs", error));
     }
   });
 }
@@ -90,96 +90,114 @@ GpuFilters::~GpuFilters() { detach(); }
 
 void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
                         std::uint64_t host_bytes) {
-  SearchParts& parts = state_->parts;
-  for (std::size_t n = 0; ActiveDevice* const device = parts.device(n); ++n)
+  EngineState& engine = state_->engine;
+  for (std::size_t n = 0; ActiveDevice* const device = engine.device(n); ++n)
     device->domain_queue.open();
-  parts.targets.attach(board, host_bytes);
-  parts.clients.attach(client, board, limits);
-  parts.begin_client();
+  engine.targets.attach(board, host_bytes);
+  engine.clients.attach(client, board, limits);
+  engine.begin_client();
 }
 
 void GpuFilters::detach() {
-  SearchParts& parts = state_->parts;
-  for (std::size_t n = 0; ActiveDevice* const device = parts.device(n); ++n)
+  EngineState& engine = state_->engine;
+  for (std::size_t n = 0; ActiveDevice* const device = engine.device(n); ++n)
     device->domain_queue.close();
-  parts.clients.detach();
-  parts.models.clear();
-  parts.targets.clear();
+  engine.clients.detach();
+  engine.models.clear();
+  engine.targets.clear();
 }
 
 void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
-  SearchParts& parts = state_->parts;
-  if (parts.phase() == Phase::kFailed) return;
+  EngineState& engine = state_->engine;
+  if (engine.phase() == Phase::kFailed) return;
   auto entry = std::make_shared<ActiveModel>(id, std::move(model));
-  entry->refresh(parts.kernels);  // its class is planned from now on
-  parts.models.add(std::move(entry));
+  entry->refresh(engine.kernels);  // its class is planned from now on
+  engine.models.add(std::move(entry));
 }
 
-void GpuFilters::remove_model(std::uint64_t id) { state_->parts.models.remove(id); }
+void GpuFilters::remove_model(std::uint64_t id) { state_->engine.models.remove(id); }
 
 void GpuFilters::add_block(BlockRef block) {
-  state_->parts.targets.add(std::move(block), state_->parts.models.size());
+  state_->engine.targets.add(std::move(block), state_->engine.models.size());
 }
 
-void GpuFilters::end_blocks() { state_->parts.targets.flush(); }
+void GpuFilters::end_blocks() { state_->engine.targets.flush(); }
 
-void GpuFilters::set_streaming() { state_->parts.targets.set_streaming(); }
+void GpuFilters::set_streaming() { state_->engine.targets.set_streaming(); }
 
 void GpuFilters::look_at_board() {
-  if (state_->parts.phase() == Phase::kReady) state_->parts.changed.raise();
+  if (state_->engine.phase() == Phase::kReady) state_->engine.changed.raise();
 }
 
 void GpuFilters::pair_taken() {
-  SearchParts& parts = state_->parts;
-  if (parts.packer_waits) parts.changed.raise();
-  for (std::size_t n = 0; const ActiveDevice* const device = parts.device(n); ++n) {
-    if (device->domain_queue.chains() > 0) return parts.handed_over.raise();
+  EngineState& engine = state_->engine;
+  if (engine.packer_waits) engine.changed.raise();
+  for (std::size_t n = 0; const ActiveDevice* const device = engine.device(n); ++n) {
+    if (device->domain_queue.chains() > 0) return engine.handed_over.raise();
   }
 }
 
-bool GpuFilters::backfill(const HostLoad& load) { return gpu::backfill(state_->parts, load); }
+bool GpuFilters::backfill(const HostLoad& load) { return gpu::backfill(state_->engine, load); }
 
 bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
-  SearchParts& parts = state_->parts;
-  if (parts.phase() != Phase::kReady) return false;
-  const ActiveModelPtr entry = parts.models.find(model);
+  EngineState& engine = state_->engine;
+  if (engine.phase() != Phase::kReady) return false;
+  const ActiveModelPtr entry = engine.models.find(model);
   if (entry == nullptr) return false;
-  const bool wait = parts.settings.wait_for_device;
-  if (!wait && !parts.targets.has_been_resident(block)) return false;
+  const bool wait = engine.settings.wait_for_device;
+  if (!wait && !engine.targets.has_been_resident(block)) return false;
   const bool unplanned =
       entry->kernels() == nullptr;  // looked at first: it may be planned meanwhile
-  const ActiveModel::State now = entry->refresh(parts.kernels);
+  const ActiveModel::State now = entry->refresh(engine.kernels);
   return now == ActiveModel::State::kReady ||
          (wait && unplanned && now == ActiveModel::State::kWaiting);
 }
 
 std::string GpuFilters::name() const {
-  const std::vector<ActiveDevice*> devices = state_->parts.devices();
-  if (state_->parts.phase() != Phase::kReady || devices.empty()) return {};
+  const std::vector<ActiveDevice*> devices = state_->engine.devices();
+  if (state_->engine.phase() != Phase::kReady || devices.empty()) return {};
   std::string out = fmt::format("gpu/sm_{}", devices.front()->device->traits().capability());
   if (devices.size() > 1) out += fmt::format(" x{}", devices.size());
   return out;
 }
 
 GpuFilters::UnfinishedKernels GpuFilters::unfinished_kernels() const {
-  const std::vector<ActiveDevice*> devices = state_->parts.devices();
+  const std::vector<ActiveDevice*> devices = state_->engine.devices();
   if (devices.empty()) return {};
   return {.device = devices.front()->device->ordinal(),
-          .lengths = state_->parts.kernels.unfinished_lengths()};
+          .lengths = state_->engine.kernels.unfinished_lengths()};
+}
+
+void add(Statistics& sum, const DomainResult& launch) {
+  float before = launch.begin;
+  for (std::size_t i = 0; i < launch.work.size(); ++i) {
+    DomainStageTimes& stage = sum.domain_stages[i];
+    const DomainWorkDone& work = launch.work[i];
+    stage.seconds += (launch.end[i] - before) * 1e-3;
+    stage.cells += work.cells;
+    stage.expected_seconds += work.expected_seconds;
+    for (std::size_t why = 0; why < kHostReasons.size(); ++why)
+      stage.host_cells[why] += work.host_cells[why];
+    before = launch.end[i];
+  }
+  sum.launches += launch.launches;
+  sum.parsed += launch.targets;
+  sum.sampled += launch.regions;
+  sum.envelopes += launch.envelopes;
 }
 
 Statistics GpuFilters::statistics() const {
-  SearchParts& parts = state_->parts;
-  Statistics out = parts.counters.get();
-  const Phase phase = parts.phase();
+  EngineState& engine = state_->engine;
+  Statistics out = engine.counters.get();
+  const Phase phase = engine.phase();
   out.state = phase == Phase::kStarting ? "starting"
               : phase == Phase::kFailed ? "failed"
               : out.launches > 0        ? "ready"
                                         : "unused";
-  out.reason = parts.reason();
-  out.kernels = parts.kernels.statistics();
-  out.distinct_kernels = parts.kernels.loaded_kernels();
-  for (const ActiveDevice* device : parts.devices()) {
+  out.reason = engine.reason();
+  out.kernels = engine.kernels.statistics();
+  out.distinct_kernels = engine.kernels.loaded_kernels();
+  for (const ActiveDevice* device : engine.devices()) {
     out.busy_seconds += device->busy.seconds();
     out.filters_busy_seconds += device->filters_busy.seconds();
     for (std::size_t i = 0; i < out.stages.size(); ++i)

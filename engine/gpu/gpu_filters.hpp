@@ -112,6 +112,9 @@ struct Statistics {
   std::uint64_t distinct_kernels = 0;
 };
 
+/// Counts a launch of the domain stage; busy_seconds are left to the caller.
+void add(Statistics& sum, const DomainResult& launch);
+
 /// Statistics that several threads count. Thread-safe.
 class Counters {
  public:

@@ -1,7 +1,7 @@
 // The work of the threads of a device, as values. A thread asks for work, does it, and asks again,
 // as a worker of the CPU does:
 //
-//   while (work = next(parts, device, ...)) perform(work)
+//   while (work = next(engine, device, ...)) perform(work)
 //
 // lane_work.cpp decides what a device does next. It does not offer work that waits for kernels, for
 // memory or for more targets. try_next_*() takes the next work if there is any.
@@ -23,7 +23,7 @@
 namespace hmmjit::gpu {
 
 struct ActiveDevice;
-struct SearchParts;
+struct EngineState;
 
 /// The device is lost or the engine stops.
 struct Stop {};
@@ -72,18 +72,18 @@ struct Wait {
 };
 
 /// `reserved`: the lane has the buffers for its first chain, or is given the work that makes them.
-std::optional<FilterWork> try_next_filter_work(SearchParts& parts, ActiveDevice& device,
+std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice& device,
                                                bool& reserved, Wait& wait);
 /// The same, but waits for work.
-FilterWork next_filter_work(SearchParts& parts, ActiveDevice& device, bool& reserved);
+FilterWork next_filter_work(EngineState& engine, ActiveDevice& device, bool& reserved);
 /// nullopt: the engine stops, and nothing waits for this device.
-std::optional<DomainBatch> next_domain_batch(SearchParts& parts, ActiveDevice& device);
+std::optional<DomainBatch> next_domain_batch(EngineState& engine, ActiveDevice& device);
 /// nullopt: the engine stops.
-std::optional<PackSegment> next_to_pack(SearchParts& parts);
+std::optional<PackSegment> next_to_pack(EngineState& engine);
 
 /// The work that waits for a device; see handover_policy.hpp.
-DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device);
+DeviceLoad load_of(const EngineState& engine, const ActiveDevice& device);
 /// Whether the lanes of a device end.
-bool ends(const SearchParts& parts, const ActiveDevice& device);
+bool ends(const EngineState& engine, const ActiveDevice& device);
 
 }  // namespace hmmjit::gpu

@@ -203,7 +203,7 @@ void TargetStore::insert(SegmentPtr segment) {
     ids.push_back(block.id);
     by_block_[block.id] = segment;
   }
-  segment->shard = board_->make_shard(std::move(ids));
+  segment->id = board_->make_segment(std::move(ids));
   all_.push_back(std::move(segment));
   counters_.update([](Statistics& s) { ++s.segments; });
 }
@@ -262,7 +262,7 @@ void TargetStore::pack_again(const SegmentPtr& segment) {
 
 bool TargetStore::drop_if_done(const SegmentPtr& segment) {
   if (!streaming_ || board_ == nullptr || segment->in_use > 0) return false;
-  if (!board_->close_if_done(segment->shard)) return false;
+  if (!board_->close_if_done(segment->id)) return false;
   for (const BlockRef& block : segment->blocks) {
     const auto found = by_block_.find(block.id);
     if (found != by_block_.end() && found->second == segment) by_block_.erase(found);
@@ -289,7 +289,7 @@ SegmentPtr TargetStore::take_to_pack() {
   std::size_t waiting = 0;
   for (const SegmentPtr& s : all_) {
     waiting += (s->state == State::kPacked || s->state == State::kLoading) &&
-               !s->packed->targets.residues.empty() && board_->open_models(s->shard) > 0;
+               !s->packed->targets.residues.empty() && board_->open_models(s->id) > 0;
   }
   // One for each device.
   if (waiting >= settings_.devices.size()) return nullptr;
@@ -345,7 +345,7 @@ TargetStore::Offer TargetStore::offer(const ActiveDevice& device) {
   drop_finished(dropped);
   if (board_ == nullptr) return out;
   for (const SegmentPtr& s : all_) {
-    if (s->device != &device || board_->open_models(s->shard) == 0) continue;
+    if (s->device != &device || board_->open_models(s->id) == 0) continue;
     if (s->state == State::kResident) out.resident.push_back(s);
     if (s->state == State::kPacked && out.to_load == nullptr) out.to_load = s;
   }
@@ -471,7 +471,7 @@ std::size_t TargetStore::open_pairs(const ActiveDevice& device) const {
   const MutexLock lock(mutex_);
   std::size_t pairs = 0;
   for (const SegmentPtr& s : all_) {
-    if (s->device == &device && board_ != nullptr) pairs += board_->open_models(s->shard);
+    if (s->device == &device && board_ != nullptr) pairs += board_->open_models(s->id);
   }
   return pairs;
 }

@@ -49,15 +49,15 @@ class BlockGroups {
   std::vector<BlockRef> blocks_;
 };
 
-/// Blocks that a device takes together. The lock of the store guards all but the blocks, the shard
-/// and the residues, which do not change during a search.
+/// Blocks that a device takes together. The lock of the store guards all but the blocks, the id and
+/// the residues, which do not change during a search.
 struct Segment {
   /// kUnpacked: the packer has it or will. An evicted segment is packed again. kAbandoned: a single
   /// block does not fit on its device, two halves have taken its place, or no device is left.
   enum class State : std::uint8_t { kUnpacked, kPacked, kLoading, kResident, kAbandoned };
 
   std::vector<BlockRef> blocks;
-  ShardId shard = 0;  ///< of these blocks, on the board
+  SegmentId id = 0;  ///< on the board
   std::uint64_t residues = 0;
 
   State state = State::kUnpacked;

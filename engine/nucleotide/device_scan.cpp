@@ -250,10 +250,7 @@ Status DeviceScan::State::open() {
   const double initialised = Trace::now();
   HMMJIT_TRY(d.driver->require());
   HMMJIT_ASSIGN(d.device, d.driver->device(settings.devices.empty() ? 0 : settings.devices[0]));
-  HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(d.device));
-  HMMJIT_ASSIGN(d.origin, driver::Event::create(d.device, true));
-  HMMJIT_TRY(d.origin.record(stream));
-  HMMJIT_TRY(stream.synchronize());
+  HMMJIT_ASSIGN(d.origin, driver::Event::now(d.device));
   for (Launch& slot : d.launches) {
     HMMJIT_ASSIGN(slot.stream, driver::Stream::create(d.device));
     HMMJIT_ASSIGN(slot.begin, driver::Event::create(d.device, true));
@@ -784,6 +781,7 @@ Status DeviceScan::end_block() {
 gpu::Statistics DeviceScan::statistics() const {
   gpu::Statistics out = state_->counters.get();
   if (out.state.empty()) out.state = "starting";
+  for (gpu::DomainStageTimes& stage : out.domain_stages) stage.busy_seconds = stage.seconds;
   const MutexLock lock(state_->mutex);
   if (state_->ready) out.kernels = state_->d.source->statistics();
   return out;

@@ -220,10 +220,7 @@ Status WindowParser::State::serve(Lane& lane, const Work& next) {
 
 Status WindowParser::State::open(Lane& lane) const {
   HMMJIT_ASSIGN(lane.uploader, gpu::Uploader::create(device));
-  HMMJIT_ASSIGN(lane.origin, driver::Event::create(device, true));
-  HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(device));
-  HMMJIT_TRY(lane.origin.record(stream));
-  HMMJIT_TRY(stream.synchronize());
+  HMMJIT_ASSIGN(lane.origin, driver::Event::now(device));
   HMMJIT_ASSIGN(const driver::Device::Memory memory, device->memory());
   const std::size_t workspace =
       std::clamp<std::size_t>(memory.free / (4 * kParserLanes), gpu::DomainStage::kLeastWorkspace,
@@ -393,25 +390,7 @@ Status WindowParser::State::launch(gpu::DomainStage& stage, std::span<gpu::Domai
                                    const gpu::DomainLimits& limits) {
   HMMJIT_ASSIGN(const gpu::DomainResult result,
                 stage.run(requests, chosen, limits, {.timeout = settings.launch_timeout}));
-  counters.update([&](gpu::Statistics& s) {
-    double before = static_cast<double>(result.begin);
-    for (std::size_t i = 0; i < result.work.size(); ++i) {
-      gpu::DomainStageTimes& of = s.domain_stages[i];
-      const gpu::DomainWorkDone& work = result.work[i];
-      const auto end = static_cast<double>(result.end[i]);
-      of.seconds += (end - before) * 1e-3;
-      of.busy_seconds += (end - before) * 1e-3;
-      of.cells += work.cells;
-      of.expected_seconds += work.expected_seconds;
-      for (std::size_t why = 0; why < gpu::kHostReasons.size(); ++why)
-        of.host_cells[why] += work.host_cells[why];
-      before = end;
-    }
-    s.launches += result.launches;
-    s.parsed += result.targets;
-    s.sampled += result.regions;
-    s.envelopes += result.envelopes;
-  });
+  counters.update([&](gpu::Statistics& s) { add(s, result); });
   return {};
 }
 

@@ -101,11 +101,9 @@ struct SearchOptions : SearchSettings {
   const Cancellation* cancellation = nullptr;
   /// Called before every task, from any thread, when SearchProgress may have changed. May be empty.
   std::function<void()> on_progress = {};
-  /// Called for problems that do not stop the search, such as threads that could not be started;
-  /// from any thread. May be empty.
-  std::function<void(const std::string&)> on_warning = {};
-  /// The same for problems of devices; see Session.
-  std::function<void(const Error&)> on_device_warning = {};
+  /// Called for problems that do not stop the search, such as threads that could not be started or
+  /// a device that is lost (see Session); from any thread. May be empty.
+  std::function<void(const Error&)> on_warning = {};
 };
 
 }  // namespace hmmjit

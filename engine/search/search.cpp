@@ -149,10 +149,11 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
 void Run::warn_of_threads() {
   agenda_.limit_workers(workers_.threads());
   if (!options_.on_warning) return;
-  options_.on_warning("only " + std::to_string(workers_.threads()) + " of " +
-                      std::to_string(setting_.threads) +
-                      " threads could be started; raise the limits on processes (ulimit -u) or "
-                      "memory (ulimit -v)");
+  options_.on_warning({ErrorCode::kResources,
+                       "only " + std::to_string(workers_.threads()) + " of " +
+                           std::to_string(setting_.threads) + " threads could be started",
+                       {},
+                       "raise the limits on processes (ulimit -u) or memory (ulimit -v)"});
 }
 
 Result<SearchStatistics> Run::run(LateModels* late) {
@@ -493,11 +494,13 @@ Result<SearchStatistics> search(const SearchOptions& options, const ModelSource&
   granted.memory = grant.bound;
   granted.threads = grant.threads;
   if (grant.threads < options.threads && options.on_warning) {
-    options.on_warning(
-        "only " + std::to_string(grant.threads) + " of " + std::to_string(options.threads) +
-        " threads are used: the control group of this process has " +
-        std::to_string(*grant.group_left >> 20) +
-        " MiB of memory left; raise the memory limit of the job, container or control group");
+    options.on_warning({ErrorCode::kResources,
+                        "only " + std::to_string(grant.threads) + " of " +
+                            std::to_string(options.threads) +
+                            " threads are used: the control group of this process has " +
+                            std::to_string(*grant.group_left >> 20) + " MiB of memory left",
+                        {},
+                        "raise the memory limit of the job, container or control group"});
   }
   SearchProgress unused;
   search_run::Run run(granted, grant.available, models, targets, device, sink,

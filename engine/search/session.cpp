@@ -19,9 +19,8 @@ class Session::Turn {
     devices_ = session_.devices();
     const MutexLock listening(session_.warning_mutex_);
     session_.listener_ = &options;
-    if (!options.on_device_warning) return;
-    for (const Error& warning : std::exchange(session_.unheard_, {}))
-      options.on_device_warning(warning);
+    if (!options.on_warning) return;
+    for (const Error& warning : std::exchange(session_.unheard_, {})) options.on_warning(warning);
   }
   ~Turn() {
     if (!cancelled_) {
@@ -56,8 +55,8 @@ void Session::warn(const Error& warning) {
   const MutexLock lock(warning_mutex_);
   if (listener_ == nullptr) {
     unheard_.push_back(warning);
-  } else if (listener_->on_device_warning) {
-    listener_->on_device_warning(warning);
+  } else if (listener_->on_warning) {
+    listener_->on_warning(warning);
   }
 }
 
@@ -158,9 +157,10 @@ bool Session::leave_devices(const SearchOptions& options, const SearchProgress& 
   if (!progress.wrong_kernel) return false;
   std::string note = fmt::format("{}: {}", error.where, error.message);
   if (options.on_warning)
-    options.on_warning(note +
-                       "; the search is repeated on the CPU. Please report this line with "
-                       "the output of hmmjit doctor");
+    options.on_warning({ErrorCode::kInternal,
+                        note + "; the search is repeated on the CPU",
+                        {},
+                        "please report this line with the output of hmmjit doctor"});
   std::shared_ptr<gpu::GpuFilters> left;  // destroyed without the lock
   const MutexLock lock(mutex_);
   left.swap(devices_);

@@ -51,7 +51,7 @@ class Session {
   /// See hmmjit::search. Several searches may run at once. Those of the same resident targets with
   /// the same settings share a run of the devices (search/shared_run.hpp); runs use the devices one
   /// at a time, in the order of their calls. A search that is cancelled while it waits fails with
-  /// kInterrupted. If the devices' settings have no on_warning, on_device_warning of the searches
+  /// kInterrupted. If the devices' settings have no on_warning, on_warning of the searches
   /// that use them is told.
   Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                   TargetSource& targets, ResultSink& sink,

@@ -118,15 +118,9 @@ void SharedSearch::show(const SearchProgress& run) {
   });
 }
 
-void SharedSearch::warn(const std::string& text) const {
-  with([&] {
-    if (options_.on_warning) options_.on_warning(text);
-  });
-}
-
 void SharedSearch::warn(const Error& warning) const {
   with([&] {
-    if (options_.on_device_warning) options_.on_device_warning(warning);
+    if (options_.on_warning) options_.on_warning(warning);
   });
 }
 
@@ -198,10 +192,7 @@ SharedRun::SharedRun(std::shared_ptr<const ResidentTargets> targets, const Searc
   options_.on_progress = [this] {
     for (const auto& search : searches()) search->show(*progress_);
   };
-  options_.on_warning = [this](const std::string& text) {
-    for (const auto& search : searches()) search->warn(text);
-  };
-  options_.on_device_warning = [this](const Error& warning) {
+  options_.on_warning = [this](const Error& warning) {
     for (const auto& search : searches()) search->warn(warning);
   };
 }

@@ -41,7 +41,6 @@ class SharedSearch final : public ResultSink {
   std::optional<Query> next_model();
   /// Passes on the progress of the run since the search joined it.
   void show(const SearchProgress& run);
-  void warn(const std::string& text) const;
   void warn(const Error& warning) const;
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;

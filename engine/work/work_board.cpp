@@ -27,8 +27,8 @@ void Claim::give_up() noexcept {
 }
 
 void WorkBoard::count_open(const Block& block, ModelId model, bool more) {
-  if (!block.shard) return;
-  auto& open = shards_.at(*block.shard).open;
+  if (!block.segment) return;
+  auto& open = segments_.at(*block.segment).open;
   if (more) {
     ++open[model];
   } else if (const auto found = open.find(model); --found->second == 0) {
@@ -36,19 +36,19 @@ void WorkBoard::count_open(const Block& block, ModelId model, bool more) {
   }
 }
 
-// The block keeps its place in the list of the shard that it leaves: packed targets refer to it.
-void WorkBoard::assign(Block& block, std::optional<ShardId> shard) {
+// The block keeps its place in the list of the segment that it leaves: packed targets refer to it.
+void WorkBoard::assign(Block& block, std::optional<SegmentId> segment) {
   const auto count_all = [&](bool more) HMMJIT_REQUIRES(mutex_) {
     for (const auto& [model, state] : block.pairs) {
       if (state == State::kOpen) count_open(block, model, more);
     }
   };
   count_all(false);
-  if (block.shard) {
-    const auto left = shards_.find(*block.shard);
-    if (--left->second.left == 0) shards_.erase(left);
+  if (block.segment) {
+    const auto left = segments_.find(*block.segment);
+    if (--left->second.left == 0) segments_.erase(left);
   }
-  block.shard = shard;
+  block.segment = segment;
   count_all(true);
 }
 
@@ -128,25 +128,25 @@ bool WorkBoard::is_open(ModelId model, BlockId id) const {
   return pair != block->second.pairs.end() && pair->second == State::kOpen;
 }
 
-ShardId WorkBoard::make_shard(std::vector<BlockId> blocks) {
+SegmentId WorkBoard::make_segment(std::vector<BlockId> blocks) {
   const MutexLock lock(mutex_);
-  const ShardId shard = next_shard_++;
-  shards_[shard].left = blocks.size();
-  for (const BlockId id : blocks) assign(blocks_[id], shard);
-  shards_[shard].blocks = std::move(blocks);
-  return shard;
+  const SegmentId segment = next_segment_++;
+  segments_[segment].left = blocks.size();
+  for (const BlockId id : blocks) assign(blocks_[id], segment);
+  segments_[segment].blocks = std::move(blocks);
+  return segment;
 }
 
-std::vector<Claim> WorkBoard::claim(ModelId model, ShardId id) {
+std::vector<Claim> WorkBoard::claim(ModelId model, SegmentId id) {
   std::vector<Claim> claims;
   const MutexLock lock(mutex_);
-  const auto shard = shards_.find(id);
-  if (shard == shards_.end()) return claims;
-  claims.resize(shard->second.blocks.size());
+  const auto segment = segments_.find(id);
+  if (segment == segments_.end()) return claims;
+  claims.resize(segment->second.blocks.size());
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    const BlockId block_id = shard->second.blocks[i];
+    const BlockId block_id = segment->second.blocks[i];
     const auto block = blocks_.find(block_id);
-    if (block == blocks_.end() || block->second.shard != id) continue;
+    if (block == blocks_.end() || block->second.segment != id) continue;
     const auto pair = block->second.pairs.find(model);
     if (pair == block->second.pairs.end() || pair->second != State::kOpen) continue;
     count_open(block->second, model, false);
@@ -156,16 +156,16 @@ std::vector<Claim> WorkBoard::claim(ModelId model, ShardId id) {
   return claims;
 }
 
-std::size_t WorkBoard::open_models(ShardId shard) const {
+std::size_t WorkBoard::open_models(SegmentId segment) const {
   const MutexLock lock(mutex_);
-  const auto found = shards_.find(shard);
-  return found == shards_.end() ? 0 : found->second.open.size();
+  const auto found = segments_.find(segment);
+  return found == segments_.end() ? 0 : found->second.open.size();
 }
 
-std::optional<ModelId> WorkBoard::next_open(ShardId shard, ModelId from) const {
+std::optional<ModelId> WorkBoard::next_open(SegmentId segment, ModelId from) const {
   const MutexLock lock(mutex_);
-  const auto found = shards_.find(shard);
-  if (found == shards_.end()) return std::nullopt;
+  const auto found = segments_.find(segment);
+  if (found == segments_.end()) return std::nullopt;
   const auto next = found->second.open.lower_bound(from);
   return next == found->second.open.end() ? std::nullopt : std::optional(next->first);
 }
@@ -180,15 +180,15 @@ void WorkBoard::refuse_model(ModelId model) {
   report(left);
 }
 
-void WorkBoard::refuse_shard(ShardId shard) {
+void WorkBoard::refuse_segment(SegmentId segment) {
   std::vector<Pair> left;
   {
     const MutexLock lock(mutex_);
-    const auto found = shards_.find(shard);
-    if (found == shards_.end()) return;
+    const auto found = segments_.find(segment);
+    if (found == segments_.end()) return;
     for (const BlockId id : found->second.blocks) {
       const auto block = blocks_.find(id);
-      if (block != blocks_.end() && block->second.shard == shard) refuse_block(id, left);
+      if (block != blocks_.end() && block->second.segment == segment) refuse_block(id, left);
     }
   }
   report(left);
@@ -204,14 +204,14 @@ void WorkBoard::refuse_all() {
   report(left);
 }
 
-bool WorkBoard::close_if_done(ShardId shard) {
+bool WorkBoard::close_if_done(SegmentId segment) {
   const MutexLock lock(mutex_);
-  const auto found = shards_.find(shard);
-  if (found == shards_.end()) return true;
+  const auto found = segments_.find(segment);
+  if (found == segments_.end()) return true;
   if (!found->second.open.empty()) return false;
   for (const BlockId id : found->second.blocks) {
     const auto block = blocks_.find(id);
-    if (block != blocks_.end() && block->second.shard == shard) block->second.refused = true;
+    if (block != blocks_.end() && block->second.segment == segment) block->second.refused = true;
   }
   return true;
 }

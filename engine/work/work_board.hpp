@@ -30,7 +30,7 @@ namespace hmmjit {
 
 using ModelId = std::uint64_t;  ///< ascends in the order of the results
 using BlockId = std::uint64_t;
-using ShardId = std::uint64_t;  ///< of blocks that a device processes together
+using SegmentId = std::uint64_t;  ///< of blocks that a device processes together
 using TargetsPtr = std::shared_ptr<const TargetBlock>;
 
 class WorkBoard;
@@ -91,33 +91,33 @@ class WorkBoard {
 
   // ---- devices ---------------------------------------------------------------------------------
 
-  /// Makes a shard of these blocks, in this order. A block leaves the shard that it was in.
-  ShardId make_shard(std::vector<BlockId> blocks);
-  /// Claims the open pairs of a model with the blocks of a shard: one entry per block, empty
+  /// Makes a segment of these blocks, in this order. A block leaves the segment that it was in.
+  SegmentId make_segment(std::vector<BlockId> blocks);
+  /// Claims the open pairs of a model with the blocks of a segment: one entry per block, empty
   /// where the pair was not open.
-  std::vector<Claim> claim(ModelId model, ShardId shard);
-  /// The number of models with an open pair in the shard.
-  std::size_t open_models(ShardId shard) const;
-  /// The first model, from `from` on, that has an open pair in the shard.
-  std::optional<ModelId> next_open(ShardId shard, ModelId from) const;
+  std::vector<Claim> claim(ModelId model, SegmentId segment);
+  /// The number of models with an open pair in the segment.
+  std::size_t open_models(SegmentId segment) const;
+  /// The first model, from `from` on, that has an open pair in the segment.
+  std::optional<ModelId> next_open(SegmentId segment, ModelId from) const;
 
   // Devices decline pairs, both open ones and those that are opened later.
   void refuse_model(ModelId model);
-  void refuse_shard(ShardId shard);
+  void refuse_segment(SegmentId segment);
   void refuse_all();
-  /// refuse_shard() if none of its pairs is open; returns whether that is so.
-  bool close_if_done(ShardId shard);
+  /// refuse_segment() if none of its pairs is open; returns whether that is so.
+  bool close_if_done(SegmentId segment);
 
  private:
   friend class Claim;
   enum class State : std::uint8_t { kOpen, kHost, kClaimed };
   struct Block {
     TargetsPtr targets;  // null without pairs
-    std::optional<ShardId> shard;
+    std::optional<SegmentId> segment;
     bool refused = false;
     std::map<ModelId, State> pairs;
   };
-  struct Shard {
+  struct Segment {
     std::vector<BlockId> blocks;
     std::size_t left = 0;                 // blocks that have not been removed
     std::map<ModelId, std::size_t> open;  // pairs
@@ -127,8 +127,8 @@ class WorkBoard {
     BlockId block;
   };
   void count_open(const Block& block, ModelId model, bool more) HMMJIT_REQUIRES(mutex_);
-  // Moves the block and its open pairs from its shard to this one, if any.
-  void assign(Block& block, std::optional<ShardId> shard) HMMJIT_REQUIRES(mutex_);
+  // Moves the block and its open pairs from its segment to this one, if any.
+  void assign(Block& block, std::optional<SegmentId> segment) HMMJIT_REQUIRES(mutex_);
   // Returns the targets if it was the last pair of its block: destroy them without the lock.
   TargetsPtr remove(ModelId model, BlockId block) HMMJIT_REQUIRES(mutex_);
   // Adds the pair to `left` if it is open.
@@ -140,9 +140,9 @@ class WorkBoard {
   const std::function<void(ModelId, BlockId)> left_to_host_;
   mutable Mutex mutex_;
   bool refused_ HMMJIT_GUARDED_BY(mutex_) = false;
-  ShardId next_shard_ HMMJIT_GUARDED_BY(mutex_) = 1;
+  SegmentId next_segment_ HMMJIT_GUARDED_BY(mutex_) = 1;
   std::unordered_map<BlockId, Block> blocks_ HMMJIT_GUARDED_BY(mutex_);
-  std::unordered_map<ShardId, Shard> shards_ HMMJIT_GUARDED_BY(mutex_);
+  std::unordered_map<SegmentId, Segment> segments_ HMMJIT_GUARDED_BY(mutex_);
   std::unordered_set<ModelId> refused_models_ HMMJIT_GUARDED_BY(mutex_);
 };
 

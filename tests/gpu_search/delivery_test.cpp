@@ -97,8 +97,9 @@ class DeliveryTest : public testing::Test {
         }
       }
     }
-    gpu::take_found(*work, std::move(found),
-                    board_.claim(kModel, board_.make_shard({BlockId{0}, BlockId{1}, BlockId{2}})));
+    gpu::take_found(
+        *work, std::move(found),
+        board_.claim(kModel, board_.make_segment({BlockId{0}, BlockId{1}, BlockId{2}})));
     return work;
   }
 

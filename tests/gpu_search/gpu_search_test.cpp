@@ -135,8 +135,7 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
   // A warning reaches one search: the one that runs, or the next.
   std::vector<std::string> warnings;
   SearchOptions listening = small_blocks(2);
-  listening.on_device_warning = [&](const Error& warning) { warnings.push_back(warning.message); };
-  listening.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  listening.on_warning = [&](const Error& warning) { warnings.push_back(warning.message); };
   session.warn({ErrorCode::kNoDevice, "early", {}, {}});
   for (int i = 0; i < 2; ++i) run_search(data(), session, listening);
   EXPECT_THAT(warnings, testing::ElementsAre("early"));

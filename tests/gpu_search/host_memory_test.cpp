@@ -160,12 +160,12 @@ TEST(HostMemory, AChainThatIsLostHalfwayEndsTheSearchBeforeTheHostHasItsPairs) {
     const auto targets = std::make_shared<const TargetBlock>();
     board.add_block(1);
     board.open(7, 1, targets);
-    const ShardId shard = board.make_shard({1});
+    const SegmentId segment = board.make_segment({1});
     gpu::ClientCalls calls;
     calls.attach(client, board, {});
     auto chain = std::make_shared<gpu::FilteredChain>();
     chain->use = calls.use();
-    chain->claims = board.claim(7, shard);
+    chain->claims = board.claim(7, segment);
     chain->model = std::make_shared<gpu::ActiveModel>(7, nullptr);
     chain->blocks.resize(1);
     if (begun) chain->blocks[0].open.emplace_back();

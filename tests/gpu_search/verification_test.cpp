@@ -96,9 +96,9 @@ class Verification : public testing::Test {
     options.verify = verify;
     options.memory = memory_;
     options.domain.reseed = reseed_;
-    options.on_warning = [&](const std::string& text) {
+    options.on_warning = [&](const Error& warning) {
       const std::lock_guard lock(mutex);
-      found.warnings.push_back(text);
+      found.warnings.push_back(warning.to_string());
     };
     // The kernels of the domain stage are executed in lockstep, which takes its time.
     gpu::Settings settings = settings_without_kernels(driver_, missing);

@@ -168,7 +168,9 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
   HMMJIT_ASSIGN(request.part, make_part_request(options));
   HMMJIT_TRY(check_files(program, options, request.part));
   HMMJIT_ASSIGN(request.search, make_search_options(options));
-  request.search.on_warning = context.warn;
+  request.search.on_warning = [warn = context.warn](const Error& error) {
+    warn(error.to_string());
+  };
   if (const auto& bounds = context.request) {
     request.search.cancellation = bounds->cancellation;
     request.search.threads = std::min(request.search.threads, bounds->threads);

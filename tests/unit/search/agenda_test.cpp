@@ -237,7 +237,7 @@ class Search {
     }
     if (action == 1) {
       const auto* pair = std::get_if<FilterPair>(worker.work.get());
-      if (pair == nullptr || lost_ || shards_.empty() ||
+      if (pair == nullptr || lost_ || segments_.empty() ||
           !agenda_.board().is_open(pair->job->index, pair->block))
         return false;
       agenda_.done(*pair, Agenda::Pair{});
@@ -283,7 +283,7 @@ class Search {
     if (next_block_ < scenario_.blocks) block = next_block();
     if (block != nullptr) read_.push_back(block->id);
     if (!agenda_.done(work, std::move(block), true) || read_.empty()) return;
-    shards_.push_back(agenda_.board().make_shard(std::exchange(read_, {})));
+    segments_.push_back(agenda_.board().make_segment(std::exchange(read_, {})));
   }
   BlockPtr next_block() {
     TargetBlock targets;
@@ -380,16 +380,16 @@ class Search {
     for (std::uint32_t i = first; i < last; ++i) out.filtered.passed.push_back(i);
     return out;
   }
-  // 0, 1: claims the pairs of a model with a shard; 2: has targets that wait, of which it delivers
-  // a part unless a worker takes it; 3: delivers the rest;
-  // 4: loses its claims; 5: the device is lost, or the user cancels.
+  // 0, 1: claims the pairs of a model with a segment; 2: has targets that wait, of which it
+  // delivers a part unless a worker takes it; 3: delivers the rest; 4: loses its claims; 5: the
+  // device is lost, or the user cancels.
   bool act(Lane& lane, std::size_t action) {
     if (action == 5 && scenario_.cancelled) return end_with(ErrorCode::kInterrupted);
     if (scenario_.lanes == 0) return false;
     if (action < 2) {
       if (!lane.claims.empty() || lost_) return false;
-      for (const ShardId shard : shards_) {
-        lane.claims = agenda_.board().claim(delivered_ + action, shard);
+      for (const SegmentId segment : segments_) {
+        lane.claims = agenda_.board().claim(delivered_ + action, segment);
         std::erase_if(lane.claims, [](const Claim& c) { return !c; });
         if (!lane.claims.empty()) return true;
       }
@@ -436,8 +436,8 @@ class Search {
   std::size_t models_, models_seen_ = 0, next_model_ = 0, next_block_ = 0, delivered_ = 0;
   bool too_late_ = false;  // for the next model
   bool failed_to_set_up_ = false, failed_ = false, lost_ = false;
-  std::vector<BlockId> read_;  // and in no shard yet
-  std::vector<ShardId> shards_;
+  std::vector<BlockId> read_;  // and in no segment yet
+  std::vector<SegmentId> segments_;
   std::vector<Lane> lanes_;
 };
 

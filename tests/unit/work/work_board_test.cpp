@@ -28,7 +28,7 @@ struct Observed {
   std::set<Pair> was_open;
   WorkBoard board{[this](ModelId model, BlockId block) { ++reported[{model, block}]; }};
   std::map<BlockId, TargetsPtr> targets{{1, some_targets()}, {2, some_targets()}};
-  std::map<int, ShardId> shards;
+  std::map<int, SegmentId> segments;
   std::map<int, std::vector<Claim>> claims;
 
   void open(ModelId model, BlockId block) {
@@ -42,9 +42,9 @@ struct Observed {
     EXPECT_EQ(taken, targets.at(block));
     ++done[{model, block}];
   }
-  void claim(int name, ModelId model, int shard) {
-    if (!shards.contains(shard)) return;
-    claims[name] = board.claim(model, shards.at(shard));
+  void claim(int name, ModelId model, int segment) {
+    if (!segments.contains(segment)) return;
+    claims[name] = board.claim(model, segments.at(segment));
     for (const Claim& claim : claims[name]) {
       if (!claim) continue;
       EXPECT_TRUE(was_open.contains({claim.model(), claim.block()}));
@@ -80,7 +80,7 @@ struct Observed {
       }
       EXPECT_EQ(board.take_for_host(pair.first, pair.second), nullptr);
     }
-    for (const auto& [name, shard] : shards) EXPECT_EQ(board.open_models(shard), 0u);
+    for (const auto& [name, segment] : segments) EXPECT_EQ(board.open_models(segment), 0u);
     for (const auto& [block, of] : targets) EXPECT_EQ(of.use_count(), 1);
   }
 };
@@ -120,21 +120,21 @@ Script device(int name, bool finishes, ModelId model = 1) {
 }
 
 TEST(WorkBoard, EveryPairIsDoneOnceInAllOrders) {
-  const Script pack = {[](Observed& o) { o.shards[0] = o.board.make_shard({1, 2}); }};
+  const Script pack = {[](Observed& o) { o.segments[0] = o.board.make_segment({1, 2}); }};
   const std::vector<Script> failures = {
       {[](Observed& o) { o.board.refuse_model(1); }},
       {[](Observed& o) { o.board.refuse_all(); }},
       {[](Observed& o) {
-        if (o.shards.contains(0)) o.board.refuse_shard(o.shards[0]);
+        if (o.segments.contains(0)) o.board.refuse_segment(o.segments[0]);
       }},
-      {[](Observed& o) {  // the shard does not fit on the device
-        if (!o.shards.contains(0)) return;
-        const ShardId whole = std::exchange(o.shards[0], o.board.make_shard({1}));
-        o.shards[1] = o.board.make_shard({2});
+      {[](Observed& o) {  // the segment does not fit on the device
+        if (!o.segments.contains(0)) return;
+        const SegmentId whole = std::exchange(o.segments[0], o.board.make_segment({1}));
+        o.segments[1] = o.board.make_segment({2});
         EXPECT_EQ(o.board.open_models(whole), 0u);
       }},
-      {[](Observed& o) {  // streaming: a shard that seems done is released
-        if (o.shards.contains(0)) o.board.close_if_done(o.shards[0]);
+      {[](Observed& o) {  // streaming: a segment that seems done is released
+        if (o.segments.contains(0)) o.board.close_if_done(o.segments[0]);
       }},
   };
   for (const Script& failure : failures) {
@@ -144,7 +144,7 @@ TEST(WorkBoard, EveryPairIsDoneOnceInAllOrders) {
 }
 
 TEST(WorkBoard, TwoDevicesNeverHaveTheSamePair) {
-  const Script pack = {[](Observed& o) { o.shards[0] = o.board.make_shard({2, 1}); }};
+  const Script pack = {[](Observed& o) { o.segments[0] = o.board.make_segment({2, 1}); }};
   for (const bool first : {false, true}) {
     for (const bool second : {false, true})
       EXPECT_EQ(
@@ -157,12 +157,12 @@ TEST(WorkBoard, APairGivenUpIsNeverADevicesAgain) {
   Observed o;
   o.board.add_block(1);
   o.open(7, 1);
-  const ShardId shard = o.board.make_shard({1});
-  EXPECT_EQ(o.board.open_models(shard), 1u);
-  { const auto claims = o.board.claim(7, shard); }
-  EXPECT_EQ(o.board.open_models(shard), 0u);
+  const SegmentId segment = o.board.make_segment({1});
+  EXPECT_EQ(o.board.open_models(segment), 1u);
+  { const auto claims = o.board.claim(7, segment); }
+  EXPECT_EQ(o.board.open_models(segment), 0u);
   EXPECT_EQ((o.reported[{7, 1}]), 1);
-  EXPECT_FALSE(o.board.claim(7, shard).front());
+  EXPECT_FALSE(o.board.claim(7, segment).front());
   o.take(7, 1);
   EXPECT_EQ((o.done[{7, 1}]), 1);
 }
@@ -172,17 +172,17 @@ TEST(WorkBoard, WhatIsOpenedAfterARefusalIsTheHosts) {
     Observed o;
     o.board.add_block(1);
     o.board.add_block(2);
-    const ShardId shard = o.board.make_shard({1});
-    const ShardId other = o.board.make_shard({2});
+    const SegmentId segment = o.board.make_segment({1});
+    const SegmentId other = o.board.make_segment({2});
     if (what == 0) o.board.refuse_model(5);
-    if (what == 1) o.board.refuse_shard(shard);
+    if (what == 1) o.board.refuse_segment(segment);
     if (what == 2) o.board.refuse_all();
     if (what == 3) {
-      EXPECT_TRUE(o.board.close_if_done(shard));
+      EXPECT_TRUE(o.board.close_if_done(segment));
     }
     o.open(5, 1);
     o.open(6, 2);
-    EXPECT_EQ(o.board.open_models(shard), 0u);
+    EXPECT_EQ(o.board.open_models(segment), 0u);
     EXPECT_EQ(o.board.open_models(other) > 0, what != 2);
     o.expect_all_done_once();
   }
@@ -200,11 +200,11 @@ TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
   o.board.add_block(2);
   for (const ModelId model : {9u, 3u, 5u, 4u}) o.open(model, 1);
   o.open(4, 2);
-  const ShardId shard = o.board.make_shard({2, 1});
+  const SegmentId segment = o.board.make_segment({2, 1});
   const auto visited = [&](std::size_t most) {
     std::vector<ModelId> models;
-    for (std::optional<ModelId> id = o.board.next_open(shard, 0); id && models.size() < most;
-         id = o.board.next_open(shard, *id + 1))
+    for (std::optional<ModelId> id = o.board.next_open(segment, 0); id && models.size() < most;
+         id = o.board.next_open(segment, *id + 1))
       models.push_back(*id);
     return models;
   };
@@ -213,9 +213,9 @@ TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
   o.take(3, 1);
   o.take(4, 1);
   EXPECT_EQ(visited(10), (std::vector<ModelId>{4, 5, 9}));
-  EXPECT_EQ(o.board.open_models(shard), 3u);
-  // In the order of the shard's blocks.
-  const auto claims = o.board.claim(4, shard);
+  EXPECT_EQ(o.board.open_models(segment), 3u);
+  // In the order of the segment's blocks.
+  const auto claims = o.board.claim(4, segment);
   ASSERT_EQ(claims.size(), 2u);
   EXPECT_TRUE(claims[0]);
   EXPECT_FALSE(claims[1]);
@@ -223,16 +223,16 @@ TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
   EXPECT_EQ(visited(10), (std::vector<ModelId>{5, 9}));
   o.board.refuse_model(9);
   EXPECT_EQ(visited(10), (std::vector<ModelId>{5}));
-  EXPECT_FALSE(o.board.close_if_done(shard));
+  EXPECT_FALSE(o.board.close_if_done(segment));
   o.take(5, 1);
-  EXPECT_TRUE(o.board.close_if_done(shard));
+  EXPECT_TRUE(o.board.close_if_done(segment));
   EXPECT_EQ((o.reported), (std::map<Pair, int>{{{9, 1}, 1}}));
 }
 
 TEST(WorkBoard, ForgetsWhatIsRemovedAndKeepsTargetsOnlyForPairs) {
   Observed o;
   for (const BlockId block : {1u, 2u}) o.board.add_block(block);
-  const ShardId shard = o.board.make_shard({1, 2});
+  const SegmentId segment = o.board.make_segment({1, 2});
   o.open(1, 1);
   o.open(1, 2);
   EXPECT_EQ(o.targets[1].use_count(), 2);
@@ -240,13 +240,13 @@ TEST(WorkBoard, ForgetsWhatIsRemovedAndKeepsTargetsOnlyForPairs) {
   o.take(1, 1);
   EXPECT_EQ(o.targets[1].use_count(), 1);
   o.board.remove_block(1);
-  auto claims = o.board.claim(1, shard);
+  auto claims = o.board.claim(1, segment);
   ASSERT_EQ(claims.size(), 2u);  // indices are kept
   EXPECT_FALSE(claims[0]);
   ASSERT_TRUE(claims[1]);
   EXPECT_EQ(claims[1].finish(), o.targets[2]);
   o.board.remove_block(2);
-  EXPECT_TRUE(o.board.claim(1, shard).empty());
+  EXPECT_TRUE(o.board.claim(1, segment).empty());
   // A block that the board does not know falls to the CPU.
   o.open(2, 1);
   EXPECT_FALSE(o.board.is_open(2, 1));
@@ -266,7 +266,7 @@ TEST(Claim, CanBeMovedAndEndsOnce) {
   for (const BlockId block : {1u, 2u}) o.board.add_block(block);
   o.open(1, 1);
   o.open(1, 2);
-  auto claims = o.board.claim(1, o.board.make_shard({1, 2}));
+  auto claims = o.board.claim(1, o.board.make_segment({1, 2}));
   Claim first = std::move(claims[0]);
   EXPECT_FALSE(claims[0]);
   Claim second = std::move(claims[1]);
@@ -293,17 +293,17 @@ TEST(WorkBoard, ThreadsDoEveryPairOnce) {
       if (of->take_for_host(model, block) != nullptr) count(model, block);
     });
     of = &board;
-    std::atomic<ShardId> newest{0};
+    std::atomic<SegmentId> newest{0};
     std::atomic<bool> over{false};
     std::vector<std::thread> threads;
-    threads.emplace_back([&] {  // adds blocks, and shards of five
+    threads.emplace_back([&] {  // adds blocks, and segments of five
       std::vector<BlockId> loose;
       for (BlockId block = 0; block < kBlocks; ++block) {
         board.add_block(block);
         const TargetsPtr targets = some_targets();
         for (ModelId model = 0; model < kModels; ++model) board.open(model, block, targets);
         loose.push_back(block);
-        if (loose.size() == 5) newest = board.make_shard(std::exchange(loose, {}));
+        if (loose.size() == 5) newest = board.make_segment(std::exchange(loose, {}));
       }
       board.refuse_model(3);
       if (round % 3 == 0) board.refuse_all();
@@ -312,11 +312,11 @@ TEST(WorkBoard, ThreadsDoEveryPairOnce) {
       threads.emplace_back([&, device] {
         std::minstd_rand rng(round * 2 + device + 1);
         while (!over) {
-          const ShardId shard = 1 + rng() % (newest + 1);
-          const std::optional<ModelId> found = board.next_open(shard, rng() % kModels);
+          const SegmentId segment = 1 + rng() % (newest + 1);
+          const std::optional<ModelId> found = board.next_open(segment, rng() % kModels);
           if (!found) std::this_thread::yield();
           const ModelId model = found.value_or(0);
-          for (Claim& claim : board.claim(model, shard)) {
+          for (Claim& claim : board.claim(model, segment)) {
             if (!claim || rng() % 5 == 0) continue;  // destroyed unfinished
             count(claim.model(), claim.block());
             claim.finish();

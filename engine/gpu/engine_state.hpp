@@ -30,8 +30,8 @@ namespace hmmjit::gpu {
 /// kFailed: no device works, and none will.
 enum class Phase { kStarting, kReady, kFailed };
 
-struct SearchParts {
-  explicit SearchParts(Settings s)
+struct EngineState {
+  explicit EngineState(Settings s)
       : settings(std::move(s)),
         kernels({.finer_kernel_seconds = settings.finer_kernel_seconds,
                  .trace = settings.trace,
@@ -120,7 +120,7 @@ struct SearchParts {
 
 /// The devices that work, with what their lanes may use of them; the first error if none of the
 /// settings' devices does. Takes tenths of a second, during which kernels are requested.
-Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& parts);
+Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& engine);
 
 // The buffers of a lane, counted with the device's memory. Targets of earlier searches give way.
 Cascade::Resize resize_on(ActiveDevice& device, TargetStore& targets);

@@ -1,4 +1,4 @@
-#include "gpu/search_parts.hpp"
+#include "gpu/engine_state.hpp"
 
 #include <fmt/format.h>
 
@@ -8,29 +8,29 @@ namespace hmmjit::gpu {
 
 // ---- devices -----------------------------------------------------------------------------------
 
-Phase SearchParts::phase() const {
+Phase EngineState::phase() const {
   const MutexLock lock(mutex_);
   return phase_;
 }
 
-std::vector<ActiveDevice*> SearchParts::devices() const {
+std::vector<ActiveDevice*> EngineState::devices() const {
   const MutexLock lock(mutex_);
   std::vector<ActiveDevice*> out;
   for (const auto& device : devices_) out.push_back(device.get());
   return out;
 }
 
-ActiveDevice* SearchParts::device(std::size_t n) const {
+ActiveDevice* EngineState::device(std::size_t n) const {
   const MutexLock lock(mutex_);
   return n < devices_.size() ? devices_[n].get() : nullptr;
 }
 
-void SearchParts::set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices) {
+void EngineState::set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices) {
   const MutexLock lock(mutex_);
   devices_ = std::move(devices);
 }
 
-void SearchParts::ready() {
+void EngineState::ready() {
   {
     const MutexLock lock(mutex_);
     if (phase_ == Phase::kFailed) return;
@@ -40,7 +40,7 @@ void SearchParts::ready() {
   changed.raise();
 }
 
-void SearchParts::fail_all(const Error& error) {
+void EngineState::fail_all(const Error& error) {
   {
     const MutexLock lock(mutex_);
     if (phase_ == Phase::kFailed) return;
@@ -52,12 +52,12 @@ void SearchParts::fail_all(const Error& error) {
   report_failure();
 }
 
-void SearchParts::begin_client() {
+void EngineState::begin_client() {
   told_ = false;
   if (phase() == Phase::kFailed) report_failure();
 }
 
-void SearchParts::report_failure() {
+void EngineState::report_failure() {
   const ClientUse use = clients.use();
   if (!use) return;
   Error failure;
@@ -71,7 +71,7 @@ void SearchParts::report_failure() {
   use->board.refuse_all();
 }
 
-void SearchParts::out_of_memory() noexcept {
+void EngineState::out_of_memory() noexcept {
   const Error failure{ErrorCode::kResources, "out of memory", {}, {}};
   {
     const MutexLock lock(mutex_);
@@ -85,7 +85,7 @@ void SearchParts::out_of_memory() noexcept {
   handed_over.raise();
 }
 
-void SearchParts::lose(ActiveDevice& device, const Error& error) {
+void EngineState::lose(ActiveDevice& device, const Error& error) {
   const bool first = !device.lost.exchange(true);
   const bool all =
       std::ranges::all_of(devices(), [](const ActiveDevice* d) { return d->lost.load(); });
@@ -100,16 +100,16 @@ void SearchParts::lose(ActiveDevice& device, const Error& error) {
   changed.raise();
 }
 
-void SearchParts::leave_if_lost(const ActiveDevice& device) {
+void EngineState::leave_if_lost(const ActiveDevice& device) {
   if (!device.lost || phase() == Phase::kFailed) return;
   const ClientUse use = clients.use();
   if (!use) return;
-  for (const SegmentPtr& segment : targets.leave(device)) use->board.refuse_shard(segment->shard);
+  for (const SegmentPtr& segment : targets.leave(device)) use->board.refuse_segment(segment->id);
 }
 
 // ---- launches ----------------------------------------------------------------------------------
 
-std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
+std::vector<double> EngineState::note_stages(ActiveDevice& device, int row,
                                              std::span<const char* const> stages,
                                              const std::string& what, float begin,
                                              std::span<const float> end,
@@ -130,12 +130,12 @@ std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
   return seconds;
 }
 
-void SearchParts::deliver_and_count(DomainWork& work) {
+void EngineState::deliver_and_count(DomainWork& work) {
   if (const auto pairs = deliver(work))
     counters.update([&](Statistics& s) { s.blocks_done += *pairs; });
 }
 
-std::string SearchParts::reason() const {
+std::string EngineState::reason() const {
   const std::string reason = counters.get().reason;
   return reason.empty() ? kernels.reason() : reason;
 }
