@@ -73,9 +73,12 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
   HMMJIT_ASSIGN(const RecognisedFormat format,
                 format_of(input.name(), head, options.format, FileContent::kAlignments));
   if (state->alphabet == nullptr) state->alphabet = guess_alphabet(head, format);
-  if (state->alphabet == nullptr)
+  if (state->alphabet == nullptr) {
+    // Text in another format than the stated one has few letters.
+    HMMJIT_TRY(make_alignment_parser(input, amino_alphabet(), format)->next());
     return fail(ErrorCode::kInput, "the letters do not tell whether this is protein, DNA or RNA",
                 input.name(), "state which it is");
+  }
   state->parser = make_alignment_parser(input, *state->alphabet, format);
   return AlignmentReader(std::move(state));
 }

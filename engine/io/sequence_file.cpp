@@ -62,7 +62,8 @@ std::unexpected<Error> illegal_character(const std::string& where, std::string_v
                                 : fmt::format("illegal character (byte 0x{:02x})", byte);
   std::string message =
       fmt::format("{} in {} sequence{}{}", shown, alphabet.name, target.empty() ? "" : " ", target);
-  if (alphabet.type != AlphabetType::kAmino && amino_alphabet().digit[byte] != kInvalidCode) {
+  if (alphabet.type != AlphabetType::kAmino && c != '-' &&
+      amino_alphabet().digit[byte] != kInvalidCode) {
     if (!model.empty()) message = fmt::format("model {} is {}: {}", model, alphabet.name, message);
     return fail(ErrorCode::kInput, std::move(message), where,
                 "search proteins with models of proteins, or correct the record");

@@ -362,7 +362,9 @@ const Alphabet* guess_sequence_alphabet(std::string_view head) {
   LetterCounts counts;
   // Flat files have annotation first.
   for (bool residues = fasta, begun = false; !head.empty() && counts.total() < kEnough;) {
-    std::string_view line = take_line(&head);
+    // FASTA may have line ends of CR alone.
+    std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+    head.remove_prefix(std::min(line.size() + 1, head.size()));
     if (fasta && line.starts_with('>') && std::exchange(begun, true)) break;
     if (fasta && line.starts_with('>')) continue;
     if (line.starts_with("//")) break;

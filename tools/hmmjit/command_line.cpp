@@ -113,15 +113,15 @@ std::string failure_line(std::string_view path, const Error& failure,
   Error error = failure;
   std::string format;
   for (const OptionSpec& option : options) {
-    const bool states = option.name == "--tformat" || option.name == "--informat" ||
-                        (option.name == "--qformat" && format.empty());
+    const bool states =
+        option.name == "--tformat" || option.name == "--informat" || option.name == "--qformat";
     if (states && !option.absent && error.remedy.ends_with("state its format"))
-      format = fmt::format(" ({})", option.name);
+      format += fmt::format("{}{}", format.empty() ? " (" : " or ", option.name);
     constexpr std::string_view kMemory = "allow more memory";
     if (option.name == "--mem" && error.remedy.starts_with(kMemory))
       error.remedy.replace(0, kMemory.size(), "raise --mem");
   }
-  return fmt::format("{}: {}{}\n", path, error.to_string(), format);
+  return fmt::format("{}: {}{}{}\n", path, error.to_string(), format, format.empty() ? "" : ")");
 }
 
 }  // namespace

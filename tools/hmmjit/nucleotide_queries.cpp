@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "core/numbers.hpp"
@@ -30,6 +29,13 @@ const Alphabet* asserted_alphabet(const ParsedOptions& options) {
   return options.is_set("--dna")   ? &dna_alphabet()
          : options.is_set("--rna") ? &rna_alphabet()
                                    : nullptr;
+}
+
+bool first_record_has_gaps(std::string_view fasta) {
+  fasta = trim(fasta);
+  if (!fasta.starts_with('>')) return false;
+  fasta.remove_prefix(std::min(fasta.find_first_of("\r\n"), fasta.size()));
+  return fasta.substr(0, fasta.find('>')).find_first_of("-_.~") != fasta.npos;
 }
 
 // --bgfile: the alphabet, then a probability for each residue; '#' begins a comment.
@@ -155,25 +161,42 @@ Status NucleotideQueries::open_alignments(const std::optional<SequenceFormat>& f
   return set_alphabet(&alignments_->alphabet());
 }
 
-Status NucleotideQueries::open_sequences(const std::optional<SequenceFormat>& format,
-                                         bool aligned) {
+Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, bool aligned) {
+  const bool single = options_.is_set("--qsingle_seqs");
   const Alphabet* found = asserted_alphabet(options_);
   if (found == nullptr && (path_ == "-" || is_pipe(path_))) found = &dna_alphabet();
-  if (found == nullptr && aligned) {
-    HMMJIT_ASSIGN(const AlignmentReader rows, AlignmentReader::open(path_, {.format = format}));
-    found = &rows.alphabet();
+  if (found == nullptr && single && !aligned) {
+    HMMJIT_ASSIGN(const std::string head, head_of(path_));
+    // nhmmer cannot tell the alphabet of a first record with gaps, and reads an alignment instead.
+    if (first_record_has_gaps(head)) {
+      aligned = true;
+      format = SequenceFormat::kAlignedFasta;
+    }
   }
+  // nhmmer tries FASTA as an alignment first, and keeps the alphabet that all of it has.
+  const bool either = !aligned && !format && !single;
+  std::optional<AlignmentReader> rows;
+  if (either || (aligned && found == nullptr)) {
+    auto opened = AlignmentReader::open(path_, {.format = format, .alphabet = found});
+    if (aligned && !opened) return std::unexpected(opened.error());
+    if (opened) rows = *std::move(opened);
+  }
+  if (rows) found = &rows->alphabet();
   if (found == nullptr) {
     HMMJIT_ASSIGN(const std::string head, head_of(path_));
     found = guess_sequence_alphabet(trim(head));
   }
   HMMJIT_TRY(set_alphabet(found));
+  if (either && rows) {
+    const auto alignment = rows->next();
+    if (alignment && *alignment && (*alignment)->rows() > 1)
+      return fail(ErrorCode::kInput, "sequences of one length may be aligned or not", path_,
+                  "state which: --qformat afa, or --qformat fasta");
+  }
   HMMJIT_ASSIGN(SequenceReader reader,
                 SequenceReader::open(path_, {.alphabet = *alphabet_, .format = format}));
   HMMJIT_TRY(reader.read_block(sequences_, std::numeric_limits<std::uint64_t>::max()));
-  std::set<int> lengths;
   for (std::size_t n = 0; n < sequences_.size(); ++n) {
-    lengths.insert(sequences_.length(n));
     if (sequences_.length(n) == 0)
       return fail(ErrorCode::kInput,
                   fmt::format("query sequence {} has no residues", sequences_[n].name), path_,
@@ -181,11 +204,6 @@ Status NucleotideQueries::open_sequences(const std::optional<SequenceFormat>& fo
   }
   if (sequences_.size() == 0)
     return fail(ErrorCode::kInput, "no sequence in the file", path_, "give queries");
-  if (!format && reader.format() == SequenceFormat::kFasta && sequences_.size() > 1 &&
-      lengths.size() == 1)
-    return fail(ErrorCode::kInput,
-                "sequences of one length may be aligned or not", path_,
-                "state which: --qformat afa, or --qformat fasta");
   return {};
 }
 

@@ -34,7 +34,7 @@ class NucleotideQueries {
       : options_(options), path_(std::move(path)) {}
   Status open_models(HmmReader reader);
   // `aligned`: rows of an alignment, each a query.
-  Status open_sequences(const std::optional<SequenceFormat>& format, bool aligned);
+  Status open_sequences(std::optional<SequenceFormat> format, bool aligned);
   Status open_alignments(const std::optional<SequenceFormat>& format);
   Status set_alphabet(const Alphabet* found);
   Result<std::optional<Hmm>> next_model();
