@@ -166,6 +166,10 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
                   "leave out alignments without residues; without a prior (--pnone) every residue "
                   "must occur in the alignment");
   }
+  if (std::isinf(lambda))
+    return fail(ErrorCode::kInput,
+                "the model emits residues as the background does, so that there are no E-values",
+                "model " + hmm.name, "leave the alignment out");
   const auto forward = bits(simulation->forward, [&](std::size_t i) { return forward_nats[i]; });
   const double forward_lambda = gumbel_lambda(forward);
   const double forward_mu = gumbel_location(forward, forward_lambda);

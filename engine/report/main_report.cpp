@@ -252,10 +252,14 @@ void append_statistics(std::string& out, const ModelResult& result, const Filter
                static_cast<double>(counters.residues) * model.M);
 }
 
-void append_times(std::string& out, double cpu_seconds, double seconds, double cells) {
+void append_cpu_time(std::string& out, double cpu_seconds, double seconds) {
   text::append(out, "# CPU time: ", text::fixed(cpu_seconds, 0, 2), "u 0.00s ",
-               clock_text(cpu_seconds), " Elapsed: ", clock_text(seconds),
-               "\n# Mc/sec: ", text::fixed(cells / (std::max(seconds, 1e-9) * 1e6), 0, 2), '\n');
+               clock_text(cpu_seconds), " Elapsed: ", clock_text(seconds), '\n');
+}
+
+void append_times(std::string& out, double cpu_seconds, double seconds, double cells) {
+  append_cpu_time(out, cpu_seconds, seconds);
+  text::append(out, "# Mc/sec: ", text::fixed(cells / (std::max(seconds, 1e-9) * 1e6), 0, 2), '\n');
 }
 
 }  // namespace hmmjit

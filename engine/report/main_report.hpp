@@ -51,7 +51,9 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
 void append_statistics(std::string& out, const ModelResult& result, const FilterOptions& filters,
                        bool by_sequence = false);
 
-/// Times, and cells (nodes times residues) per second.
+/// The line of processor and elapsed times.
+void append_cpu_time(std::string& out, double cpu_seconds, double seconds);
+/// That line, and cells (nodes times residues) per second.
 void append_times(std::string& out, double cpu_seconds, double seconds, double cells);
 
 /// The blocks of an alignment. Residues count down where it lies on the bottom strand.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,10 +14,12 @@
 #include "build_options.hpp"
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
+#include "core/trace.hpp"
 #include "core/workers.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"
+#include "report/main_report.hpp"
 #include "report/report_header.hpp"
 #include "report/text.hpp"
 #include "run_text.hpp"
@@ -92,7 +95,7 @@ std::string header(const std::string& output, const std::string& input,
   out += ReportHeader::line("output HMM file:", output, 34);
   out += ReportHeader::settings("hmmbuild", options.changed());
   (out += ReportHeader::kRule) += "\n";
-  out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5}{} {:>8} {:>6} {}\n", "idx", "name", "nseq",
+  out += fmt::format("# {:3} {:20} {:>5} {:>5} {:>5}{} {:>8} {:>6} {}\n", "idx", "name", "nseq",
                      "alen", "mlen", protein ? "" : "     W", "eff_nseq", "re/pos", "description");
   out += fmt::format("#{:-<4} {:-<20} {:-<5} {:-<5} {:-<5}{} {:-<8} {:-<6} {:-<11}\n", "-", "-",
                      "-", "-", "-", protein ? "" : " -----", "-", "-", "-");
@@ -100,6 +103,7 @@ std::string header(const std::string& output, const std::string& input,
 }
 
 Result<int> run_build(const ParsedOptions& options) {
+  const double begin = Trace::now();
   const std::string& output = options.arguments()[0];
   const std::string& input = options.arguments()[1];
   if (output == "-")
@@ -213,6 +217,9 @@ Result<int> run_build(const ParsedOptions& options) {
   if (number == 0)
     return fail(ErrorCode::kInput, "no alignment in the file", reader.name(),
                 "give a file with an alignment");
+  std::string times = "\n";
+  append_cpu_time(times, static_cast<double>(std::clock()) / CLOCKS_PER_SEC, Trace::now() - begin);
+  summary(times);
   std::vector<OutputFile*> files = {&models};
   if (summary_file) files.push_back(&*summary_file);
   if (rows_file) files.push_back(&*rows_file);
