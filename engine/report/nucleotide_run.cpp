@@ -64,6 +64,8 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
   };
   progress.target_bytes_total = targets.bytes_total();
   HMMJIT_TRY(read(block));
+  if (block.size() == 0)
+    return fail(ErrorCode::kInput, "no sequence in the file", run.target_file, "give targets");
   while (block.size() > 0) {
     auto next = std::async(std::launch::async, read, std::ref(following));
     for (std::size_t n = 0; n < block.size(); ++n) {

@@ -84,10 +84,13 @@ Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm
   for (;;) {
     Work work;
     HMMJIT_ASSIGN(const bool more, reader.read_block(work.block, kResidues, kSequences));
-    if (!more) return out;
+    if (!more) break;
     work.block.shrink_to_fit();
     out.push_back(std::move(work));
   }
+  if (out.empty())
+    return fail(ErrorCode::kInput, "no sequence in the file", reader.name(), "check its format");
+  return out;
 }
 
 Author align_author(const ParsedOptions& options) {
