@@ -75,6 +75,18 @@ class Documents(ScratchFolder):
         self.assertEqual(set(re.findall(r"`(-\S+)`", listed)), new)
         self.assertEqual(theirs - ours, {"--mpi", "--stall"} & theirs)
 
+    @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch not installed")
+    def test_abbreviations_of_hmmer_are_accepted(self):
+        for program in ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild", "hmmalign", "nhmmer", "nhmmscan"):
+            command = program.removeprefix("hmm")
+            theirs = re.findall(r"^  (--\S+)", scenario.run([program, "-h"]).stdout.decode(), re.MULTILINE)
+            self.assertGreater(len(theirs), 6)
+            for option in set(theirs) - {"--mpi", "--stall"}:
+                shortest = next(option[:n] for n in range(3, len(option) + 1)
+                                if b"ambiguous" not in scenario.run([program, option[:n]]).stdout)
+                said = scenario.run([scenario.program, command, shortest]).stderr.decode()
+                self.assertNotRegex(said, "ambiguous|no such option", f"{program} {shortest}")
+
     def test_every_command_has_a_page(self):
         names = command_names()
         self.assertIn("db", names)

@@ -9,6 +9,7 @@
 
 #include "core/numbers.hpp"
 #include "core/threads.hpp"
+#include "io/text_fields.hpp"
 #include "suggestion.hpp"
 
 namespace hmmjit::tools {
@@ -29,13 +30,18 @@ std::string_view type_name(ValueType type) {
 // "inf" among it, too large is infinite. No threshold can be compared with NaN: it is refused.
 std::optional<double> parse_c_real(std::string_view text) {
   static const locale_t locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
-  if (text.empty() || text.front() == ' ' || (text.front() >= '\t' && text.front() <= '\r'))
-    return std::nullopt;
+  if (text.empty()) return std::nullopt;
   const std::string copy(text);
   char* end = nullptr;
   const double value = ::strtod_l(copy.c_str(), &end, locale);
   if (end != copy.c_str() + copy.size() || std::isnan(value)) return std::nullopt;
   return value;
+}
+
+// As in HMMER, numbers may have blanks around them.
+std::string value_text(const OptionSpec& option, std::string_view text) {
+  const bool is_number = option.type == ValueType::kInteger || option.type == ValueType::kReal;
+  return std::string(is_number ? trim(text) : text);
 }
 
 // Ranges are written "x>0", "n>=120" or "0<=x<0.5".
@@ -114,21 +120,21 @@ std::string with_hyphens(std::string_view name) {
   return out;
 }
 
-// The option of a long name or its abbreviation. hmmsearch's options come first, so that unique
-// abbreviations there are unique here.
+// The option of a long name or its abbreviation. What is unique among the names that HMMER has is
+// unique here.
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
-  std::vector<std::size_t> matches;
+  std::vector<std::size_t> matches, own;
   const std::string given = with_hyphens(name);
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].absent) continue;
     for (const std::string_view known : {table[i].name, table[i].other_name}) {
       const std::string spelling = with_hyphens(known);
       if (known == name || spelling == given) return i;
-      if (spelling.starts_with(given)) matches.push_back(i);
+      if (spelling.starts_with(given))
+        (table[i].own || known == table[i].other_name ? own : matches).push_back(i);
     }
   }
-  if (matches.size() > 1 && !table[matches.front()].own)
-    std::erase_if(matches, [&](std::size_t i) { return table[i].own; });
+  if (matches.empty()) matches = std::move(own);
   if (matches.empty()) return no_such_option(table, name);
   if (matches.size() > 1) return usage(fmt::format("abbreviated option \"{}\" is ambiguous", name));
   return matches.front();
@@ -348,6 +354,7 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     HMMJIT_ASSIGN(std::vector<Given> given, take_options(table, arguments, at));
     for (Given& one : given) {
       const OptionSpec& spec = table[one.option];
+      one.value = value_text(spec, one.value);
       std::optional<std::string>& value = parsed.values_[one.option];
       if (value && !spec.several && !spec.listed)
         return usage(fmt::format("option {} has already been set on the command line", spec.name));
@@ -361,8 +368,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (parsed.values_[i] || table[i].environment.empty()) continue;
-    const char* value = std::getenv(std::string(table[i].environment).c_str());
-    if (value == nullptr) continue;
+    const char* given = std::getenv(std::string(table[i].environment).c_str());
+    if (given == nullptr) continue;
+    const std::string value = value_text(table[i], given);
     HMMJIT_TRY(check_value(
         table[i], value, fmt::format("in environment variable {}", table[i].environment).c_str()));
     parsed.values_[i] = value;

@@ -37,6 +37,8 @@ TEST(Options, AllSpellings) {
   EXPECT_EQ(parse({"-o-x"})->text("-o"), "-x");
   EXPECT_EQ(parse({"--tblout=-x"})->text("--tblout"), "-x");
   EXPECT_TRUE(parse({"-hE3"})->is_set("-h"));
+  EXPECT_EQ(parse({"-E", " 5\t"})->text("-E"), "5");
+  EXPECT_EQ(parse({"--textw= 130 "})->integer("--textw"), 130);
 }
 
 TEST(Options, AbbreviationsAreHmmsearchsOwn) {
@@ -70,6 +72,7 @@ TEST(Options, WrongValues) {
   EXPECT_NE(failure({"--seed", "0x10"}).find("integer"), std::string::npos);
   EXPECT_NE(failure({"--cpu", "-1"}).find("range n>=0"), std::string::npos);
   EXPECT_NE(failure({"-E", "0"}).find("range x>0"), std::string::npos);
+  EXPECT_NE(failure({"-E", " "}).find("real"), std::string::npos);
   EXPECT_NE(failure({"-E", "1e-5x"}).find("real"), std::string::npos);
   EXPECT_NE(failure({"-Eh"}).find("real"), std::string::npos);
   EXPECT_NE(failure({"-o", "-x"}).find("looks like an option"), std::string::npos);
