@@ -120,12 +120,14 @@ void ColumnLayout::justify(std::string& row, std::string* marks) const {
     for (std::size_t c = begin; c < end; ++c)
       letters += std::isalpha(static_cast<unsigned char>(row[c])) != 0;
     const std::size_t first = begin + (k == 0 ? 0 : letters / 2);
-    for (std::size_t from = end, to = end; from-- > first;) {
-      if (row[from] == '.') continue;
-      --to;
-      std::swap(row[from], row[to]);
-      if (marks != nullptr) std::swap((*marks)[from], (*marks)[to]);
+    std::size_t to = end;
+    for (std::size_t from = end; from-- > first;) {
+      if (row[from] == '.' || row[from] == '-') continue;  // '-': a gap in the sequence itself
+      row[--to] = row[from];
+      if (marks != nullptr) (*marks)[to] = (*marks)[from];
     }
+    std::fill(row.data() + first, row.data() + to, '.');
+    if (marks != nullptr) std::fill(marks->data() + first, marks->data() + to, '.');
   }
 }
 
