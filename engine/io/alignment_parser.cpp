@@ -190,21 +190,24 @@ class StockholmParser final : public AlignmentParser {
     return it->second;
   }
 
+  static std::string line_of(std::string_view kind, std::string_view name) {
+    return fmt::format("{}{}{}", kind, name.empty() ? "" : " ", name);
+  }
+
   // Returns the row of the next line of a block. Every block repeats the lines of the first one, in
   // the same order.
   Result<std::size_t> place(std::string_view kind, std::string_view name, std::string_view text) {
-    if (text.empty()) return bad(fmt::format("{} {} has no text", kind, name));
+    if (text.empty()) return bad(line_of(kind, name) + " has no text");
     if (first_block_) {
       layout_.emplace_back(kind, name.empty() ? kNoRow : row_named(name));
     } else if (lines_ >= layout_.size() || layout_[lines_].first != kind ||
                (!name.empty() && out_.rows[layout_[lines_].second].name != name)) {
-      return bad(
-          fmt::format("{} {} was not expected here: the blocks have different lines", kind, name));
+      return bad(line_of(kind, name) + " was not expected here: the blocks have different lines");
     }
     const std::size_t row = layout_[lines_].second;
     if (lines_++ > 0 && text.size() != width_)
-      return bad(fmt::format("{} {} has {} columns in this block, the line before it {}", kind,
-                             name, text.size(), width_));
+      return bad(fmt::format("{} has {} columns in this block, the line before it {}",
+                             line_of(kind, name), text.size(), width_));
     width_ = text.size();
     return row;
   }
@@ -251,7 +254,8 @@ class StockholmParser final : public AlignmentParser {
         place(known ? fmt::format("{} {}", marker, tag) : std::string(marker), name, text));
     std::size_t& columns = annotated_[fmt::format("{}{} {}", marker, row, tag)];
     if (columns != columns_)
-      return bad(fmt::format("{} {} {} does not stand in every block once", marker, name, tag));
+      return bad(
+          fmt::format("{} {} does not stand in every block once", line_of(marker, name), tag));
     columns += text.size();
     if (kept != nullptr) *kept += text;
     return {};

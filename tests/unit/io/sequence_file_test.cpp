@@ -323,6 +323,12 @@ TEST(Alignments, Stockholm) {
   EXPECT_THAT(read_text(text.substr(0, text.size() - 3)).error, HasSubstr("ends inside an align"));
   EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\nb A\n//\n").error,
               HasSubstr("text:3: row b has 1 columns in this block, the line before it 2"));
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\n#=GC RF x\n//\n").error,
+              HasSubstr("text:3: #=GC RF has 1 columns in this block, the line before it 2"));
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\n\na AC\n#=GC RF xx\n//\n").error,
+              HasSubstr("#=GC RF was not expected here"));
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\n#=GC RF xx\n#=GC RF xx\n//\n").error,
+              HasSubstr("#=GC RF does not stand in every block once"));
   EXPECT_THAT(read_text("# STOCKHOLM 1.0\na A1\n//\n").error,
               HasSubstr("text:2:4: illegal character 1 in amino sequence a"));
   EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\na AC\n//\n").error,
