@@ -7,13 +7,15 @@ import math
 import os
 import pickle
 import pydoc
+import shutil
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
 import hmmjit
+from hmmjit import _binding, _inputs
 
 INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
 MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
@@ -68,6 +70,10 @@ def test_messages_speak_of_what_was_given(wrong, text):
     (lambda: hmmjit.search(MODELS, TARGETS, cutoffs="trusted"), "set cut_missing, search without cutoffs, or use models"),
     (lambda: hmmjit.Targets(TARGETS, format="nonsense"), '^format: "nonsense" is not a sequence format'),
     (lambda: hmmjit.Builder(score_matrix="NOSUCH").build("MKVLAAGGHKLM"), "^score_matrix: .*or set score_matrix$"),
+    (lambda: hmmjit.search(MODELS, TARGETS, E=10**400), "^E takes a number"),
+    (lambda: hmmjit.search(MODELS, TARGETS, interval=math.nan), "^interval takes a number"),
+    (lambda: hmmjit.search_iter(MODELS, TARGETS, buffer="3"), "^buffer takes an integer, not '3'"),
+    (lambda: hmmjit.Targets([("a", "ACDE")])["a"], "^an index takes an integer, not 'a'"),
     (lambda: hmmjit.Builder(symfrac=2).build("MKVLAAGGHKLM"), "^symfrac: "),
     (lambda: hmmjit.plan(100, device="foo"), '^unknown device "foo"; known devices')])
 def test_messages_speak_python(call, text):
@@ -108,6 +114,18 @@ def test_models_can_be_changed(tmp_path):
         with pytest.raises(hmmjit.UsageError):
             setattr(copied, name, value)
     assert copied.name == "new"
+
+
+def test_threads_search_with_changed_models(monkeypatch):
+    models, targets = hmmjit.Models.load(MODELS), hmmjit.Targets.load(TARGETS)
+    add = _binding.models_add
+    monkeypatch.setattr(_binding, "models_add", lambda *arguments: (time.sleep(0.02), add(*arguments)))
+    models[0].name = "n1"
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: hmmjit.search(models, targets, device="cpu", threads=1)[0].name, range(4)))
+        assert found == ["n1"] * 4
+        monkeypatch.setattr(_inputs, "Model", lambda *arguments: (time.sleep(0.02), hmmjit.Model(*arguments))[1])
+        assert len({id(model) for model in pool.map(models.__getitem__, [1] * 4)}) == 1
 
 
 def test_nothing_is_set_without_effect(results):
@@ -156,7 +174,10 @@ def test_models_without_cutoffs():
     assert [h.name for h in both[2].reported] == [h.name for h in plain[2].reported]
     assert both.options["cutoffs"] == "gathering" and both.options["cut_missing"] == "default"
     assert plain.options["E"] == 10 and plain.options["T"] is None and plain.options["incE"] == 0.01
-    for result in (skipped, both):
+    scores = dict.fromkeys(("T", "domT", "incT", "incdomT"), 0.0)
+    zeros = hmmjit.search(models, TARGETS, device="cpu", **scores)
+    assert {**zeros.options, **scores} == zeros.options and zeros.options["Z"] is zeros.options["domZ"] is None
+    for result in (skipped, both, zeros):
         assert pickle.loads(pickle.dumps(result)).options == result.options
 
 
@@ -172,7 +193,8 @@ def test_cutoffs_from_a_mapping():
     assert [k[1:] for k in key(found)] == [k[1:] for k in key(wanted)]
     assert found.report("domtblout") == wanted.report("domtblout")
     assert found.options["cutoffs"] == {**table, "model1": (15.0, 12.5)}
-    assert pickle.loads(pickle.dumps(found)).report("main") == found.report("main")
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(found))))
+    assert again.report("main") == found.report("main") and again.options == found.options
     with pytest.raises(hmmjit.InputError, match="no model has the cutoffs"):
         hmmjit.search(models, TARGETS, device="cpu", cutoffs={"other": (1, 1)}, cut_missing="skip")
     with pytest.raises(hmmjit.InputError, match="does not have model model0"):
@@ -375,6 +397,19 @@ def test_alignments_of_results(results, tmp_path):
         bare[1].to_msa()
     with pytest.raises(hmmjit.UsageError):
         hmmjit.MSA({"a": "AC", "b": "A"})
+
+
+def test_only_ends_of_lines_end_lines(tmp_path):
+    odd = "a\u2028b \u0085c"
+    own = hmmjit.Targets([(s.name, s.residues, "", odd) for s in hmmjit.Targets.load(TARGETS)])
+    msa = hmmjit.search(MODELS, own, device="cpu")[1].to_msa()
+    assert len(msa) > 3 and odd in msa.stockholm().decode()
+    (tmp_path / "dos").write_bytes(msa.stockholm().replace(b"\n", b"\r\n"))
+    assert hmmjit.MSA.load(tmp_path / "dos") == msa
+    assert len(list(hmmjit.jackhmmer([own[0]], own, device="cpu", max_iterations=2))) == 1
+    source = tmp_path / f"{odd}.fasta"
+    shutil.copy(TARGETS, source)
+    assert hmmjit.build_database(source, tmp_path / "odd.hjdb")["sources"] == [str(source)]
 
 
 def test_asyncio(results):

@@ -387,6 +387,7 @@ def much():
 
 def test_progress_and_cancellation():
     seen = []
+    hmmjit.search(MODELS, TARGETS, device="cpu", progress=seen.append, interval=float("inf"))
     found = hmmjit.search(MODELS, TARGETS, device="cpu", progress=seen.append, interval=0.001)
     assert len(found) == 5 and seen[-1]["models_done"] == 5 and seen[-1]["targets"] == 300
     with pytest.raises(hmmjit.Cancelled):
@@ -480,6 +481,17 @@ def test_iterators_that_are_closed_early_are_freed():
     assert alive() <= before
 
 
+@pytest.mark.parametrize("half_used", [
+    "hmmjit.search_iter(hmmjit.Models([open(sys.argv[1], 'rb').read()] * 60), sys.argv[2], buffer=1, device='cpu',"
+    " progress=lambda _: None, interval=0.001)", "iter(hmmjit.Targets(sys.argv[2]))"])
+def test_half_used_iterators_do_not_abort_the_process_at_its_end(half_used, tmp_path):
+    many = tmp_path / "many.fa"
+    many.write_bytes(contents(TARGETS) * 100)
+    program = f"import sys, hmmjit\nhalf_used = {half_used}\nnext(half_used)"
+    ended = subprocess.run([sys.executable, "-c", program, MODELS, many], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_results_go_to_files(results, tmp_path):
     files = {kind: tmp_path / kind for kind in ("main", "tblout", "domtblout", "json", "a3m", "html")}
     statistics = hmmjit.search_to_files(MODELS, TARGETS, files, device="cpu", report={"query_file": "q", "date": "d"})
@@ -494,6 +506,13 @@ def test_results_go_to_files(results, tmp_path):
     with pytest.raises(hmmjit.UsageError):
         hmmjit.search_to_files(MODELS, TARGETS, {"tblout": gone, "a3m": tmp_path / "x"}, device="cpu", alignments=False)
     assert not gone.exists()
+    (tmp_path / "link").symlink_to("new")
+    os.link(files["json"], tmp_path / "hard")
+    for a, b in (("new", "new"), ("new", "link"), ("json", "json"), ("json", "hard"), ("new", f"../{tmp_path.name}/new")):
+        with pytest.raises(hmmjit.UsageError, match="tblout writes the same file: domtblout .*; give each"):
+            hmmjit.search_to_files(MODELS, TARGETS, {"tblout": tmp_path / a, "domtblout": str(tmp_path / b)}, device="cpu")
+    assert not (tmp_path / "new").exists()
+    hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
 
 
 def test_statistics(results):

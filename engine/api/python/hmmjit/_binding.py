@@ -266,6 +266,7 @@ class Handle:
     def __init__(self, kind: str, make: Callable[..., Any], *arguments: Any) -> None:
         self._free = _declare(f"hmmjit_{kind}_free", "vp")
         self.pointer: Any = c_void_p()
+        self._as_parameter_ = self.pointer  # a call that is given the Handle keeps it, where another thread may let it go
         make(*arguments, byref(self.pointer))
 
     def __del__(self) -> None:

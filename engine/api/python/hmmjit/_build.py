@@ -194,10 +194,9 @@ def nhmmer(queries: Any, targets: TargetsSource, *, builder: Optional[Builder] =
     out.window_beta = 0 if window_beta is None else real("window_beta", window_beta)
     out.B1, out.B2, out.B3 = (integer(name, number, 1, INT32) for name, number in (("B1", B1), ("B2", B2), ("B3", B3)))
     out.block_length = integer("block_length", block_length, 50000, INT32)
-    searched = targets
+    now, searched = models._handle, targets
     run = Run(lambda callbacks: _b.Handle("results", lambda pointer: _b.nhmmer(
-        models._handle.pointer, searched._handle.pointer, byref(out), callbacks, pointer)), None, progress, interval,
-              warning)
+        now, searched._handle, byref(out), callbacks, pointer)), None, progress, interval, warning)
     return results_of(run.wait(), made)
 
 
@@ -249,7 +248,7 @@ class IterativeSearch:
         begun = _queries(queries)
         create = _b.iteration_from_models if isinstance(begun, Models) else _b.iteration_create
         searched = targets if isinstance(targets, Targets) else Targets(targets)
-        self._handle = _b.Handle("iteration", create, begun._handle.pointer, searched._handle.pointer, byref(made))
+        self._handle = _b.Handle("iteration", create, begun._handle, searched._handle, byref(made))
         self._calls = progress, interval, warning
 
     def __len__(self) -> int:

@@ -46,7 +46,7 @@ def real(name: str, value: Any, *, positive: bool = False) -> float:
         if isinstance(value, (str, bytes)):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{name} takes a number, not {value!r}") from None
     if number != number or (positive and number <= 0):
         raise UsageError(f"{name} takes a number{' above 0' if positive else ''}, not {value!r}")
@@ -93,9 +93,13 @@ def contents(source: Any) -> Any:
     return source
 
 
+#: Set while work of the library is stopped because the interpreter ends.
+ending = threading.Event()
+
+
 def put_unless(closed: threading.Event, waiting: queue.Queue[Any], thing: Any) -> bool:
-    """Puts a thing into a queue once there is room; False if `closed` is set before."""
-    while not closed.is_set():
+    """Puts a thing into a queue once there is room; False if `closed` or `ending` is set before."""
+    while not (closed.is_set() or ending.is_set()):
         try:
             waiting.put(thing, timeout=0.1)
             return True

@@ -14,7 +14,8 @@ from typing import (Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapp
                     Tuple, TypeVar, Union, cast, overload)
 
 from . import _binding as _b
-from ._common import ALPHABETS, Bytes, PathLike, UsageError, choose, contents, is_path, put_unless, real
+from ._common import (ALPHABETS, INT64, Bytes, PathLike, UsageError, choose, contents, integer, is_path, put_unless,
+                      real)
 from ._fields import Immutable
 from ._interface import ModelFields
 
@@ -93,7 +94,7 @@ class Collection(Generic[T]):
         size = len(self)
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(size))]
-        number = index.__index__()
+        number = integer("an index", index, -INT64, INT64)
         if not -size <= number < size:
             raise IndexError(f"no {self._things[:-1]} {index} among {size}")
         return self._one(number % size)
@@ -138,7 +139,7 @@ class Model(ModelFields):
         for name, value in members.items():
             setattr(info, name, value)
         handle = _b.Handle("models", _b.models_create)
-        _b.models_add_changed(handle.pointer, self._handle.pointer, 0, byref(info))
+        _b.models_add_changed(handle, self._handle, 0, byref(info))
         self._take(handle)
 
     @property
@@ -212,7 +213,7 @@ class Model(ModelFields):
         return self._written(1)
 
     def _written(self, binary: int) -> bytes:
-        return _b.take_text(_b.Handle("text", _b.models_write, self._handle.pointer, 0, binary))
+        return _b.take_text(_b.Handle("text", _b.models_write, self._handle, 0, binary))
 
     def write(self, path: PathLike) -> None:
         """Writes the text into a file."""
@@ -220,10 +221,10 @@ class Model(ModelFields):
             file.write(self._written(0))
 
     def __copy__(self) -> Model:
-        return Model(self._handle.pointer)
+        return Model(self._handle)
 
     def __deepcopy__(self, memo: Any) -> Model:
-        return Model(self._handle.pointer)
+        return Model(self._handle)
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return _model_of, (self.binary(), self.query)
@@ -261,7 +262,7 @@ class Models(Collection[Model]):
     _things = "models"
 
     def __init__(self, source: ModelsSource) -> None:
-        self._given: Dict[int, Tuple[Model, _b.Handle]] = {}
+        self._begin()
         given = contents(source)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
@@ -281,23 +282,29 @@ class Models(Collection[Model]):
     @classmethod
     def _of(cls, handle: _b.Handle) -> Models:
         self = cls.__new__(cls)
-        self._models, self._given = handle, {}
+        self._begin()
+        self._models = handle
         return self
+
+    def _begin(self) -> None:
+        self._given: Dict[int, Tuple[Model, _b.Handle]] = {}
+        self._lock = threading.Lock()
 
     @property
     def _handle(self) -> _b.Handle:
         """The models as they are now: those handed out may have been changed."""
-        if any(model._handle is not seen for model, seen in self._given.values()):
-            now = _b.Handle("models", _b.models_create)
-            for i in range(len(self)):
-                if i in self._given:
-                    model = self._given[i][0]
-                    self._given[i] = model, model._handle
-                    _b.models_add(now.pointer, model._handle.pointer, 0)
-                else:
-                    _b.models_add(now.pointer, self._models.pointer, i)
-            self._models = now
-        return self._models
+        with self._lock:
+            if any(model._handle is not seen for model, seen in self._given.values()):
+                now, given = _b.Handle("models", _b.models_create), {}
+                for i in range(len(self)):
+                    if i in self._given:
+                        model = self._given[i][0]
+                        given[i] = model, model._handle
+                        _b.models_add(now, given[i][1], 0)
+                    else:
+                        _b.models_add(now, self._models, i)
+                self._models, self._given = now, given
+            return self._models
 
     def _add(self, source: Any) -> None:
         one = isinstance(source, (Model, Models)) or is_model(source) or _is_configured(source)
@@ -321,28 +328,29 @@ class Models(Collection[Model]):
                 if not isinstance(other, (bytes, bytearray, memoryview)):
                     raise TypeError(f"no model: {type(item).__name__}")
                 other = Models(other)
+            handle = other._handle
             if isinstance(other, Model):  # later changes of it apply here
-                self._given[len(self)] = other, other._handle
-            pointer = other._handle.pointer
-            if _b.models_count(pointer) > 0:
-                for i in range(_b.models_count(pointer)):
-                    _b.models_add(self._models.pointer, pointer, i)
+                self._given[len(self)] = other, handle
+            if _b.models_count(handle) > 0:
+                for i in range(_b.models_count(handle)):
+                    _b.models_add(self._models, handle, i)
             else:
                 for model in other:
-                    _b.models_add(self._models.pointer, model._handle.pointer, 0)
+                    _b.models_add(self._models, model._handle, 0)
 
     def _count(self) -> int:
-        return int(_b.models_count(self._models.pointer))
+        return int(_b.models_count(self._models))
 
     def count(self) -> int:
         """How many models there are, reading the file of a path."""
         return len(self) if self._path is None else sum(1 for _ in self)
 
     def _one(self, number: int) -> Model:
-        if number not in self._given:
-            model = Model(self._models.pointer, number)
-            self._given[number] = model, model._handle
-        return self._given[number][0]
+        with self._lock:
+            if number not in self._given:
+                model = Model(self._models, number)
+                self._given[number] = model, model._handle
+            return self._given[number][0]
 
     def _read(self) -> Iterator[Model]:
         models: List[Model] = []
@@ -351,7 +359,7 @@ class Models(Collection[Model]):
             models.append(Model(one))
             return True
 
-        _b.for_each(_b.models_for_each, _b.VisitCallback, take, self._handle.pointer)
+        _b.for_each(_b.models_for_each, _b.VisitCallback, take, self._handle)
         return iter(models)
 
     def write(self, path: PathLike) -> None:
@@ -521,12 +529,13 @@ class Targets(Immutable, Collection[Sequence]):
 
     def _read(self) -> Iterator[Sequence]:
         """Reads ahead in a thread, at most two batches, so that a large file is not kept in memory."""
+        from ._search import Run  # which imports this module
         batches: queue.Queue[Any] = queue.Queue(maxsize=2)
         stop = threading.Event()
 
         put = functools.partial(put_unless, stop, batches)
 
-        def read() -> None:
+        def read(_: Any) -> None:
             batch: List[Sequence] = []
             size = 0
 
@@ -546,8 +555,7 @@ class Targets(Immutable, Collection[Sequence]):
             except BaseException as error:  # raised again by the reader
                 put(error)
 
-        thread = threading.Thread(target=read, daemon=True, name="hmmjit targets")
-        thread.start()
+        reader = Run(read)
         try:
             while True:
                 batch = batches.get()
@@ -558,7 +566,7 @@ class Targets(Immutable, Collection[Sequence]):
                 yield from batch
         finally:
             stop.set()
-            thread.join()
+            reader.done.wait()
 
     def _one(self, number: int) -> Sequence:
         found: List[Sequence] = []

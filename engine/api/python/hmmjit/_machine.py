@@ -78,7 +78,7 @@ def database_info(path: PathLike) -> Dict[str, Any]:
     about = _b.Handle("text", lambda pointer: _b.database_get_info(_b.encode(path), byref(info), pointer))
     out: Dict[str, Any] = {n: getattr(info, n) for n, *_ in info._fields_ if n not in ("size", "reserved")}
     out["alphabet"] = next(n for n, v in ALPHABETS.items() if v == info.alphabet)
-    lines = [line.partition(" ") for line in _b.text(_b.take_text(about)).splitlines()]
+    lines = [line.partition(" ") for line in _b.text(_b.take_text(about)).split("\n")]
     out["program"] = next((value for key, _, value in lines if key == "program"), "")
     out["sources"] = [value for key, _, value in lines if key == "source"]
     return out

@@ -25,7 +25,7 @@ class MSA:
     @classmethod
     def _of_stockholm(cls, text: bytes, name: str) -> MSA:
         rows: Dict[str, List[str]] = {}
-        for line in text.decode("utf-8", "surrogateescape").splitlines():
+        for line in text.decode("utf-8", "surrogateescape").split("\n"):  # splitlines() splits at U+2028 and others, too
             if line.startswith("#=GF ID "):
                 name = line[8:].strip()
             if not line.strip() or line.startswith(("#", "//")):

@@ -34,8 +34,8 @@ def _value(name: str, value: Any) -> Any:
     return bool(value) if isinstance(OPTIONS[name][1], bool) else real(name, value, positive=name not in _SCORES)
 
 
-def _table(cutoffs: Mapping[str, Any]) -> Any:
-    """Cutoffs of models as C takes them."""
+def set_table(out: Any, cutoffs: Mapping[str, Any]) -> Any:
+    """Gives options cutoffs of models; returns the array, which must live as long."""
     array = (_b.Cutoff * len(cutoffs))()
     for row, (model, scores) in zip(array, cutoffs.items()):
         try:
@@ -44,6 +44,7 @@ def _table(cutoffs: Mapping[str, Any]) -> Any:
             raise UsageError(f"cutoffs[{model!r}] takes two scores in bits (of targets, of domains), None for no "
                              f"threshold, not {scores!r}") from None
         row.model = _b.encode(model)
+    out.cutoffs, out.cutoff_table, out.cutoff_count = _TABLE, addressof(array), len(array)
     return array
 
 
@@ -60,8 +61,7 @@ def make_options(options: Mapping[str, Any], function: str = "search", **default
         if value is None:
             continue
         if name == "cutoffs" and isinstance(value, Mapping):
-            keep.append(_table(value))
-            out.cutoffs, out.cutoff_table, out.cutoff_count = _TABLE, addressof(keep[-1]), len(value)
+            keep.append(set_table(out, value))
             continue
         if name != "device":
             keep.append(value)
@@ -94,6 +94,6 @@ def options_of(struct: Any) -> Dict[str, Any]:
         elif name in ("threads", "device", "memory", "vram", "verify", "cache", "first_target", "target_count"):
             continue
         elif default is None:
-            value = None if value != value or value == 0 else value
+            value = None if value != value or (value == 0 and name not in _SCORES) else value
         out[name] = type(default)(value) if isinstance(default, (int, float)) else value
     return out

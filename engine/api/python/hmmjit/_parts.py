@@ -41,7 +41,7 @@ class PartInfo(NamedTuple):
 def _info_of(path: PathLike) -> PartInfo:
     info = _b.PartInfo()
     settings = _b.Handle("text", lambda out: _b.part_get_info(_b.encode(path), byref(info), out))
-    lines = [line.partition(": ") for line in _b.text(_b.take_text(settings)).splitlines()]
+    lines = [line.partition(": ") for line in _b.text(_b.take_text(settings)).split("\n") if line]
     numbers = {name: getattr(info, name) for name in PartInfo._fields[:12]}
     return PartInfo(**numbers, content=_b.text(info.content), settings={name: value for name, _, value in lines})
 
@@ -76,12 +76,12 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
     Other arguments are those of search, except first_target, target_count and a seed of 0.
     """
     out = make_options(options, "search_part")
-    queries = models if isinstance(models, Models) else Models(models)
+    now = (models if isinstance(models, Models) else Models(models))._handle
     numbers = [integer(name, number, 0, UINT32) for name, number in
                (("part", part), ("parts", parts), ("model_part", model_part), ("model_parts", model_parts))]
     files = _b.encode(database), _b.encode(path)
-    Run(lambda callbacks: _b.search_model_part(queries._handle.pointer, files[0], *numbers, files[1], byref(out), callbacks,
-                                         None), None, progress, interval, warning).wait()
+    Run(lambda callbacks: _b.search_model_part(now, files[0], *numbers, files[1], byref(out), callbacks, None), None,
+        progress, interval, warning).wait()
     return _info_of(path)
 
 

@@ -15,7 +15,7 @@ from . import _binding as _b
 from ._common import choose
 from ._fields import Fields, Immutable
 from ._interface import AlignmentFields, DomainFields, HitFields, ResultFields
-from ._options import options_of
+from ._options import options_of, set_table
 
 if TYPE_CHECKING:
     from ._common import PathLike
@@ -470,7 +470,9 @@ class Results(List[Result]):
         return report.complete()
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
-        return _results_of, (list(self), self.statistics, _b.bytes_of(self._options))
+        cutoffs = self.options["cutoffs"]
+        return _results_of, (list(self), self.statistics, _b.bytes_of(self._options),
+                             cutoffs if isinstance(cutoffs, dict) else None)
 
     def __copy__(self) -> Results:
         return Results(self, self.statistics, self._options)
@@ -485,5 +487,9 @@ class Results(List[Result]):
         return f"<p>{html.escape(repr(self))}</p>{self.table()._repr_html_()}"
 
 
-def _results_of(results: List[Result], statistics: Dict[str, Any], options: bytes) -> Results:
-    return Results(results, statistics, cast(Any, _b.SearchOptions.from_buffer_copy(options)))
+def _results_of(results: List[Result], statistics: Dict[str, Any], options: bytes,
+                cutoffs: Optional[Dict[str, Any]] = None) -> Results:
+    struct = cast(Any, _b.SearchOptions.from_buffer_copy(options))
+    if cutoffs:
+        struct._keep = set_table(struct, cutoffs)
+    return Results(results, statistics, struct)

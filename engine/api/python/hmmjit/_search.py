@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import inspect
 import os
 import queue
+import stat
 import threading
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Set, TypeVar
 
 from . import _binding as _b
-from ._common import INT32, PathLike, put_unless
+from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
 from ._inputs import Models, ModelsSource, Targets, TargetsSource
 from ._interface import OPTIONS, SearchOptions
 from ._options import make_options
@@ -52,42 +54,52 @@ def shows_options(function: _Function, **defaults: float) -> _Function:
     return function
 
 
-_Work = Tuple[Callable[[], None], Callable[[], None]]
-
-
 class _Workers:
     """A thread pool that keeps at most MOST_IDLE idle threads.
 
-    `run` calls `work`, then `finished`. The thread is idle again before `finished` is called, so that a caller that
-    submits more work then reuses it.
+    The thread of a Run is idle again before its `_finished` is called, so that a caller that submits more work then
+    reuses it.
     """
 
     MOST_IDLE = 2
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: List[queue.SimpleQueue[_Work]] = []
+        self._idle: List[queue.SimpleQueue[Run]] = []
+        self._running: Set[Run] = set()
 
-    def run(self, work: Callable[[], None], finished: Callable[[], None]) -> None:
+    def run(self, run: Run) -> None:
         with self._lock:
             waiting = self._idle.pop() if self._idle else None
         if waiting is None:
             waiting = queue.SimpleQueue()
             threading.Thread(target=self._serve, args=(waiting,), daemon=True, name="hmmjit search").start()
-        waiting.put((work, finished))
+        self._running.add(run)  # only now: no thread may have been left to start
+        waiting.put(run)
 
-    def _serve(self, waiting: queue.SimpleQueue[_Work]) -> None:
+    def _serve(self, waiting: queue.SimpleQueue[Run]) -> None:
         stays = True
         while stays:
-            work: Optional[_Work] = waiting.get()
-            assert work is not None
-            work[0]()
+            run: Optional[Run] = waiting.get()
+            assert run is not None
+            run._run()
             with self._lock:
+                self._running.discard(run)
                 stays = len(self._idle) < self.MOST_IDLE
                 if stays:
                     self._idle.append(waiting)
-            work[1]()
-            work = None  # an idle thread keeps nothing alive
+            run._finished()
+            run = None  # an idle thread keeps nothing alive
+
+    def end(self) -> None:
+        """Ends all work: a thread of the library that calls Python when the interpreter is gone aborts the process."""
+        ending.set()
+        running = list(self._running)
+        for run in running:
+            run.cancel()
+        for run in running:
+            run.done.wait()
+        ending.clear()  # other exit handlers may search
 
 
 _workers = _Workers()
@@ -99,6 +111,7 @@ def _forget_workers() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_workers)
+atexit.register(lambda: _workers.end())
 
 
 class Run:
@@ -115,7 +128,7 @@ class Run:
         self.failure: Optional[BaseException] = None
         self.value: Any = None
         callbacks = _b.Callbacks(cancellation=self.cancellation.pointer,
-                                 interval_ms=min(INT32, max(1, int(interval * 1000))))
+                                 interval_ms=int(min(INT32, max(1, real("interval", interval) * 1000))))
         if on_result is not None:
             callbacks.result = _b.ResultCallback(self._guarded(on_result))
         if on_progress is not None:
@@ -132,7 +145,7 @@ class Run:
         self._callbacks: Any = callbacks
         self._on_done = on_done
         self.done = threading.Event()
-        _workers.run(self._run, self._finished)
+        _workers.run(self)
 
     def _guarded(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], int]:
         def call(_: Any, argument: Any) -> int:
@@ -205,8 +218,8 @@ def _searching(models: ModelsSource, targets: TargetsSource, options: Any,
                search: Any = _b.search) -> Callable[[Any], _b.Handle]:
     queries = models if isinstance(models, Models) else Models(models)
     sequences = targets if isinstance(targets, Targets) else Targets(targets)
-    return lambda callbacks: _b.Handle("results", search, queries._handle.pointer, sequences._handle.pointer,
-                                       byref(options), callbacks)
+    now = queries._handle  # whatever is changed later
+    return lambda callbacks: _b.Handle("results", search, now, sequences._handle, byref(options), callbacks)
 
 
 @shows_options
@@ -293,7 +306,7 @@ class SearchIterator:
     def __init__(self, models: ModelsSource, targets: TargetsSource, options: Any, buffer: int,
                  progress: Optional[OnProgress], interval: float, warning: Optional[OnWarning]) -> None:
         self.statistics = None
-        self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, buffer))
+        self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, integer("buffer", buffer, 0, INT32)))
         self._closed = threading.Event()
         # The search's thread must not refer to this object, or it would never be freed.
         put = functools.partial(put_unless, self._closed, self._waiting)
@@ -371,13 +384,28 @@ def search_iter(models: ModelsSource, targets: TargetsSource, *, buffer: int = 6
     return SearchIterator(models, targets, make_options(options, "search_iter"), buffer, progress, interval, warning)
 
 
+def _file_of(path: PathLike) -> Any:
+    """What two paths of one file have in common. Devices and pipes may be named several times."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    shared = os.fsdecode(path).startswith("/dev/") or not stat.S_ISREG(info.st_mode)
+    return object() if shared else (info.st_dev, info.st_ino)
+
+
 class FileReports:
     """Several outputs, each in its file; they are written as results come."""
 
     def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
                  header: bool = True) -> None:
         self._reports = [Report(kind, path, search=search, **(settings or {})) for kind, path in files.items()]
+        seen: Dict[Any, str] = {}
         for made, kind in zip(self._reports, files):
+            other = seen.setdefault(_file_of(files[kind]), kind)
+            if other != kind:
+                raise UsageError(f"{other} writes the same file: {kind} {os.fspath(files[kind])}; give each output a "
+                                 "file of its own")
             if header and kind == "main":
                 made.add_header()
 

@@ -40,11 +40,14 @@ class Session(Targets):
         self._handle = _b.Handle("targets", _b.targets_keep, given._handle.pointer, self._alphabet)
 
     def search(self, models: ModelsSource, **arguments: Any) -> Results:
-        """hmmjit.search of these targets."""
+        """hmmjit.search of these targets. Inside the loop over a search_iter that uses GPUs it needs a Session of its own,
+        or all results first: see search_iter."""
         return search(models, self, **{**self._options, **arguments})
 
     def search_iter(self, models: ModelsSource, **arguments: Any) -> SearchIterator:
-        """hmmjit.search_iter of these targets."""
+        """hmmjit.search_iter of these targets. With GPUs, a search of the same Session from the loop over the results
+        waits for this search, which waits for the loop once more than `buffer` results are ready: take a Session of its
+        own for it, or all results first."""
         return search_iter(models, self, **{**self._options, **arguments})
 
     def scan(self, models: ModelsSource, **arguments: Any) -> Results:
