@@ -217,17 +217,18 @@ Result<plan::DeviceTraits> Driver::traits(int ordinal) const {
   // All memory types of these devices make two transfers per clock.
   t.memory_bandwidth = 2.0 * memory_khz * 1e3 * bus_bits / 8;
   // Newer drivers do not report clocks: predictions then use the figures of the table's device
-  // whose name is part of this one's ("NVIDIA H200"), else of its architecture.
+  // whose name is part of this one's ("NVIDIA H200"), else of its architecture or the last one
+  // before.
   if (t.clock_khz <= 0 || t.memory_bandwidth <= 0) {
     const plan::DeviceTraits* known = nullptr;
-    std::size_t name_match = 0;
+    std::pair<int, std::size_t> best;  // capability, length of the name that is part of this one's
     for (const plan::DeviceTraits& entry : plan::device_table()) {
-      if (entry.capability() != t.capability()) continue;
-      const std::size_t match =
-          t.name.find(entry.name) != std::string::npos ? entry.name.size() : 0;
-      if (known == nullptr || match > name_match) {
+      if (entry.capability() > t.capability()) continue;
+      const bool named = t.name.find(entry.name) != std::string::npos;
+      const std::pair match(entry.capability(), named ? entry.name.size() : 0);
+      if (known == nullptr || match > best) {
         known = &entry;
-        name_match = match;
+        best = match;
       }
     }
     if (known != nullptr) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -28,18 +29,19 @@ class BusyTimes {
     const MutexLock lock(mutex_);
     times_.emplace_back(begin, end);
     last_result_ = Trace::now();
+    if (std::ssize(times_) < kMostTimes) return;
+    // The older half, which hardly any launch that still runs precedes.
+    std::ranges::sort(times_);
+    const auto half = times_.begin() + kMostTimes / 2;
+    sum_ = join(times_.begin(), half, sum_);
+    times_.erase(times_.begin(), half);
   }
   /// Seconds during which at least one launch was running.
   double seconds() const {
     const MutexLock lock(mutex_);
     auto times = times_;
     std::ranges::sort(times);
-    double seconds = 0, reached = -1;
-    for (const auto& [begin, end] : times) {
-      seconds += std::max(0.0, end - std::max(begin, reached));
-      reached = std::max(reached, end);
-    }
-    return seconds;
+    return join(times.begin(), times.end(), sum_).seconds;
   }
   /// Time of the last result (Trace::now); 0 before the first.
   double last_result() const {
@@ -48,8 +50,23 @@ class BusyTimes {
   }
 
  private:
+  using Times = std::vector<std::pair<double, double>>;
+  // Of the times up to `reached`.
+  struct Sum {
+    double seconds = 0, reached = -1;
+  };
+  static constexpr std::ptrdiff_t kMostTimes = 4096;
+  static Sum join(Times::const_iterator at, Times::const_iterator last, Sum sum) {
+    for (; at != last; ++at) {
+      sum.seconds += std::max(0.0, at->second - std::max(at->first, sum.reached));
+      sum.reached = std::max(sum.reached, at->second);
+    }
+    return sum;
+  }
+
   mutable Mutex mutex_;
-  std::vector<std::pair<double, double>> times_ HMMJIT_GUARDED_BY(mutex_);
+  Times times_ HMMJIT_GUARDED_BY(mutex_);  // the last ones; those before are summed
+  Sum sum_ HMMJIT_GUARDED_BY(mutex_);
   double last_result_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 

@@ -509,10 +509,15 @@ Status DomainStage::Run::upload_own() {
   driver::DeviceBuffer& rows = stage.own_rows_;
   const std::size_t bytes = own_floats.size() * sizeof own_floats[0];
   if (rows.size() < bytes) {
-    const std::size_t size = bytes + bytes / 4;
-    HMMJIT_TRY(stage.resize_(rows.size(), size));
+    const std::size_t size = bytes + bytes / 4, before = rows.size();
     rows = {};
-    HMMJIT_ASSIGN(rows, driver::DeviceBuffer::create(stage.device_, size));
+    HMMJIT_TRY(stage.resize_(before, size));
+    auto made = driver::DeviceBuffer::create(stage.device_, size);
+    if (!made) {
+      HMMJIT_TRY(stage.resize_(size, 0));
+      return std::unexpected(made.error());
+    }
+    rows = *std::move(made);
   }
   HMMJIT_TRY(rows.upload(stage.stream_, own_floats.data(), bytes));
   const auto* const base = reinterpret_cast<const float*>(rows.address());

@@ -98,6 +98,7 @@ void EngineState::lose(ActiveDevice& device, const Error& error) {
     leave_if_lost(device);
   }
   changed.raise();
+  handed_over.raise();
 }
 
 void EngineState::leave_if_lost(const ActiveDevice& device) {

@@ -75,7 +75,8 @@ std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice
     Choice choice = choose(engine, use->board, offer.resident, reserved, wait);
     if (!choice.declined.empty()) return RefuseModels{std::move(use), std::move(choice.declined)};
     if (offer.to_load != nullptr && !choice.reserve) {
-      const bool beside_work = choice.model != nullptr;
+      // Segments whose kernels are being made stay resident, too.
+      const bool beside_work = choice.model != nullptr || wait.pending;
       if (auto loading = engine.targets.begin_load(device, offer.to_load, beside_work))
         return LoadSegment{std::move(use), offer.to_load, *std::move(loading)};
       wait.pending = true;

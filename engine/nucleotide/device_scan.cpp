@@ -9,7 +9,9 @@
 #include <deque>
 #include <future>
 #include <map>
+#include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -148,16 +150,13 @@ struct DeviceScan::State {
   };
 
   explicit State(gpu::Settings given) : settings(std::move(given)) {
-    thread =
-        thread_until_out_of_memory([this] { run(); },
-                                   [this] {
-                                     fail_with({ErrorCode::kResources, "out of memory", {}, {}});
-                                   });
+    thread = thread_until_out_of_memory([this] { run(); }, [this] { fail_without_memory(); });
   }
 
   void run();
   Status open();
   void fail_with(const Error& error);
+  void fail_without_memory() noexcept;
   Status scan_block();
   Status upload(std::span<const Residue> residues);
   // The next work of the device.
@@ -241,6 +240,19 @@ void DeviceScan::State::fail_with(const Error& error) {
   failed = true;
   flowing = false;
   failure = error;
+  block.idle = true;
+  changed.notify_all();
+}
+
+void DeviceScan::State::fail_without_memory() noexcept {
+  try {
+    return fail_with({ErrorCode::kResources, "out of memory", {}, {}});
+  } catch (const std::bad_alloc&) {  // nor for a message
+  }
+  const MutexLock lock(mutex);
+  failed = true;
+  flowing = false;
+  failure.code = ErrorCode::kResources;
   block.idle = true;
   changed.notify_all();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
@@ -237,7 +238,7 @@ struct Search::State {
              RunResult& result) const;
   std::unique_ptr<RunResult> await(Step before, std::size_t run, std::size_t model);
   void hand_over(Step step, std::size_t run, std::size_t model, std::unique_ptr<RunResult> result);
-  void count_down(Step step, std::size_t model, Progress& p) HMMJIT_REQUIRES(p.mutex);
+  void request(Step step, std::size_t model, const Progress& p) HMMJIT_REQUIRES(p.mutex);
   void request_cells(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs);
   void request_parse(std::size_t model, std::span<const std::unique_ptr<RunResult>> of_runs,
                      std::uint64_t turns);
@@ -409,28 +410,33 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
                               std::unique_ptr<RunResult> result) {
   Progress& p = progress[model];
   const MutexLock lock(p.mutex);
+  const std::size_t end = result != nullptr ? step + 1 : kDomains;
   if (result != nullptr) {
     p.handovers[step].runs[run] = std::move(result);
-    count_down(step, model, p);
-  } else if (!p.finished[run].exchange(true)) {
-    for (std::size_t left = step; left < kDomains; ++left)
-      count_down(static_cast<Step>(left), model, p);
+  } else if (p.finished[run].exchange(true)) {
+    return;
   }
+  // All are counted before a request can run out of memory: other runs wait for them.
+  std::array<bool, kSteps> complete{};
+  for (std::size_t left = step; left < end; ++left) {
+    Handover& of = p.handovers[left];
+    of.complete = complete[left] = --of.to_come == 0;
+  }
+  p.changed.notify_all();
+  for (std::size_t left = step; left < end; ++left)
+    if (complete[left]) request(static_cast<Step>(left), model, p);
 }
 
 // After the last run of a model, what the device answers for goes there.
-void Search::State::count_down(Step step, std::size_t model, Progress& p) {
-  Handover& of = p.handovers[step];
-  if (--of.to_come > 0) return;
-  of.complete = true;
-  p.changed.notify_all();
+void Search::State::request(Step step, std::size_t model, const Progress& p) {
+  const auto& of_runs = p.handovers[step].runs;
   switch (step) {
     case kFilter:
-      return request_cells(model, of.runs);
+      return request_cells(model, of_runs);
     case kScan:
-      return request_parse(model, of.runs, p.turns);
+      return request_parse(model, of_runs, p.turns);
     default:
-      return request_envelopes(model, step - kEnvelopes, of.runs);
+      return request_envelopes(model, step - kEnvelopes, of_runs);
   }
 }
 

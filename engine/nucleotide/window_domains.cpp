@@ -166,7 +166,8 @@ class Scorer {
       rows += c_.model.emissions.rows_of(residues_of(envelopes[n]));
     }
     out.first_rows.push_back(rows);
-    out.rows.odds.ensure(static_cast<std::size_t>(rows * tables().Q * domain::kLanes));
+    out.rows.odds.ensure(static_cast<std::size_t>(rows) *
+                         static_cast<std::size_t>(tables().Q * domain::kLanes));
     out.rows.deletion_bound.ensure(static_cast<std::size_t>(rows));
     for (std::size_t n = 0; n < chosen.size(); ++n)
       estimate(envelopes[chosen[n]], out.first_rows[n], out.first_rows[n + 1], out.rows);
@@ -297,7 +298,8 @@ class Scorer {
     }
     if (own) {
       const int Q = tables().Q;
-      s_.rows.odds.ensure(static_cast<std::size_t>(rows * Q * domain::kLanes));
+      s_.rows.odds.ensure(static_cast<std::size_t>(rows) *
+                          static_cast<std::size_t>(Q * domain::kLanes));
       s_.rows.deletion_bound.ensure(static_cast<std::size_t>(rows));
       s_.rows.zero(domain::kCodeRows, Q);
       for (std::size_t j = 0; j < jobs.size(); ++j)

@@ -48,6 +48,15 @@ std::vector<std::uint64_t> sizes(const BlockGroups::Groups& groups) {
 }
 using Sizes = std::vector<std::uint64_t>;
 
+TEST(BusyTimes, AreCountedOnceHoweverMany) {
+  BusyTimes times;
+  for (int n = 0; n < 20000; ++n) {
+    times.add(n, n + 0.5);
+    times.add(n + 0.25, n + 0.75);  // of another stream
+  }
+  EXPECT_EQ(times.seconds(), 20000 * 0.75);
+}
+
 TEST(ChangeSignal, AChangeBetweenLookingAndWaitingIsNotMissed) {
   ChangeSignal signal;
   const std::uint64_t seen = signal.count();

@@ -20,10 +20,14 @@ using tests::FakeLaunch;
 plan::DeviceTraits table(const char* name) { return *plan::find_device(name); }
 
 TEST(Driver, ReadsTraitsOfEveryDevice) {
-  FakeDriver fake({table("H200"), table("T4")});
+  plan::DeviceTraits unknown = table("B200");
+  unknown.name = "NVIDIA B300";
+  unknown.minor = 3;
+  FakeDriver fake({table("H200"), table("T4"), unknown});
   const auto driver = Driver::open(fake.api());
   ASSERT_TRUE(driver->ready()) << driver->report().message;
-  EXPECT_EQ(driver->device_count(), 2);
+  EXPECT_EQ(driver->device_count(), 3);
+  EXPECT_EQ(driver->traits(2)->memory_bandwidth, unknown.memory_bandwidth) << "those before it";
   for (int i = 0; i < 2; ++i) {
     const auto traits = driver->traits(i);
     ASSERT_TRUE(traits);
@@ -34,7 +38,7 @@ TEST(Driver, ReadsTraitsOfEveryDevice) {
     EXPECT_EQ(*traits, expected);
   }
   EXPECT_EQ(fake.alive("context"), 0) << "traits need no context";
-  const auto none = driver->traits(2);
+  const auto none = driver->traits(3);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kNoDevice);
 }
