@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <list>
 #include <map>
+#include <new>
 #include <set>
 
 #include "cache/entry_lock.hpp"
@@ -88,6 +89,7 @@ struct KernelCache::Guard::State {
   FileLock file_lock;
 
   ~State() {
+    if (shared == nullptr) return;  // nothing has been claimed
     file_lock.release();
     {
       const MutexLock hold(shared->mutex);
@@ -140,7 +142,12 @@ void KernelCache::open_stores() {
   }
 }
 
-KernelCache::~KernelCache() { flush_statistics(); }
+KernelCache::~KernelCache() {
+  try {
+    flush_statistics();
+  } catch (const std::bad_alloc&) {  // they are lost
+  }
+}
 
 void KernelCache::warn(const std::string& kind, const Error& error) {
   {
@@ -217,6 +224,7 @@ Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
 
 KernelCache::Guard KernelCache::lock(const CacheKey& key) {
   Guard guard;
+  auto state = std::make_unique<Guard::State>();
   const auto deadline = std::chrono::steady_clock::now() + settings_.lock_wait;
   {
     MutexLock hold(shared_->mutex);
@@ -228,10 +236,10 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
       return guard;
     }
     shared_->in_flight.insert(key.digest());
+    state->shared = shared_;
+    state->digest = key.digest();
   }
-  guard.state_ = std::make_unique<Guard::State>();
-  guard.state_->shared = shared_;
-  guard.state_->digest = key.digest();
+  guard.state_ = std::move(state);
   guard.exclusive_ = true;
   if (user_ == nullptr || !writes(settings_.mode)) return guard;  // no other process could profit
   bool waited = false;

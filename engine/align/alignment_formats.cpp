@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <limits>
 #include <string_view>
 #include <vector>
+
+#include "core/ascii.hpp"
 
 namespace hmmjit::align {
 namespace {
@@ -16,9 +17,6 @@ using build::AlignedRows;
 using F = SequenceFormat;
 
 constexpr std::size_t kLine = 60;
-
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size(), width), ' ');
@@ -48,9 +46,9 @@ void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
     std::string text;
     for (std::size_t c = 0; c < rows.reference.size(); ++c) {
       const char symbol = rows.rows[n][c] == 'O' ? 'X' : rows.rows[n][c];  // O: a free insertion
-      if (is_letter(rows.reference[c]))
-        text += is_letter(symbol) ? symbol : '-';
-      else if (is_letter(symbol))
+      if (is_ascii_letter(rows.reference[c]))
+        text += is_ascii_letter(symbol) ? symbol : '-';
+      else if (is_ascii_letter(symbol))
         text += symbol;
     }
     append_lines(out, text);
@@ -78,7 +76,7 @@ void append_psiblast(std::string& out, const AlignedRows& rows) {
   std::vector<std::string> texts = rows.rows;
   for (std::string& text : texts)
     std::ranges::replace_if(
-        text, [](char c) { return !is_letter(c); }, '-');
+        text, [](char c) { return !is_ascii_letter(c); }, '-');
   Blocks blocks(out, longest_name(rows), "  ");
   for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
     if (at > 0) out += '\n';
@@ -102,9 +100,9 @@ void append_selex(std::string& out, const AlignedRows& rows) {
 std::string conservation(const AlignedRows& rows) {
   std::string line(rows.reference.size(), ' ');
   for (std::size_t c = 0; c < line.size() && !rows.rows.empty(); ++c) {
-    const char first = upper(rows.rows.front()[c]);
-    if (is_letter(first) && std::ranges::all_of(rows.rows, [&](const std::string& row) {
-          return upper(row[c]) == first;
+    const char first = ascii_upper(rows.rows.front()[c]);
+    if (is_ascii_letter(first) && std::ranges::all_of(rows.rows, [&](const std::string& row) {
+          return ascii_upper(row[c]) == first;
         }))
       line[c] = '*';
   }
@@ -130,7 +128,7 @@ void append_phylip(std::string& out, const AlignedRows& rows, bool sequential) {
     if (at == 0)
       (out += padded(rows.names[n].substr(0, kPhylipNameWidth), kPhylipNameWidth)) += ' ';
     for (const char c : std::string_view(rows.rows[n]).substr(at, kLine))
-      out += c == '.' ? '-' : c == '~' ? '?' : upper(c);
+      out += c == '.' ? '-' : c == '~' ? '?' : ascii_upper(c);
     out += '\n';
   };
   if (sequential) {

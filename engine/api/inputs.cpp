@@ -270,7 +270,8 @@ void Models::for_each(const std::function<bool(const Model&)>& visit) const {
       return go_on;
     };
     if (impl_->path.empty()) {
-      for (const Model& model : impl_->models) {
+      const std::vector<Model> models = impl_->models;  // visit() may add some
+      for (const Model& model : models) {
         if (!wanted(model)) return;
       }
       return;
@@ -493,8 +494,13 @@ void Targets::for_each(
       return true;
     };
     if (impl_->path.empty() && !impl_->source) {
-      for (const auto& block : impl_->blocks) {
-        if (block->first_index() + block->size() > first && !visit_block(*block)) return;
+      const auto blocks = impl_->blocks;
+      for (const auto& block : blocks) {
+        if (block->first_index() + block->size() <= first) continue;
+        // visit() may add targets to the last one.
+        std::optional<TargetBlock> last;
+        if (block == blocks.back()) last = *block;
+        if (!visit_block(last ? *last : *block)) return;
       }
       return;
     }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <set>
 #include <utility>
 
+#include "core/ascii.hpp"
 #include "domain/alignment.hpp"
 
 namespace hmmjit::build {
@@ -90,8 +90,7 @@ std::string ColumnLayout::row(std::span<const PathElement> path, std::span<const
         if (options_.trimmed && (k == 0 || k == M)) break;
         if (path[z - 1].step != Step::kInsert || path[z - 1].k != at.k) c = after_[k];
         if (marks != nullptr) placed[c] = (*marks)[z];
-        row[c++] = static_cast<char>(
-            std::tolower(static_cast<unsigned char>(alphabet.symbols[codes[at.column]])));
+        row[c++] = ascii_lower(alphabet.symbols[codes[at.column]]);
         break;
       case Step::kMissing:
         if (path[z - 1].step == Step::kBegin) {
@@ -117,8 +116,7 @@ void ColumnLayout::justify(std::string& row, std::string* marks) const {
     if (inserted_[k] < 2) continue;
     const std::size_t begin = k == 0 ? 0 : after_[k], end = begin + inserted_[k];
     std::size_t letters = 0;
-    for (std::size_t c = begin; c < end; ++c)
-      letters += std::isalpha(static_cast<unsigned char>(row[c])) != 0;
+    for (std::size_t c = begin; c < end; ++c) letters += is_ascii_letter(row[c]);
     const std::size_t first = begin + (k == 0 ? 0 : letters / 2);
     std::size_t to = end;
     for (std::size_t from = end; from-- > first;) {

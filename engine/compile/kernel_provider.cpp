@@ -124,7 +124,10 @@ KernelProvider::KernelProvider(render::TemplateLibrary templates,
 }
 
 KernelProvider::~KernelProvider() {
-  cancel();
+  try {
+    cancel();
+  } catch (const std::bad_alloc&) {  // without the texts of errors, which nobody reads any more
+  }
   std::vector<std::thread> threads;
   {
     const MutexLock guard(pool_->mutex);

@@ -269,8 +269,15 @@ int OutputFile::begin_temporary() {
   return error;
 }
 
-// In a shared folder only the owner of a file may replace it, however writable it is.
+// In a shared folder only the owner of a file may replace it, however writable it is. Nobody can
+// replace a file that something is mounted on, as containers do.
 bool OutputFile::may_replace(const struct stat& old) const {
+#ifdef STATX_ATTR_MOUNT_ROOT
+  struct statx place {};
+  if (::statx(AT_FDCWD, place_.c_str(), AT_SYMLINK_NOFOLLOW, 0, &place) == 0 &&
+      (place.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0)
+    return false;
+#endif
   struct stat folder {};
   const std::string name = folder_of(place_);
   const uid_t user = ::geteuid();
@@ -327,6 +334,13 @@ Status OutputFile::flush() {
 Status OutputFile::status() const {
   if (write_error_ != 0) return output_error(path_, "write", write_error_);
   return {};
+}
+
+Status OutputFile::require_start() const {
+  if (::lseek(descriptor_, 0, SEEK_CUR) == 0 && (::fcntl(descriptor_, F_GETFL) & O_APPEND) == 0)
+    return {};
+  return fail(ErrorCode::kOutput, "not an empty file that can be written at any place", path_,
+              "give the name of a file");
 }
 
 Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
@@ -396,15 +410,19 @@ void OutputFile::rename_back() {
 Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterwards) {
   for (OutputFile* file : files) HMMJIT_TRY(file->finish());
   InterruptionHold hold;
+  Status published;
   for (OutputFile* file : files) {
-    if (file->old_ >= 0) HMMJIT_TRY(file->copy_into_place());
+    if (!published || file->temporary_.empty()) continue;
+    if (const int error = file->rename_into_place(); error != 0)
+      published = output_error(file->path_, "rename to", error);
   }
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (files[i]->temporary_.empty()) continue;
-    const int error = files[i]->rename_into_place();
-    if (error == 0) continue;
-    for (std::size_t done = i; done > 0; --done) files[done - 1]->rename_back();
-    return output_error(files[i]->path_, "rename to", error);
+  // Copies last: they cannot be undone.
+  for (OutputFile* file : files) {
+    if (published && file->old_ >= 0) published = file->copy_into_place();
+  }
+  if (!published) {
+    for (auto file = files.rbegin(); file != files.rend(); ++file) (*file)->rename_back();
+    return published;
   }
   for (OutputFile* file : files) {
     // The temporary name now holds the replaced file, if there was one.

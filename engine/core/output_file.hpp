@@ -41,6 +41,9 @@ class OutputFile {
   void write(std::string_view bytes);
   /// kOutput once a write has failed.
   Status status() const;
+  /// Fails with kOutput unless write_at() can be used: not for a pipe, nor for a descriptor that
+  /// appends or has been written to. Call it before the first write.
+  Status require_start() const;
   /// Replaces bytes written before, from `offset` of the file on. Fails with kOutput, also where
   /// the file cannot be positioned (a pipe).
   Status write_at(std::uint64_t offset, std::string_view bytes);

@@ -1,8 +1,9 @@
 #include "domain/alignment.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
+
+#include "core/ascii.hpp"
 
 namespace hmmjit::domain {
 
@@ -157,14 +158,14 @@ bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission,
         } else {
           a.match += odds > 1.0f ? '+' : ' ';
         }
-        a.sequence += static_cast<char>(std::toupper(static_cast<unsigned char>(symbol)));
+        a.sequence += ascii_upper(symbol);
         a.pp += posterior_code(e->posterior);
         break;
       }
       case kI:
         a.model += '.';
         a.match += ' ';
-        a.sequence += static_cast<char>(std::tolower(static_cast<unsigned char>(symbol)));
+        a.sequence += ascii_lower(symbol);
         a.pp += posterior_code(e->posterior);
         break;
       case kD:

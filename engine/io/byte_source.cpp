@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -328,6 +329,7 @@ class DecodedSource : public ByteSource {
     for (;;) {
       if (made_ > taken_) break;
       if (finished_) {
+        if (thrown_ != nullptr) std::rethrow_exception(thrown_);
         if (error_) return std::unexpected(*error_);
         return std::span<const char>();
       }
@@ -355,6 +357,7 @@ class DecodedSource : public ByteSource {
     made_ = taken_ = 0;
     finished_ = holding_ = stopping_ = false;
     error_.reset();
+    thrown_ = nullptr;
     return {};
   }
   bool rewindable() const override { return raw_->rewindable(); }
@@ -372,11 +375,20 @@ class DecodedSource : public ByteSource {
     decoding_ = true;
     Slot& slot = ring_[made_ % kReadAhead];
     lock.unlock();
-    Result<std::size_t> n = decoder_->decode(slot.bytes.span());
+    Result<std::size_t> n = 0;
+    std::exception_ptr thrown;
+    try {
+      n = decoder_->decode(slot.bytes.span());
+    } catch (...) {
+      thrown = std::current_exception();
+    }
     lock.lock();
     decoding_ = false;
-    if (!n) {
-      error_ = n.error();
+    if (thrown != nullptr) {  // the reader gets it
+      thrown_ = std::move(thrown);
+      finished_ = true;
+    } else if (!n) {
+      error_ = std::move(n).error();
       finished_ = true;
     } else {
       slot.size = *n;
@@ -423,6 +435,7 @@ class DecodedSource : public ByteSource {
   std::size_t made_ = 0, taken_ = 0;
   bool finished_ = false, holding_ = false, stopping_ = false, decoding_ = false;
   std::optional<Error> error_;
+  std::exception_ptr thrown_;
 };
 
 Compression recognise(std::string_view head) {

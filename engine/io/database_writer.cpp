@@ -93,6 +93,7 @@ DatabaseWriter::~DatabaseWriter() = default;
 
 Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alphabet& alphabet) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  HMMJIT_TRY(file.require_start());
   file.make_durable();
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? std::string(".") : parent.string();

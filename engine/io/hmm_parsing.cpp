@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "io/c_numbers.hpp"
+#include "io/text_fields.hpp"
 
 namespace hmmjit::hmm_parsing {
 
@@ -60,12 +60,9 @@ Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
     if (accession.empty()) return bad("ACC without an accession");
     hmm_.accession = accession;
   } else if (tag == "DESC") {
-    std::string_view text = tokens.rest();
+    const std::string_view text = tokens.rest();
     if (text.empty() && !rules_.empty_description) return bad("DESC without a text");
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
-      text.remove_suffix(1);
-    }
-    if (!text.empty()) hmm_.description = text;
+    if (!is_blank(text)) hmm_.description = trim_end(text);
   } else if (tag == "LENG") {
     const std::string_view token = tokens.next();
     hmm_.M = c_atoi(token);

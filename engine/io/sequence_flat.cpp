@@ -79,6 +79,10 @@ class FlatParser : public Parser {
       } else if (line.starts_with("DE   ")) {
         if (!description_.empty()) description_ += ' ';
         description_ += trim_end(line.substr(5));
+        if (description_.size() > kLongestHeader)
+          return bad(
+              fmt::format("the description of {} has more than {} bytes", name_, kLongestHeader),
+              "check what made the file: it is damaged, or of another kind");
       } else if (line.starts_with("SQ   ")) {
         return true;
       }

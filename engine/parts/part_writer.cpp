@@ -91,6 +91,7 @@ PartWriter::~PartWriter() = default;
 Result<PartWriter> PartWriter::create(const std::string& path, const PartSettings& settings,
                                       const PartPlace& place) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  HMMJIT_TRY(file.require_start());
   auto state = std::make_unique<State>(std::move(file), settings.alignments, place);
   State& s = *state;
   s.settings = settings.text();

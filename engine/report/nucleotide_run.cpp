@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <future>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,12 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
   if (block.size() == 0)
     return fail(ErrorCode::kInput, "no sequence in the file", run.target_file, "give targets");
   while (block.size() > 0) {
-    auto next = std::async(std::launch::async, read, std::ref(following));
+    std::future<Status> next;
+    try {
+      next = std::async(std::launch::async, read, std::ref(following));
+    } catch (const std::system_error&) {  // no thread: it is read afterwards
+      next = std::async(std::launch::deferred, read, std::ref(following));
+    }
     for (std::size_t n = 0; n < block.size(); ++n) {
       if (block.length(n) == 0 && run.options.partition == nucleotide::Partition::kSerial)
         return fail(ErrorCode::kInput, fmt::format("sequence {} has no residues", block[n].name),

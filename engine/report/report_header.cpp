@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "io/c_numbers.hpp"
 #include "report/text.hpp"
 
 namespace hmmjit {
@@ -172,7 +172,7 @@ constexpr Line kLines[] = {
 
 std::string text_of(const Line& line, const std::string& value) {
   std::string out(line.before);
-  const double number = std::strtod(value.c_str(), nullptr);
+  const double number = c_atof(value);
   switch (line.form) {
     case kGiven:
     case kSeed: out += value; break;

@@ -106,10 +106,13 @@ Status ReportWriter::begin_query(const std::string& name) {
   for (File& output : files_) {
     if (!output.by_query) continue;
     any = true;
-    HMMJIT_ASSIGN(output.file, TextOutput::create(path_of_query(output.path, name)));
+    const NamedFile file{"the output of query " + name, path_of_query(output.path, name)};
+    HMMJIT_TRY(check_outputs({&file, 1}, other_files_));
+    HMMJIT_ASSIGN(output.file, TextOutput::create(file.path));
     output.begun = false;
   }
-  if (any && !queries_.insert(name).second)
+  // The same for names that differ in characters that no file name has.
+  if (any && !queries_.insert(path_of_query("{query}", name)).second)
     return fail(ErrorCode::kInput, "two queries are called " + name, {},
                 "give each query a name of its own, or leave {query} out of the names of outputs");
   return file_of(OutputKind::kMain).by_query ? put(OutputKind::kMain, header_) : Status{};

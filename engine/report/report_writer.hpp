@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/output_file.hpp"
 #include "core/spool_file.hpp"
 #include "io/text_output.hpp"
 #include "report/nucleotide_report.hpp"
@@ -58,6 +59,8 @@ class ReportWriter final : public ResultSink {
                                                       JoinedOutputs* joined = nullptr);
   /// Sets the description of the run in files of single queries. Call it before the first result.
   void describe(const RunDescription& run) { run_ = run; }
+  /// The other files of the run: a query whose own file would be one of them is an error.
+  void protect(std::vector<NamedFile> files) { other_files_ = std::move(files); }
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
@@ -118,7 +121,8 @@ class ReportWriter final : public ResultSink {
   RunDescription run_;
   std::optional<ScanTables> scan_;
   RunTotals totals_, query_totals_;
-  std::set<std::string> queries_;  // with files of their own
+  std::set<std::string> queries_;       // with files of their own
+  std::vector<NamedFile> other_files_;  // which they must not be
   std::vector<bool> kept_;
   bool scan_begun_ = false;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "build/aligned_rows.hpp"
+#include "core/ascii.hpp"
 #include "core/digest.hpp"
 #include "core/sorted.hpp"
 #include "report/text.hpp"
@@ -390,15 +391,12 @@ Status StockholmRecord::write(const std::function<Status(std::string_view)>& out
 
 namespace {
 
-char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 // Upper case and '-' are match columns, lower case are inserts.
 void append_a3m_row(std::string& out, const domain::Domain& domain, int M) {
   out.append(static_cast<std::size_t>(domain.hmm_from - 1), '-');
   const domain::Alignment& a = domain.alignment;
   for (std::size_t c = 0; c < a.model.size(); ++c)
-    out += a.model[c] == '.' ? lower(a.sequence[c]) : upper(a.sequence[c]);
+    out += a.model[c] == '.' ? ascii_lower(a.sequence[c]) : ascii_upper(a.sequence[c]);
   out.append(static_cast<std::size_t>(M - domain.hmm_to), '-');
   out += '\n';
 }
@@ -422,7 +420,7 @@ std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun,
         if (model.description) out += " " + *model.description;
         out += "\n>" + model.name + "_consensus\n";
       }
-      for (const char c : model.consensus) out += upper(c);
+      for (const char c : model.consensus) out += ascii_upper(c);
       out += '\n';
     }
     out += ">" + row_name(hit, domain);

@@ -31,24 +31,25 @@ class ParsedInputs {
   /// Parses inputs until none is left or close() has been called.
   void parse() {
     std::unique_lock lock(mutex_);
-    while (!closed_ && writing_ < states_.size()) {
-      if (next_ < states_.size() && (inputs_[next_].beside_others || next_ == writing_)) {
-        const std::size_t n = next_++;
-        lock.unlock();
-        Status status;
-        try {
-          status = parse(n);
-        } catch (const std::bad_alloc&) {
-          status = fail(ErrorCode::kResources, "out of memory");
+    try {
+      while (!closed_ && writing_ < states_.size()) {
+        if (next_ < states_.size() && (inputs_[next_].beside_others || next_ == writing_)) {
+          const std::size_t n = next_++;
+          lock.unlock();
+          Status status = parse(n);
+          lock.lock();
+          states_[n].status = std::move(status);
+          states_[n].ended = true;
+          states_[n].source.reset();
+          change();
+        } else {
+          decode_or_wait(lock);
         }
-        lock.lock();
-        states_[n].status = std::move(status);
-        states_[n].ended = true;
-        states_[n].source.reset();
-        change();
-      } else {
-        decode_or_wait(lock);
       }
+    } catch (const std::bad_alloc&) {
+      if (!lock.owns_lock()) lock.lock();
+      out_of_memory_ = closed_ = true;
+      change();
     }
   }
 
@@ -57,6 +58,7 @@ class ParsedInputs {
   Result<std::optional<TargetBlock>> pop() {
     std::unique_lock lock(mutex_);
     while (writing_ < states_.size()) {
+      if (out_of_memory_) return fail(ErrorCode::kResources, "out of memory");
       State& state = states_[writing_];
       if (!state.blocks.empty()) {
         TargetBlock block = std::move(state.blocks.front());
@@ -149,7 +151,7 @@ class ParsedInputs {
   std::size_t writing_ = 0;    // the input whose blocks are being written
   std::uint64_t waiting_ = 0;  // residues of all blocks that wait
   std::uint64_t changes_ = 0;
-  bool closed_ = false;
+  bool closed_ = false, out_of_memory_ = false;
 };
 
 Status write_in_turn(std::span<const DatabaseInput> inputs, DatabaseWriter& writer) {

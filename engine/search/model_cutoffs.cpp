@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/ascii.hpp"
 #include "core/numbers.hpp"
 #include "io/byte_source.hpp"
 #include "io/columns.hpp"
@@ -59,8 +59,7 @@ Result<CutoffTable> read_cutoff_table(const std::string& path) {
     const auto value = static_cast<float>(parse_real(score).value_or(NAN));
     const bool number = std::isfinite(value);
     if (!number && score != "-") {
-      if (first && !score.empty() && std::isalpha(static_cast<unsigned char>(score.front())))
-        continue;  // names of columns
+      if (first && !score.empty() && is_ascii_letter(score.front())) continue;  // names of columns
       return unusable(fmt::format("the score \"{}\" of model {} is no number", score, model));
     }
     rows_seen = true;

@@ -418,6 +418,11 @@ class Habits(ScratchFolder):
         scenario.write_fasta(queries, self.kinases(1) * 2)
         self.says(hmmjit("phmmer", "-o", self.path("{query}.x"), queries, self.targets), INPUT_ERROR,
                   "two queries are called")
+        scenario.write_fasta(queries, [[name, "", "ACDEFGHIKLMNPQRSTVWY"] for name in ("a/b", "a_b")])  # of one file
+        self.says(hmmjit("phmmer", "-o", self.path("{query}.x"), queries, self.targets), INPUT_ERROR,
+                  "two queries are called a_b")
+        scenario.write_fasta(self.path("own"), [["own", "", "ACDEFGHIKLMNPQRSTVWY"]])
+        self.says(hmmjit("phmmer", "-o", self.path("{query}"), self.path("own"), self.targets), USAGE_ERROR, "this is the")
 
     def kinases(self, count):
         """The best targets of one model."""

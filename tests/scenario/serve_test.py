@@ -167,6 +167,7 @@ class Serve(unittest.TestCase):
                      "search --as hmmscan --domtblout d both.hmm 7LESS_DROME", "search --hmmer-banner globins4.hmm globins45.fa",
                      "phmmer --tblout t --mx BLOSUM45 HBB_HUMAN globins45.fa", "search --tformat uniprot fn3.hmm 7LESS_DROME",
                      "jackhmmer -N 3 --chkhmm c --chkali k -A a.sto HBB_HUMAN globins45.fa", "search fn3.hmm dna.fa",
+                     "jackhmmer -N 2 --chkhmm x.gz --chkali {query}z --tblout 'a\nb' HBB_HUMAN globins45.fa",
                      "scan --tblout t --domtblout d both.hmm 7LESS_DROME", "search --acc --seed 7 --max globins4.hmm globins45.fa"):
             with self.subTest(line):
                 words = shlex.split(line)
@@ -254,6 +255,10 @@ class Serve(unittest.TestCase):
                 connection.shutdown(socket.SHUT_WR)
                 self.assertIn(connection.recv(100)[:12], (b"", b"HTTP/1.1 400", b"HTTP/1.1 404"))
                 connection.close()
+        endless = self.server.raw()  # the line before a chunk
+        endless.sendall(b"POST /v1/search?db=globins45.fa HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;a=" + b"a" * (1 << 19))
+        self.assertEqual(endless.recv(12), b"HTTP/1.1 413")
+        endless.close()
         command = b"\0" * (2 << 20)
         answer = self.server.ask("POST", "/v1/run", b'{"command":"search","bytes":%d}\n' % len(command) + command)
         self.assertEqual(answer, (400, b"the command is too long\n"))
@@ -348,7 +353,8 @@ class Serve(unittest.TestCase):
                 time.sleep(0.05)
             self.assertIn(b" 45  (", scenario.run(ask).stdout)
             os.remove(database)  # it cannot be opened again
-            server.process.send_signal(signal.SIGHUP)
+            for _ in range(3):
+                server.process.send_signal(signal.SIGHUP)
             server.process.send_signal(signal.SIGTERM)
             for _ in range(200):
                 refused = scenario.run(ask)

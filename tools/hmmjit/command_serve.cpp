@@ -44,6 +44,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // bytes of its words
 constexpr const char* kText = "text/plain; charset=utf-8";
+constexpr std::string_view kBusy = "too many queries; try again later\n",
+                           kEnding = "the server is ending\n";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr std::string_view kBounds = "Bounds";
 constexpr OptionSpec kServeOptions[] = {
@@ -165,7 +167,7 @@ class Server {
     for (const auto& [name, file] : settings_.files) {
       const std::shared_ptr<const Database> old = databases()[name];
       if (old != nullptr && !old->replaced()) continue;
-      auto opened = Database::open(file, settings_.memory / 2);
+      auto opened = open(file);
       if (!opened && old == nullptr) return std::unexpected(opened.error());
       if (opened) {
         const std::lock_guard lock(mutex_);
@@ -183,8 +185,10 @@ class Server {
     {
       const std::lock_guard lock(mutex_);
       const std::size_t most = settings_.running + settings_.queued + 16;
-      if (connections_ >= most) {
-        ::send(socket, kBusy.data(), kBusy.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      // None is taken once the end has begun: nobody would wait for it.
+      if (ending_ || connections_ >= most) {
+        const std::string text = fmt::format("{}{}", kRefusal, ending_ ? kEnding : kBusy);
+        ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         // Closed with bytes that nobody has read, it would be reset, not ended.
         ::shutdown(socket, SHUT_RD);
         for (char unread[4096]; ::recv(socket, unread, sizeof unread, MSG_DONTWAIT) > 0;) {
@@ -219,10 +223,18 @@ class Server {
   }
 
  private:
-  static constexpr std::string_view kBusy =
-      "HTTP/1.1 503 Error\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
-      "too many queries; try again later\n";
+  static constexpr std::string_view kRefusal =
+      "HTTP/1.1 503 Error\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
 
+  Result<std::shared_ptr<const Database>> open(const std::string& file) const {
+    try {
+      return Database::open(file, settings_.memory / 2);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::kResources, "out of memory", file);
+    } catch (const std::system_error& error) {
+      return std::unexpected(refused_threads("the threads that read it", error));
+    }
+  }
   void leave() {
     const std::lock_guard lock(mutex_);
     if (--connections_ == 0 && ending_) ::eventfd_write(idle_, 1);
@@ -249,7 +261,7 @@ class Server {
       return connection.answer(404, kText, "see hmmjit help serve\n");
     {
       const std::lock_guard lock(mutex_);
-      if (ending_) return connection.answer(503, kText, "the server is ending\n");
+      if (ending_) return connection.answer(503, kText, kEnding);
     }
     if (queue_.refuses()) return refuse(connection);
     auto folder = TemporaryFolder::create(settings_.folder);
@@ -627,7 +639,15 @@ Result<int> serve(const ParsedOptions& options) {
   std::vector<pollfd> events = {{signal_events, POLLIN, 0}, {idle, POLLIN, 0}};
   for (const Listener& one : sockets) events.push_back({one.descriptor, POLLIN, 0});
   bool ending = false;
-  std::thread reloading;
+  std::atomic<int> reloads = 0;  // asked for, until none has come during the last one
+  std::jthread reloading;
+  const auto reload = [&] {
+    int begun = 0;
+    do {
+      begun = reloads;
+      (void)server.load();
+    } while (!reloads.compare_exchange_strong(begun, 0));
+  };
   while (true) {
     if (::poll(events.data(), events.size(), -1) < 0) continue;
     if (events[1].revents != 0) break;
@@ -635,11 +655,11 @@ Result<int> serve(const ParsedOptions& options) {
       signalfd_siginfo signal{};
       if (::read(signal_events, &signal, sizeof signal) != sizeof signal) continue;
       if (signal.ssi_signo == SIGHUP) {
-        if (reloading.joinable()) reloading.join();
+        if (reloads++ > 0) continue;
         try {
-          reloading = std::thread([&server] { (void)server.load(); });
+          reloading = std::jthread(reload);
         } catch (const std::system_error&) {  // no thread
-          (void)server.load();
+          reload();
         }
       } else if (std::exchange(ending, true)) {
         break;  // the second time: now
@@ -654,7 +674,6 @@ Result<int> serve(const ParsedOptions& options) {
       if (socket >= 0) server.accept(socket, sockets[i].needs_token);
     }
   }
-  if (reloading.joinable()) reloading.join();
   if (options.is_set("--socket")) ::unlink(std::string(options.text("--socket")).c_str());
   pollfd answered{idle, POLLIN, 0};
   if (::poll(&answered, 1, 0) > 0) return 0;

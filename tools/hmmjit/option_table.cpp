@@ -314,11 +314,10 @@ std::vector<std::string> ParsedOptions::words() const {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < table_.size(); ++i) {
     if (!values_[i] || table_[i].name == "--server") continue;
-    const bool flag = table_[i].type == ValueType::kNone;
+    const bool joined = table_[i].several || table_[i].listed;
     for (const std::string& value :
-         flag ? std::vector<std::string>{""} : split_list(*values_[i], kBetweenValues)) {
+         joined ? split_list(*values_[i], kBetweenValues) : std::vector<std::string>{*values_[i]})
       words.push_back(word_of(table_[i], value));
-    }
   }
   words.emplace_back("--");
   words.insert(words.end(), arguments_.begin(), arguments_.end());

@@ -444,90 +444,114 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
   return {};
 }
 
-// Searches and writes all outputs. `afterwards`: of the process, when these have their names.
-Status write_results(const SearchProgram& program, const ParsedOptions& options,
-                     SearchRequest& request, ModelFile& models, RunFiles& run_files, Run& run,
-                     OutputFile::Afterwards afterwards, JoinedOutputs* joined) {
-  const std::string& model_path = options.arguments()[0];
-  const std::string& target_path = options.arguments()[1];
-  const RunContext& context = run.context;
-  SearchInputs inputs(program, options, context, request, models);
-  // A pipe may deliver late: outputs are opened first, so that a wrong name or place is reported at
-  // once, and progress is shown. Files are opened before outputs, so that an unreadable file leaves
-  // no header.
-  const bool models_later = is_pipe(model_path);
-  const bool targets_later = models_later || is_pipe(target_path);
-  if (!models_later) HMMJIT_TRY(inputs.open_models());
-  if (!targets_later) HMMJIT_TRY(inputs.open_targets());
+// The reports of a search, open before it begins.
+struct Outputs {
+  ReportPaths paths;
+  std::unique_ptr<ReportWriter> writer;
+  std::unique_ptr<FeatureWriter> features = {};  // null: neither GFF3 nor BED nor FASTA is wanted
+  std::vector<OutputFile> further_files = {};
+};
 
-  HMMJIT_TRY(run_files.begin());
-  const ReportPaths paths = report_paths(options, context.report);
+Result<Outputs> open_outputs(const SearchProgram& program, const ParsedOptions& options,
+                             SearchRequest& request, const Run& run, JoinedOutputs* joined) {
+  Outputs out{.paths = report_paths(options, run.context.report), .writer = {}};
   request.report.records.by_sequence = program.by_sequence;
-  const bool header_is_out = run.repeated && paths.main.empty();
-  HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
-                ReportWriter::create(paths, request.report, request.search.filters,
+  const bool header_is_out = run.repeated && out.paths.main.empty();
+  HMMJIT_ASSIGN(out.writer,
+                ReportWriter::create(out.paths, request.report, request.search.filters,
                                      author_of(program, options).signature(),
                                      header_is_out ? "" : report_header(program, options), joined));
-  writer->describe(describe_run(program, options, context));
-  HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
-                start_features(options, target_path, request.search));
-  SearchProgress shown;
-  SearchProgress& progress = context.request ? context.request->progress : shown;
-  std::optional<ProgressDisplay> display;
-  if (!context.request && !options.is_set("--quiet") && progress_fits(!paths.main.empty()))
-    display.emplace(progress, models.bytes_read(), models.bytes_total());
-  if (models_later) HMMJIT_TRY(inputs.open_models());
-  if (targets_later) HMMJIT_TRY(inputs.open_targets());
+  out.writer->describe(describe_run(program, options, run.context));
+  std::vector<NamedFile> files = inputs_of(program, options, options.arguments()[1]);
+  std::ranges::move(outputs_of(program, options, request.part), std::back_inserter(files));
+  out.writer->protect(std::move(files));
+  HMMJIT_ASSIGN(out.features, start_features(options, options.arguments()[1], request.search));
+  return out;
+}
 
+Result<SearchStatistics> search_with(const SearchProgram& program, const ParsedOptions& options,
+                                     SearchRequest& request, SearchInputs& inputs, Outputs& outputs,
+                                     const Run& run, SearchProgress& progress) {
   SequenceQueries* const queries = inputs.queries();
   if (queries != nullptr) request.search.calibration = queries->calibration;
-  std::vector<OutputFile> further_files;
+  FeatureWriter* const features = outputs.features.get();
+  if (program.search == nullptr) {
+    ReportAndFeatures sink(*outputs.writer, features);
+    return run.session->search(request.search,
+                               queries != nullptr ? queries->models : inputs.profiles(),
+                               *inputs.targets, sink, progress);
+  }
   ProgramRun own{.program = program,
                  .options = options,
                  .search = request.search,
                  .report = request.report,
-                 .paths = paths,
+                 .paths = outputs.paths,
                  .queries = queries,
                  .profiles = inputs.profiles(),
-                 .kept_models = context.request ? context.request->models : nullptr,
+                 .kept_models = run.context.request ? run.context.request->models : nullptr,
                  .targets = inputs.targets,
                  .devices = {*run.session, run.scan.get()},
-                 .writer = *writer,
+                 .writer = *outputs.writer,
                  .progress = progress,
-                 .further_files = further_files,
+                 .further_files = outputs.further_files,
                  .add_features = {}};
   if (features != nullptr)
-    own.add_features = [&](const ModelResult& result) { return features->add(result); };
-  ReportAndFeatures sink(*writer, features.get());
-  const auto statistics =
-      program.search != nullptr
-          ? program.search(own)
-          : run.session->search(request.search,
-                                queries != nullptr ? queries->models : inputs.profiles(),
-                                *inputs.targets, sink, progress);
-  display.reset();
-  // A table of several searches may have some rows of this one.
-  const bool any_joined = joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
-  run.repeatable = !statistics && !any_joined && !models_later && !targets_later &&
-                   !any_stream(outputs_of(program, options, request.part)) &&
-                   (progress.results_delivered == 0 || !paths.main.empty()) &&
-                   run.session->leave_devices(request.search, progress, statistics.error());
-  if (!statistics) return std::unexpected(statistics.error());
+    own.add_features = [features](const ModelResult& result) { return features->add(result); };
+  return program.search(own);
+}
 
-  if (features != nullptr) {
+// Completes all outputs, which then get their names together.
+Status publish(Outputs& outputs, const SearchInputs& inputs, const ParsedOptions& options,
+               std::vector<OutputFile*> others, const RunDescription& description,
+               OutputFile::Afterwards afterwards) {
+  for (OutputFile& file : outputs.further_files) others.push_back(&file);
+  if (FeatureWriter* const features = outputs.features.get(); features != nullptr) {
     std::unique_ptr<TargetSource> again;
     if (options.is_set("--fasta") || options.is_set("--domfasta")) {
       HMMJIT_ASSIGN(again, inputs.reopened_targets());
     }
     HMMJIT_TRY(features->write(again.get(), inputs.alphabet()));
-    writer->resolve(features->kept());
-  }
-  std::vector<OutputFile*> others = run_files.write(*statistics);
-  for (OutputFile& file : further_files) others.push_back(&file);
-  if (features != nullptr) {
+    outputs.writer->resolve(features->kept());
     for (OutputFile* file : features->files()) others.push_back(file);
   }
-  HMMJIT_TRY(writer->complete(describe_run(program, options, context), others, afterwards));
+  return outputs.writer->complete(description, others, afterwards);
+}
+
+// Searches and writes all outputs. `afterwards`: of the process, when these have their names.
+Status write_results(const SearchProgram& program, const ParsedOptions& options,
+                     SearchRequest& request, ModelFile& models, RunFiles& run_files, Run& run,
+                     OutputFile::Afterwards afterwards, JoinedOutputs* joined) {
+  const RunContext& context = run.context;
+  SearchInputs inputs(program, options, context, request, models);
+  // A pipe may deliver late: outputs are opened first, so that a wrong name or place is reported at
+  // once, and progress is shown. Files are opened before outputs, so that an unreadable file leaves
+  // no header.
+  const bool models_later = is_pipe(options.arguments()[0]);
+  const bool targets_later = models_later || is_pipe(options.arguments()[1]);
+  if (!models_later) HMMJIT_TRY(inputs.open_models());
+  if (!targets_later) HMMJIT_TRY(inputs.open_targets());
+  HMMJIT_TRY(run_files.begin());
+  HMMJIT_ASSIGN(Outputs outputs, open_outputs(program, options, request, run, joined));
+  const bool to_file = !outputs.paths.main.empty();
+  SearchProgress shown;
+  SearchProgress& progress = context.request ? context.request->progress : shown;
+  std::optional<ProgressDisplay> display;
+  if (!context.request && !options.is_set("--quiet") && progress_fits(to_file))
+    display.emplace(progress, models.bytes_read(), models.bytes_total());
+  if (models_later) HMMJIT_TRY(inputs.open_models());
+  if (targets_later) HMMJIT_TRY(inputs.open_targets());
+
+  const auto statistics = search_with(program, options, request, inputs, outputs, run, progress);
+  display.reset();
+  // A table of several searches may have some rows of this one.
+  const bool any_joined = joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
+  run.repeatable = !statistics && !any_joined && !models_later && !targets_later &&
+                   !any_stream(outputs_of(program, options, request.part)) &&
+                   (progress.results_delivered == 0 || to_file) &&
+                   run.session->leave_devices(request.search, progress, statistics.error());
+  if (!statistics) return std::unexpected(statistics.error());
+  HMMJIT_TRY(publish(outputs, inputs, options, run_files.write(*statistics),
+                     describe_run(program, options, context), afterwards));
   run_files.describe(*statistics);
   return {};
 }

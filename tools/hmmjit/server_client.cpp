@@ -22,6 +22,7 @@
 #include "search_inputs.hpp"
 #include "search_program.hpp"
 #include "server_http.hpp"
+#include "server_query.hpp"
 #include "server_wire.hpp"
 
 namespace hmmjit::tools {
@@ -103,7 +104,8 @@ class Answer {
     if (part.find('/') != part.npos || !options_.knows(option) || !options_.is_set(option))
       return fail(ErrorCode::kInput, "an output that was not asked for", option);
     const std::string name(options_.text(option));
-    return receive(name.find("{query}") == name.npos ? name + part : path_of_query(name, part));
+    const bool by_query = name.find("{query}") != name.npos && !names_rounds(option);
+    return receive(by_query ? path_of_query(name, part) : name + part);
   }
   Status on_bytes(std::string_view bytes) {
     if (to_ == nullptr) {

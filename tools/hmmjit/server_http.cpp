@@ -208,6 +208,11 @@ bool HttpConnection::receive(bool head) {
       return false;
     }
     if (head ? parser.is_header_done() : parser.is_done()) break;
+    // What is left is the beginning of a line between chunks, which the parser does not bound.
+    if (bytes.size() > kPiece) {
+      answer(413, "text/plain", "the request is too large; see --max-request\n");
+      return false;
+    }
     const ssize_t got = ::recv(socket_, piece.data(), piece.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0 || std::chrono::steady_clock::now() > end) return false;

@@ -30,8 +30,6 @@
 namespace hmmjit::tools {
 namespace {
 
-// Prefixes of files of rounds.
-constexpr std::string_view kRoundOutputs[] = {"--chkhmm", "--chkali"};
 constexpr std::string_view kQueryWord = "{query}";
 
 std::string version_of(const struct stat& info) {
@@ -87,6 +85,8 @@ Status check_lengths(const SearchProgram& program, const ParsedOptions& options,
 }
 
 }  // namespace
+
+bool names_rounds(std::string_view option) { return option == "--chkhmm" || option == "--chkali"; }
 
 Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
                                                        std::uint64_t memory) {
@@ -188,7 +188,7 @@ Status Query::make_options(const std::string& name, const std::vector<std::strin
     const OptionSpec& option = command_->options[i];
     if (option.absent || !given.is_set(option.name)) continue;
     const std::string value(given.text(option.name));
-    const bool rounds = std::ranges::find(kRoundOutputs, option.name) != std::end(kRoundOutputs);
+    const bool rounds = names_rounds(option.name);
     if (std::ranges::find(kInputOptions, option.name) != std::end(kInputOptions)) {
       files.push_back({std::string(option.name), fmt::format("{}/{}", folder(), option.name)});
     } else if (option.type == ValueType::kFile || rounds) {
@@ -196,9 +196,10 @@ Status Query::make_options(const std::string& name, const std::vector<std::strin
       if (::mkdir(place.c_str(), 0700) != 0)
         return fail(ErrorCode::kOutput, std::strerror(errno), place);
       const bool by_query = value.find(kQueryWord) != value.npos;
-      files.push_back(
-          {std::string(option.name),
-           fmt::format("{}/f{}{}", place, by_query ? kQueryWord : "", compressed_suffix(value))});
+      files.push_back({std::string(option.name),
+                       rounds ? place + "/f"
+                              : fmt::format("{}/f{}{}", place, by_query ? kQueryWord : "",
+                                            compressed_suffix(value))});
     } else {
       continue;
     }
@@ -295,7 +296,7 @@ std::vector<Query::Output> Query::outputs() const {
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
       const std::string_view value = options_->given().text(option);
       std::string_view part = std::string_view(name).substr(1);  // 'f'
-      part.remove_suffix(compressed_suffix(value).size());
+      if (!names_rounds(option)) part.remove_suffix(compressed_suffix(value).size());
       all.push_back({option, std::string(part), fmt::format("{}/{}", place, name)});
     }
   }

@@ -19,6 +19,9 @@
 
 namespace hmmjit::tools {
 
+/// Whether an option gives the beginning of the names of files, one for each round.
+bool names_rounds(std::string_view option);
+
 /// A database that the server keeps open; one that has replaced it is another object.
 struct Database {
   Database() = default;

@@ -128,7 +128,8 @@ TEST(Search, EqualsTheProgramsBytes) {
 TEST(Search, TheHostsLocaleDoesNotMatter) {
   const Inputs inputs = make_inputs(5, 3, 200);
   const auto outputs = [&] {
-    const auto options = on_cpu();
+    auto options = on_cpu();
+    options.E = 2.5;
     const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
                                         hmmjit::Targets::from_memory(inputs.targets), options);
     std::string out;
@@ -137,10 +138,11 @@ TEST(Search, TheHostsLocaleDoesNotMatter) {
                             hmmjit::ReportKind::kAlignment, hmmjit::ReportKind::kA3m}) {
       out += stable(hmmjit::report_text(kind, results, hmmjit::ReportOptions(options)));
     }
-    return out;
+    return out + hmmjit::main_report_header(hmmjit::RunInfo(), hmmjit::ReportOptions(options));
   };
   const std::string expected = outputs();
   EXPECT_THAT(expected, HasSubstr("e-"));
+  EXPECT_THAT(expected, HasSubstr("<= 2.5"));
   const hmmjit::test_support::CommaLocale locale;
   if (!locale.made()) GTEST_SKIP() << "no locale with a decimal comma: install the package locales";
   char text[16];
@@ -538,6 +540,25 @@ TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
   EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), callbacks), std::system_error);
   EXPECT_THROW(models.for_each([](const hmmjit::Model&) -> bool { throw std::length_error("x"); }),
                std::length_error);
+}
+
+TEST(Search, VisitorsMayAddToWhatTheyVisit) {
+  const Inputs inputs = make_inputs(12, 4, 60);
+  auto models = hmmjit::Models::from_memory(inputs.models);
+  auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const std::size_t count[] = {models.size(), targets.size()};
+  std::size_t visited[] = {0, 0};
+  models.for_each([&](const hmmjit::Model& model) {
+    models.add(model);
+    return ++visited[0] < 100;
+  });
+  targets.for_each([&](std::uint64_t, const hmmjit::Sequence& target) {
+    targets.add(target);
+    return ++visited[1] < 1000;
+  });
+  EXPECT_EQ(visited[0], count[0]);
+  EXPECT_EQ(visited[1], count[1]);
+  EXPECT_EQ(targets.size(), 2 * count[1]);
 }
 
 TEST(Search, StatisticsSayWhatWasDone) {

@@ -127,6 +127,13 @@ TEST(Limits, ATargetThatDoesNotFitIsCountedAndNamed) {
   }
 }
 
+TEST(Limits, ADescriptionOfManyLinesIsBounded) {
+  std::string text = "ID   a; 3 AA.\n";
+  for (int n = 0; n < 17; ++n) text += "DE   " + std::string(1 << 20, 'x') + '\n';
+  EXPECT_THAT(read_limited(text + "SQ   x\n  ACD\n//\n", 10, 1 << 20).error,
+              HasSubstr("the description of a has more than"));
+}
+
 // One endless record, generated on the fly.
 class EndlessRecord final : public ByteSource {
  public:
