@@ -126,14 +126,18 @@ Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& ta
   for (const Claim& claim : claims) claimed.push_back(static_cast<bool>(claim));
   const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
   const SampleRequest sample = chain.use->client.sample(model.id(), chain.kernels, blocks);
-  HMMJIT_ASSIGN(CascadeResult found,
-                cascade_->run({.model = search,
-                               .kernels = ready,
-                               .limits = chain.use->limits,
-                               .targets = targets,
-                               .claimed = claimed,
-                               .wait = {engine_.settings.launch_timeout, &device_.progress},
-                               .sample = sample}));
+  // One target takes up to 4 us a residue on a T4, for each 256 positions of the model.
+  const auto& lengths = targets.packed().targets.class_lengths;
+  const double longest = lengths.empty() ? 0 : 1e-5 * lengths.front();
+  const double timeout =
+      engine_.settings.launch_timeout + longest * std::max(1.0, search.hmm.M / 256.0);
+  HMMJIT_ASSIGN(CascadeResult found, cascade_->run({.model = search,
+                                                    .kernels = ready,
+                                                    .limits = chain.use->limits,
+                                                    .targets = targets,
+                                                    .claimed = claimed,
+                                                    .wait = {timeout, &device_.progress},
+                                                    .sample = sample}));
   if (found.launches > 0) note(found, targets, model, begun);
   return found;
 }

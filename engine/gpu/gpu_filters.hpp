@@ -53,7 +53,7 @@ struct Settings {
   /// The CPU leaves pairs to the devices even before their targets are resident. For tests in
   /// which the devices do all of the work.
   bool wait_for_device = false;
-  double launch_timeout = 60;  ///< seconds until a launch counts as lost
+  double launch_timeout = 60;  ///< seconds until a launch of ordinary targets counts as lost
   /// Device seconds of SSV with a coarse kernel after which a compile for a closer length pays.
   double finer_kernel_seconds = 0.5;
   std::function<void(const std::string&)> on_warning = {};

@@ -196,6 +196,10 @@ class Serve(unittest.TestCase):
                 self.assertNotEqual(want[0], 0)
                 self.assertEqual(want, got)
 
+    def test_an_output_that_is_the_query(self):
+        status, files = self.results(shlex.split("phmmer --tblout {query} HBB_HUMAN globins45.fa"), True)
+        self.assertEqual((status, b"this is the file of queries" in b"".join(files["stderr"])), (2, True), files["stderr"])
+
     def test_what_a_server_refuses(self):
         for line, status, text in (
                 ("search both.hmm nosuch", 3, "nosuch: the server has no such database; it has 7LESS_DROME, both.hmm"),

@@ -86,6 +86,7 @@ class Answer {
   Answer(const ParsedOptions& options, bool progress) : options_(options), progress_(progress) {}
 
   Status begin(const SearchProgram& program) {
+    queries_ = {"file of queries", options_.arguments()[program.by_sequence ? 1 : 0]};
     for (const NamedFile& output : output_files(program.options(), options_)) {
       if (output.path.find("{query}") == output.path.npos) HMMJIT_TRY(file(output.path));
     }
@@ -105,7 +106,10 @@ class Answer {
       return fail(ErrorCode::kInput, "an output that was not asked for", option);
     const std::string name(options_.text(option));
     const bool by_query = name.find("{query}") != name.npos && !names_rounds(option);
-    return receive(by_query ? path_of_query(name, part) : name + part);
+    if (!by_query) return receive(name + part);
+    const NamedFile file{"the output of query " + part, path_of_query(name, part)};
+    HMMJIT_TRY(check_outputs({&file, 1}, {&queries_, 1}));
+    return receive(file.path);
   }
   Status on_bytes(std::string_view bytes) {
     if (to_ == nullptr) {
@@ -151,6 +155,7 @@ class Answer {
 
   const ParsedOptions& options_;
   const bool progress_;
+  NamedFile queries_;
   std::map<std::string, Output> files_;
   Output* to_ = nullptr;  // null: standard error
   std::optional<int> exit_;
