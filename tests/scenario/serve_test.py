@@ -365,6 +365,7 @@ class Serve(unittest.TestCase):
                 if refused.returncode != 0:
                     break
             self.assertEqual((refused.returncode, b"the server is ending" in refused.stderr), (5, True), refused.stderr)
+            self.assertIn(b'"ending"', server.ask("GET", "/health")[1])
             report = slow.communicate()[0]  # the old targets, to the end
             self.assertIn(b" 17600  (", report)
             self.assertEqual((slow.returncode, server.process.wait(60)), (0, 0))

@@ -185,9 +185,10 @@ class Server {
     {
       const std::lock_guard lock(mutex_);
       const std::size_t most = settings_.running + settings_.queued + 16;
-      // None is taken once the end has begun: nobody would wait for it.
-      if (ending_ || connections_ >= most) {
-        const std::string text = fmt::format("{}{}", kRefusal, ending_ ? kEnding : kBusy);
+      // Once the last connection has ended nobody waits for another.
+      const bool ended = ending_ && connections_ == 0;
+      if (ended || connections_ >= most) {
+        const std::string text = fmt::format("{}{}", kRefusal, ended ? kEnding : kBusy);
         ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         // Closed with bytes that nobody has read, it would be reset, not ended.
         ::shutdown(socket, SHUT_RD);
