@@ -74,10 +74,10 @@ void for_each_index(int threads, std::size_t count, const std::function<void(std
   std::atomic<std::size_t> next = 0;
   Workers workers(static_cast<int>(most));
   workers.run([&] {
+    if (next < count) workers.add();  // each starts the next
     // The other indices are done after an exception, too: some may wait for them.
     std::exception_ptr failure;
     for (std::size_t i = next++; i < count; i = next++) {
-      if (next < count) workers.add();
       try {
         work(i);
       } catch (...) {

@@ -157,6 +157,7 @@ struct DeviceScan::State {
   Status open();
   void fail_with(const Error& error);
   void fail_without_memory() noexcept;
+  void give_up(Error error) noexcept;
   Status scan_block();
   Status upload(std::span<const Residue> residues);
   // The next work of the device.
@@ -236,10 +237,14 @@ void DeviceScan::State::fail_with(const Error& error) {
   if (lost && settings.on_warning)
     settings.on_warning(fmt::format("device {} is given up: {}; its work goes on on the CPU",
                                     d.device->ordinal(), error.to_string()));
+  give_up(error);
+}
+
+void DeviceScan::State::give_up(Error error) noexcept {
   const MutexLock lock(mutex);
   failed = true;
   flowing = false;
-  failure = error;
+  failure = std::move(error);
   block.idle = true;
   changed.notify_all();
 }
@@ -248,13 +253,8 @@ void DeviceScan::State::fail_without_memory() noexcept {
   try {
     return fail_with({ErrorCode::kResources, "out of memory", {}, {}});
   } catch (const std::bad_alloc&) {  // nor for a message
+    give_up({ErrorCode::kResources, {}, {}, {}});
   }
-  const MutexLock lock(mutex);
-  failed = true;
-  flowing = false;
-  failure.code = ErrorCode::kResources;
-  block.idle = true;
-  changed.notify_all();
 }
 
 Status DeviceScan::State::open() {

@@ -421,8 +421,8 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
   for (std::size_t left = step; left < end; ++left) {
     Handover& of = p.handovers[left];
     of.complete = complete[left] = --of.to_come == 0;
+    if (of.complete) p.changed.notify_all();
   }
-  p.changed.notify_all();
   for (std::size_t left = step; left < end; ++left)
     if (complete[left]) request(static_cast<Step>(left), model, p);
 }

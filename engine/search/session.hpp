@@ -75,8 +75,8 @@ class Session {
   // A run of searches that share it, in a thread of its own.
   struct Running {
     std::shared_ptr<search_run::SharedRun> run;
-    std::jthread thread;
     bool begun = false, ended = false;  // with the lock of the session
+    std::jthread thread;                // joined before the rest is destroyed
   };
   Result<SearchStatistics> share(const SearchOptions& options, const ModelSource& models,
                                  std::shared_ptr<const ResidentTargets> targets, ResultSink& sink,
