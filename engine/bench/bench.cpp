@@ -162,6 +162,9 @@ Result<Measurement> Bench::measure(const plan::Plan& plan, const plan::Candidate
   out.model = s.model->hmm.name;
   out.model_length = s.model->hmm.M;
   out.candidate = candidate;
+  // A kernel for several lengths computes as many cells for a shorter model.
+  if (candidate.expected.padded)
+    out.candidate.predicted_gcups *= static_cast<double>(s.model->hmm.M) / plan.model_length;
   const auto kernel = s.load(only(plan, candidate), &out);
   if (!kernel) {
     if (kernel.error().code != ErrorCode::kCompile) return std::unexpected(kernel.error());

@@ -100,11 +100,11 @@ struct TuneResult {
   std::vector<Measurement> measurements;    ///< the planner's first choice first
 };
 
-/// Measures the candidates that compete for the current model's size class, at most
-/// `most_candidates` of each variant, and chooses the fastest one with exact scores. It must beat
-/// the planner's own first choice by more than the noise (1 %).
-Result<TuneResult> tune(Bench& bench, const SearchModel& model, plan::Stage stage,
-                        const std::string& catalogue, std::size_t most_candidates);
+/// Measures the candidates that compete for `plan`, at most `most_candidates` of each variant, on
+/// the current model, which may be shorter than the plan's, and chooses the fastest one with exact
+/// scores. It must beat the planner's own first choice by more than the noise (1 %).
+Result<TuneResult> tune(Bench& bench, const plan::Plan& plan, const std::string& catalogue,
+                        std::size_t most_candidates);
 
 /// The chosen candidate and its fallbacks, at most `most` of each variant (0: all).
 std::vector<plan::Candidate> candidates_of(const plan::Plan& plan, std::size_t most = 0);

@@ -1,12 +1,10 @@
 #include "bench/oracle.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <limits>
-#include <thread>
 
-#include "core/threads.hpp"
+#include "core/workers.hpp"
 #include "cpu/filters.hpp"
 #include "domain/domain.hpp"
 
@@ -60,17 +58,11 @@ const std::vector<float>& Oracle::scores(Stage stage) {
   if (!out.empty()) return out;
   out.resize(distinct_.size());
   const Scorer scorer(*model_, stage);
-  std::atomic<std::size_t> next{0};
-  std::vector<std::jthread> threads;
-  for (int t = 0; t < std::max(1, threads_); ++t) {
-    threads.emplace_back([&] {
-      for (std::size_t at; (at = next.fetch_add(kBatch)) < distinct_.size();) {
-        const std::size_t count = std::min(kBatch, distinct_.size() - at);
-        scorer.score(std::span(distinct_).subspan(at, count), std::span(out).subspan(at, count));
-      }
-    });
-  }
-  threads.clear();
+  const std::size_t batches = (distinct_.size() + kBatch - 1) / kBatch;
+  for_each_index(threads_, batches, [&](std::size_t batch) {
+    const std::size_t at = batch * kBatch, count = std::min(kBatch, distinct_.size() - at);
+    scorer.score(std::span(distinct_).subspan(at, count), std::span(out).subspan(at, count));
+  });
   return out;
 }
 

@@ -3,10 +3,8 @@
 
 namespace hmmjit::bench {
 
-Result<TuneResult> tune(Bench& bench, const SearchModel& model, plan::Stage stage,
-                        const std::string& catalogue, std::size_t most_candidates) {
-  HMMJIT_ASSIGN(const plan::Plan plan,
-                plan::make_plan(stage, model.hmm.M, model.bytes.Kp, bench.device()));
+Result<TuneResult> tune(Bench& bench, const plan::Plan& plan, const std::string& catalogue,
+                        std::size_t most_candidates) {
   std::vector<plan::Candidate> candidates = candidates_of(plan, most_candidates);
   std::erase_if(candidates, [&](const plan::Candidate& c) {
     return !c.variant->competes && c.variant != plan.chosen.variant;
@@ -31,7 +29,7 @@ Result<TuneResult> tune(Bench& bench, const SearchModel& model, plan::Stage stag
   choice.capability = bench.device().capability();
   choice.sm_count = bench.device().sm_count;
   choice.catalogue = catalogue;
-  choice.stage = stage;
+  choice.stage = plan.stage;
   choice.class_length = plan.class_length;
   choice.variant = std::string(best->candidate.variant->name);
   choice.constants = best->candidate.constants;

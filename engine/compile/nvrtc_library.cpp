@@ -145,7 +145,8 @@ struct Builtins {
   int minor = -1;
 };
 
-Builtins find_builtins(const std::string& nvrtc_path, int major) {
+/// Those of the given minor version; -1: of the only one in the folder, none if there are several.
+Builtins find_builtins(const std::string& nvrtc_path, int major, int minor = -1) {
   Builtins out;
   const std::string prefix = fmt::format("libnvrtc-builtins.so.{}.", major);
   const fs::path folder = fs::path(nvrtc_path).parent_path();
@@ -154,14 +155,13 @@ Builtins find_builtins(const std::string& nvrtc_path, int major) {
   for (const std::string& name : *names) {
     if (!name.starts_with(prefix)) continue;
     const std::string_view rest = std::string_view(name).substr(prefix.size());
-    const auto minor = parse_int(rest.substr(0, rest.find('.')));
-    if (!minor) continue;
+    const auto found = parse_int(rest.substr(0, rest.find('.')));
+    if (!found || (minor >= 0 && *found != minor)) continue;
+    if (out.minor >= 0 && *found != out.minor) return {};
     // "13.0" may lie next to a patch-level file "13.0.88"; the shorter name is enough.
     const std::string path = (folder / name).string();
-    if (*minor > out.minor || (*minor == out.minor && path < out.path)) {
-      out.minor = static_cast<int>(*minor);
-      out.path = path;
-    }
+    if (out.path.empty() || path < out.path) out.path = path;
+    out.minor = static_cast<int>(*found);
   }
   return out;
 }
@@ -241,10 +241,6 @@ Status NvrtcLibrary::load() const {
   const std::lock_guard guard(mutex_);
   if (functions_) return {};
 
-  // NVRTC opens its built-ins by name, and the loader does not search NVRTC's own folder: load them
-  // from there first, so that the name is already known.
-  const Builtins builtins = find_builtins(path_, major_);
-  if (!builtins.path.empty()) dlopen(builtins.path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* handle = dlopen(path_.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
@@ -282,6 +278,10 @@ Status NvrtcLibrary::load() const {
     return fail(ErrorCode::kCompile, fmt::format("unsupported NVRTC {}.{}", major, minor), path_,
                 kInstall);
   }
+  // NVRTC opens its built-ins by name, and the loader does not search NVRTC's own folder: load them
+  // from there first, so that the name is already known.
+  const Builtins builtins = find_builtins(path_, major, minor);
+  if (!builtins.path.empty()) dlopen(builtins.path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (builtins.path.empty() &&
       dlopen(fmt::format("libnvrtc-builtins.so.{}.{}", major, minor).c_str(),
              RTLD_NOW | RTLD_GLOBAL) == nullptr) {

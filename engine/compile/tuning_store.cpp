@@ -74,10 +74,15 @@ LoadedTuning load_tuning(const cache::Settings& settings, const std::string& cat
   return out;
 }
 
-Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table) {
+Status prepare_tuning(const cache::Settings& settings) {
   HMMJIT_TRY(may_write(settings));
   HMMJIT_ASSIGN(const cache::EntryStore store, open_store(settings));
-  HMMJIT_TRY(store.prepare());
+  return store.prepare();
+}
+
+Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table) {
+  HMMJIT_TRY(prepare_tuning(settings));
+  HMMJIT_ASSIGN(const cache::EntryStore store, open_store(settings));
   return store.replace_file(kFileName, table.text());
 }
 

@@ -28,8 +28,11 @@ struct LoadedTuning {
 /// folder or file (cache/entry_store.hpp), or if the file exceeds 16 MiB.
 LoadedTuning load_tuning(const cache::Settings& settings, const std::string& catalogue);
 
-/// Replaces the file atomically; the last of several writers wins. Fails with kOutput, also if the
-/// kernel cache refuses the folder; kUsage if tuning_path is empty or the mode is read-only.
+/// Makes the folder, so that measurements need not be repeated because they could not be stored.
+/// Fails with kOutput, also if the kernel cache refuses the folder; kUsage if tuning_path is empty
+/// or the mode is read-only.
+Status prepare_tuning(const cache::Settings& settings);
+/// Replaces the file atomically; the last of several writers wins. Fails as prepare_tuning.
 Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table);
 
 /// Removes the file; true when there was one.

@@ -202,20 +202,21 @@ void Cascade::reserve(DeviceTargets& targets, int model_length) {
 Status Cascade::grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_model) {
   const std::size_t present = buffer.size();
   if (present >= bytes) return {};
-  std::size_t wanted = by_model ? for_models(bytes) : with_slack(bytes);
-  if (resize_(0, wanted)) {
-    if (present > 0) outgrown_.push_back(std::exchange(buffer, {}));
-  } else {  // where memory is that scarce
-    buffer = driver::DeviceBuffer();
-    wanted = with_slack(bytes);
-    HMMJIT_TRY(resize_(present, wanted));
+  const auto allocate = [this](std::size_t size) -> Result<driver::DeviceBuffer> {
+    HMMJIT_TRY(resize_(0, size));
+    auto made = driver::DeviceBuffer::create(device_, size);
+    if (!made) HMMJIT_TRY(resize_(size, 0));
+    return made;
+  };
+  if (auto made = allocate(by_model ? for_models(bytes) : with_slack(bytes))) {
+    if (present > 0) outgrown_.push_back(std::move(buffer));
+    buffer = *std::move(made);
+    return {};
   }
-  auto made = driver::DeviceBuffer::create(device_, wanted);
-  if (!made) {
-    HMMJIT_TRY(resize_(wanted, 0));
-    return std::unexpected(made.error());
-  }
-  buffer = *std::move(made);
+  // Memory is too scarce for both.
+  buffer = driver::DeviceBuffer();
+  HMMJIT_TRY(resize_(present, 0));
+  HMMJIT_ASSIGN(buffer, allocate(with_slack(bytes)));
   return {};
 }
 

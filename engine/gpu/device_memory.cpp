@@ -64,9 +64,9 @@ Status DeviceMemory::resize_buffer(std::size_t from, std::size_t to) {
   return {};
 }
 
-void DeviceMemory::reduce_to_what_is_held() {
+void DeviceMemory::reduce(std::uint64_t free) {
   const MutexLock lock(mutex_);
-  budget_ = std::min(budget_, (resident() + buffers_) * 9 / 10 + 1);
+  budget_ = std::min(budget_, (resident() + buffers_ + free) / 10 * 9 + 1);
 }
 
 void DeviceMemory::note_peak() { peak_ = std::max(peak_, resident() + buffers_); }

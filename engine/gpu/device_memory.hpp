@@ -35,8 +35,9 @@ class DeviceMemory {
 
   /// Before a buffer of `from` bytes gives way to one of `to`; kResources: it counts nothing then.
   Status resize_buffer(std::size_t from, std::size_t to);
-  /// The device has refused memory: the budget was larger than its free memory.
-  void reduce_to_what_is_held();
+  /// Call it when the device has refused memory, with the bytes that it has free: reduces the
+  /// budget to nine tenths of these and of what is held.
+  void reduce(std::uint64_t free);
   std::uint64_t peak() const;
 
  private:

@@ -99,9 +99,8 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& en
       if (!first_error) first_error = device.error();
       continue;
     }
-    // Kernels are compiled once for all devices, so these must be of one architecture.
-    if (!ready.empty() &&
-        (*device)->device->traits().capability() != ready.front()->device->traits().capability()) {
+    // Kernels are compiled once, for the first device and all others of its architecture.
+    if ((*device)->device->traits().capability() != traits.capability()) {
       if (settings.demanded)
         engine.warn(fmt::format("device {} is of another architecture than device {}: left out",
                                 ordinal, settings.devices.front()));

@@ -445,7 +445,8 @@ bool TargetStore::did_not_fit(const SegmentPtr& segment) {
     const MutexLock lock(mutex_);
     while (evict_kept(*segment->device)) {
     }
-    segment->device->memory.reduce_to_what_is_held();
+    const auto left = segment->device->device->memory();
+    segment->device->memory.reduce(left ? left->free : 0);
     segment->state = State::kAbandoned;  // a lane that was offered it before has no use for it
     abandoned = segment->blocks.size() < 2 || board_ == nullptr;
     if (!abandoned) split(segment);

@@ -16,9 +16,11 @@ namespace {
 
 using F = SequenceFormat;
 
-// The alphabet of a file that begins with `head`, from as few lines as possible. Like HMMER, counts
-// all text but names and annotation.
-const Alphabet* guess_alphabet(std::string_view head, const RecognisedFormat& format) {
+// The alphabet of a file that begins with `head`, from as few lines as possible; no value: from
+// more, if this is not the `whole` file. Like HMMER, counts all text but names and annotation.
+std::optional<const Alphabet*> guess_alphabet(std::string_view head, bool whole,
+                                              const RecognisedFormat& format) {
+  if (!whole) head = head.substr(0, head.rfind('\n') + 1);
   const bool fasta = format.format == F::kAlignedFasta || format.format == F::kA2m;
   const bool phylip = format.format == F::kPhylip || format.format == F::kPhylipSequential;
   bool header = phylip || format.format == F::kClustal || format.format == F::kClustalLike;
@@ -39,7 +41,7 @@ const Alphabet* guess_alphabet(std::string_view head, const RecognisedFormat& fo
     if (const Alphabet* alphabet = counts.decide()) return alphabet;
     enough *= 10;
   }
-  return counts.decide();
+  return whole ? std::optional(counts.decide()) : std::nullopt;
 }
 
 }  // namespace
@@ -72,7 +74,11 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   HMMJIT_ASSIGN(const RecognisedFormat format,
                 format_of(input.name(), head, options.format, FileContent::kAlignments));
-  if (state->alphabet == nullptr) state->alphabet = guess_alphabet(head, format);
+  if (state->alphabet == nullptr)
+    HMMJIT_ASSIGN(state->alphabet,
+                  guess_from_head(input, [&](std::string_view lines, bool whole) {
+                    return guess_alphabet(lines, whole, format);
+                  }));
   if (state->alphabet == nullptr) {
     // Text in another format than the stated one has few letters.
     HMMJIT_TRY(make_alignment_parser(input, amino_alphabet(), format)->next());

@@ -45,6 +45,7 @@ AlignmentParser::AlignmentParser(BufferedInput& input, const Alphabet& alphabet,
     case F::kPhylipSequential:
       set("_~", kSpecial);
       set(" \t0123456789", kIgnored);
+      if (alphabet.type != AlphabetType::kAmino) set("O", gap_);  // a deletion
       set("?", static_cast<std::uint8_t>(alphabet.missing()));
       break;
     default:

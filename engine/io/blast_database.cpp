@@ -160,14 +160,19 @@ std::optional<std::string_view> string_member(BerReader& ber, unsigned n) {
   return out;
 }
 
-std::optional<std::int64_t> integer_member(BerReader& ber, unsigned n) {
-  if (!ber.enter(member(n))) return std::nullopt;
+std::optional<std::int64_t> integer(BerReader& ber) {
   const auto bytes = ber.primitive(kInteger);
-  ber.leave();
   if (!bytes || bytes->empty() || bytes->size() > 8) return std::nullopt;
   std::uint64_t value = (static_cast<std::uint8_t>(bytes->front()) & 0x80) != 0 ? ~0ull : 0;
   for (const char c : *bytes) value = value << 8 | static_cast<std::uint8_t>(c);
   return static_cast<std::int64_t>(value);
+}
+
+std::optional<std::int64_t> integer_member(BerReader& ber, unsigned n) {
+  if (!ber.enter(member(n))) return std::nullopt;
+  const auto value = integer(ber);
+  ber.leave();
+  return value;
 }
 
 // Chooses a name as hmmsearch does, among the identifiers of all definition lines of a record (nr
@@ -238,8 +243,7 @@ class Identifiers {
         }
         break;
       case 1:  // gibbsq
-        if (const auto bytes = ber.primitive(kInteger); bytes && bytes->size() == 1)
-          keep(std::optional<std::int64_t>(static_cast<signed char>(bytes->front())));
+        keep(integer(ber));
         break;
       case 3:  // giim: Giimport-id
       case 8:  // patent: Patent-seq-id
@@ -278,8 +282,10 @@ class Identifiers {
           ber.leave();
         }
         break;
-      case 2:   // gibbmt
-      case 11:  // gi
+      case 2:   // gibbmt; hmmsearch has no name then
+      case 11:  // gi; the same
+        if (const auto number = integer(ber); number && general_.empty())
+          general_ = fmt::format("{}|{}", kind == member(2) ? "bbm" : "gi", *number);
         break;
       default:  // genbank, embl, pir, swissprot, refseq, ddbj, prf, tpg, tpe, tpd, gpipe, ...
         if (kind >= member(4) && kind <= member(19)) read_text_identifier(ber);

@@ -527,8 +527,17 @@ Result<bool> BufferedInput::refill() {
   return !ended_;
 }
 
-Result<std::string_view> BufferedInput::peek() {
+Result<std::string_view> BufferedInput::peek(std::size_t least) {
   if (position_ >= chunk_.size()) HMMJIT_TRY(refill());
+  while (chunk_.size() - position_ < least && !ended_) {
+    std::vector<char> joined(chunk_.begin() + static_cast<std::ptrdiff_t>(position_), chunk_.end());
+    HMMJIT_ASSIGN(const std::span<const char> more, source_->next());
+    ended_ = more.empty();
+    joined.insert(joined.end(), more.begin(), more.end());
+    joined_ = std::move(joined);
+    chunk_ = joined_;
+    chunk_offset_ += std::exchange(position_, 0);
+  }
   return std::string_view(chunk_.data() + position_, chunk_.size() - position_);
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.hpp"
 
@@ -71,8 +72,9 @@ class BufferedInput {
   /// kilobytes of compressed data) must not fill the memory.
   void limit_lines(std::size_t bytes) { longest_line_ = bytes; }
 
-  /// The unread bytes of the current chunk (reads one when there is none); empty at the end.
-  Result<std::string_view> peek();
+  /// The unread bytes of the current chunk (reads one when there is none); empty at the end. Those
+  /// of further chunks as well, which are copied, until there are `least`: fewer if the input ends.
+  Result<std::string_view> peek(std::size_t least = 1);
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
   /// The next line without its LF (a CR stays). False at the end. The view is valid until the next
@@ -97,6 +99,7 @@ class BufferedInput {
   std::unique_ptr<ByteSource> source_;
   std::size_t longest_line_ = std::numeric_limits<std::size_t>::max();
   std::span<const char> chunk_;
+  std::vector<char> joined_;  // chunks, if chunk_ is not of the source
   std::uint64_t chunk_offset_ = 0;
   std::size_t position_ = 0;
   bool ended_ = false;

@@ -73,7 +73,7 @@ class Record {
     if (flags & kComposition) {
       for (std::size_t x = 0; x < K; ++x) HMMJIT_TRY(value(&hmm_.compo[x]));
     }
-    if (hmm_.consensus.empty()) hmm_.consensus = compute_consensus(hmm_);
+    if (version_ < 'e' || hmm_.consensus.empty()) hmm_.consensus = compute_consensus(hmm_);
     return std::move(hmm_);
   }
 

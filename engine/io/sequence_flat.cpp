@@ -58,6 +58,14 @@ class FlatParser : public Parser {
     description_.clear();
   }
 
+  Status add_description(std::string_view text) {
+    if (!description_.empty()) description_ += ' ';
+    description_ += trim_end(text);
+    if (description_.size() <= kLongestHeader) return {};
+    return bad(fmt::format("the description of {} has more than {} bytes", name_, kLongestHeader),
+               "check what made the file: it is damaged, or of another kind");
+  }
+
   // Reads up to and including the line that starts the sequence; false at the end of the input.
   Result<bool> embl_header() {
     clear();
@@ -77,12 +85,7 @@ class FlatParser : public Parser {
       if (line.starts_with("AC   ") && accession_.empty()) {
         accession_ = trim_end(line.substr(5, line.find(';') - 5));
       } else if (line.starts_with("DE   ")) {
-        if (!description_.empty()) description_ += ' ';
-        description_ += trim_end(line.substr(5));
-        if (description_.size() > kLongestHeader)
-          return bad(
-              fmt::format("the description of {} has more than {} bytes", name_, kLongestHeader),
-              "check what made the file: it is damaged, or of another kind");
+        HMMJIT_TRY(add_description(line.substr(5)));
       } else if (line.starts_with("SQ   ")) {
         return true;
       }
@@ -106,7 +109,7 @@ class FlatParser : public Parser {
       if (line.starts_with("VERSION   ")) {
         accession_ = first_token(text, kBlanks);
       } else if (line.starts_with("DEFINITION ")) {
-        description_ = trim_end(text);
+        HMMJIT_TRY(add_description(text));
       } else if (line.starts_with("ORIGIN")) {
         return true;
       }

@@ -356,26 +356,47 @@ const Alphabet* LetterCounts::decide() const {
   return nullptr;
 }
 
-const Alphabet* guess_sequence_alphabet(std::string_view head) {
-  constexpr std::uint64_t kEnough = 4000;
-  const bool fasta = head.starts_with('>');
-  LetterCounts counts;
-  // Flat files have annotation first.
-  for (bool residues = fasta, begun = false; !head.empty() && counts.total() < kEnough;) {
-    // FASTA may have line ends of CR alone.
-    std::string_view line = head.substr(0, head.find_first_of("\r\n"));
-    head.remove_prefix(std::min(line.size() + 1, head.size()));
-    if (fasta && line.starts_with('>') && std::exchange(begun, true)) break;
-    if (fasta && line.starts_with('>')) continue;
-    if (line.starts_with("//")) break;
-    if (residues) {
-      counts.add(line.substr(0, kEnough - counts.total()));
-    } else {
-      const std::string_view word = take_word(&line);
-      residues = word == "SQ" || word == "ORIGIN";
-    }
+Result<const Alphabet*> guess_from_head(
+    BufferedInput& input,
+    const std::function<std::optional<const Alphabet*>(std::string_view head, bool whole)>& guess) {
+  constexpr std::size_t kMost = std::size_t{256} << 20;
+  for (std::size_t least = 1;;) {
+    HMMJIT_ASSIGN(const std::string_view head, input.peek(least));
+    const bool whole = head.size() < least || head.size() >= kMost;
+    if (const auto found = guess(head, whole)) return *found;
+    if (whole) return nullptr;
+    least = 2 * head.size();
   }
-  return counts.decide();
+}
+
+Result<const Alphabet*> guess_sequence_alphabet(BufferedInput& input) {
+  constexpr std::uint64_t kEnough = 4000;
+  return guess_from_head(input, [](std::string_view head, bool whole) {
+    head = trim(head);
+    const bool fasta = head.starts_with('>');
+    LetterCounts counts;
+    bool first_ended = false;
+    // Flat files have annotation first.
+    for (bool residues = fasta, begun = false;
+         !head.empty() && !first_ended && counts.total() < kEnough;) {
+      // FASTA may have line ends of CR alone.
+      std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+      if (!fasta && !whole && line.size() == head.size()) break;  // cut
+      head.remove_prefix(std::min(line.size() + 1, head.size()));
+      if (fasta && line.starts_with('>')) {
+        first_ended = std::exchange(begun, true);
+      } else if (line.starts_with("//")) {
+        first_ended = true;
+      } else if (residues) {
+        counts.add(line.substr(0, kEnough - counts.total()));
+      } else {
+        const std::string_view word = take_word(&line);
+        residues = word == "SQ" || word == "ORIGIN";
+      }
+    }
+    const bool enough = whole || first_ended || counts.total() >= kEnough;
+    return enough ? std::optional(counts.decide()) : std::nullopt;
+  });
 }
 
 }  // namespace hmmjit

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "io/byte_source.hpp"
 #include "model/alphabet.hpp"
 
 namespace hmmjit {
@@ -80,8 +82,13 @@ class LetterCounts {
   std::uint64_t total_ = 0;
 };
 
-/// The alphabet of unaligned sequences in a file that begins with `head`, from the first 4000
-/// residues of the first one. Null if they do not decide.
-const Alphabet* guess_sequence_alphabet(std::string_view head);
+/// What `guess` tells of the beginning of `input`, which is not read: of longer and longer ones
+/// while it returns no value, up to 256 MiB. `whole`: the beginning is all of the input.
+Result<const Alphabet*> guess_from_head(
+    BufferedInput& input,
+    const std::function<std::optional<const Alphabet*>(std::string_view head, bool whole)>& guess);
+/// The alphabet of unaligned sequences, from the first 4000 residues of the first one. Null if they
+/// do not decide.
+Result<const Alphabet*> guess_sequence_alphabet(BufferedInput& input);
 
 }  // namespace hmmjit

@@ -65,12 +65,12 @@ std::string place_name(const PartFile& part) {
 // The complement in 1 to `of` of `held`, which are disjoint and in order.
 std::vector<Share> gaps(std::span<const Share> held, std::uint32_t of) {
   std::vector<Share> missing;
-  std::uint32_t next = 1;
+  std::uint32_t covered = 0;
   for (const Share& share : held) {
-    if (share.first > next) missing.push_back({next, share.first - 1, of});
-    next = share.last + 1;
+    if (share.first - 1 > covered) missing.push_back({covered + 1, share.first - 1, of});
+    covered = share.last;
   }
-  if (next <= of) missing.push_back({next, of, of});
+  if (covered < of) missing.push_back({covered + 1, of, of});
   return missing;
 }
 

@@ -64,4 +64,18 @@ std::span<const KernelVariant> variants_of(Stage stage) {
   return kVariants[static_cast<std::size_t>(stage)]();
 }
 
+Status check_variant(std::string_view name, std::string where) {
+  std::string names;
+  for (int i = 0; i < kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    for (const KernelVariant& v : variants_of(stage)) {
+      if (v.name == name) return {};
+      fmt::format_to(std::back_inserter(names), "{}{}/{}", names.empty() ? "" : ", ",
+                     stage_name(stage), v.name);
+    }
+  }
+  return fail(ErrorCode::kUsage, fmt::format("no variant \"{}\"", name), std::move(where),
+              "variants: " + names);
+}
+
 }  // namespace hmmjit::plan

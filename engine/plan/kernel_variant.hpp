@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "plan/device_traits.hpp"
 
 namespace hmmjit {
@@ -167,6 +168,8 @@ struct KernelVariant {
 
 /// The ordered entries of a stage; defined in variants/<stage>.cpp. May be empty.
 std::span<const KernelVariant> variants_of(Stage stage);
+/// Fails with kUsage unless a stage has a variant of this name. `where`: of the error.
+Status check_variant(std::string_view name, std::string where);
 std::span<const KernelVariant> ssv_variants();
 std::span<const KernelVariant> msv_variants();
 std::span<const KernelVariant> bias_variants();

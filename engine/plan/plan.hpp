@@ -49,6 +49,7 @@ struct Plan {
   std::vector<Rejection> rejected;   ///< all other variants, each with the reason
   /// Cells computed over real cells, minus 1.
   double padding() const {
+    if (!chosen.expected.padded) return 0;
     return static_cast<double>(chosen.expected.covered_length) / model_length - 1.0;
   }
 };

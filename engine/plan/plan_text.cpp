@@ -79,9 +79,11 @@ std::string plan_text(const Plan& plan) {
       plan.stage == Stage::kHost
           ? fmt::format("  problem    {}\n", plan.problem)
           : fmt::format(
-                "  model      length {}, size class {}, {} positions computed ({:.1f} % padding)\n",
-                plan.model_length, plan.class_length, c.expected.covered_length,
-                100 * plan.padding()),
+                "  model      length {}, size class {}, {}\n", plan.model_length, plan.class_length,
+                c.expected.padded
+                    ? fmt::format("{} positions computed ({:.1f} % padding)",
+                                  c.expected.covered_length, 100 * plan.padding())
+                    : fmt::format("a kernel for up to {} positions", c.expected.covered_length)),
       constants_text(c.constants), c.launch.block_threads, c.launch.dynamic_shared_bytes,
       c.expected.registers, c.occupancy.blocks_per_sm, c.occupancy.warps_per_sm,
       100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups, rate_unit(plan.stage),

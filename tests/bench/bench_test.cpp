@@ -259,7 +259,7 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
   };
   const auto bench = open({});
   bench->use_model(m);
-  const auto tuned = bench::tune(*bench, *m, Stage::kSsv, "version", 0);
+  const auto tuned = bench::tune(*bench, plan, "version", 0);
   ASSERT_TRUE(tuned) << tuned.error().to_string();
   ASSERT_TRUE(tuned->choice);
   EXPECT_EQ(identity(*second).first, [&] {
@@ -300,7 +300,7 @@ TEST_F(BenchTest, TuningKeepsThePlannersChoiceWithinNoise) {
     };
     const auto bench = open({});
     bench->use_model(m);
-    const auto tuned = bench::tune(*bench, *m, Stage::kSsv, "version", 0);
+    const auto tuned = bench::tune(*bench, plan, "version", 0);
     ASSERT_TRUE(tuned) << tuned.error().to_string();
     ASSERT_TRUE(tuned->choice);
     EXPECT_EQ(tuned->choice->constants == plan.chosen.constants &&
@@ -314,9 +314,9 @@ TEST_F(BenchTest, TuningKeepsThePlannersChoiceAmongEquals) {
   const auto bench = open({});
   const auto m = model(2);
   bench->use_model(m);
-  const auto tuned = bench::tune(*bench, *m, Stage::kForward, "version", 3);
-  ASSERT_TRUE(tuned && tuned->choice);
   const plan::Plan plan = plan_of(Stage::kForward, *m);
+  const auto tuned = bench::tune(*bench, plan, "version", 3);
+  ASSERT_TRUE(tuned && tuned->choice);
   EXPECT_EQ(tuned->choice->constants, plan.chosen.constants);
 }
 

@@ -153,9 +153,11 @@ TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
   EXPECT_FALSE(memory.begin_load(large));
   memory.end_load(large);
   ASSERT_TRUE(memory.resize_buffer(0, 500));
-  memory.reduce_to_what_is_held();
+  memory.reduce(400);
+  EXPECT_EQ(memory.budget(), 811u);
+  memory.reduce(0);
   EXPECT_EQ(memory.budget(), 451u);
-  memory.reduce_to_what_is_held();
+  memory.reduce(5000);
   EXPECT_EQ(memory.budget(), 451u);
 }
 

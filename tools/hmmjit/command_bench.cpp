@@ -13,6 +13,7 @@
 #include "compile/tuning_store.hpp"
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
+#include "gpu/chain_plans.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
 #include "hmmjit/measurement_tables.hpp"
@@ -212,20 +213,18 @@ std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const 
 }
 
 /// The kernel that every model of a run could share: constants of the longest.
-Result<std::optional<Choice>> generic_choice(Stage stage, const SearchModel& model,
-                                             const SearchModel& longest,
-                                             const plan::DeviceTraits& device) {
-  HMMJIT_ASSIGN(const plan::Plan own, plan::make_plan(stage, model.hmm.M, model.bytes.Kp, device));
+std::optional<Choice> generic_choice(Stage stage, const SearchModel& longest,
+                                     const plan::DeviceTraits& device) {
   const auto wide = plan::make_plan(stage, longest.hmm.M, longest.bytes.Kp, device);
   if (!wide) return std::nullopt;
-  Choice out{own, wide->chosen};
-  out.candidate.predicted_gcups *= static_cast<double>(model.hmm.M) / longest.hmm.M;
-  return out;
+  return Choice{*wide, wide->chosen};
 }
 
 Result<int> run_bench(const ParsedOptions& options) {
   HMMJIT_ASSIGN(BenchRequest request, make_request(options));
   request.variants = options.list("--variant");
+  for (const std::string& name : request.variants)
+    if (name != "all") HMMJIT_TRY(plan::check_variant(name, "--variant"));
   request.policy = *plan::find_policy(options.text("--policy"));
   request.exact_length = options.is_set("--exact-length");
   request.paper = options.is_set("--paper");
@@ -245,9 +244,7 @@ Result<int> run_bench(const ParsedOptions& options) {
       for (const std::string& refusal : refusals) tables.add_refusal(refusal);
       for (const Choice& c : found) bench.prepare(c.plan, c.candidate);
       if (request.paper && !found.empty()) {
-        HMMJIT_ASSIGN(std::optional<Choice> wide,
-                      generic_choice(stage, model, *setup.models.back(), bench.device()));
-        if (wide) {
+        if (auto wide = generic_choice(stage, *setup.models.back(), bench.device())) {
           bench.prepare(wide->plan, wide->candidate);
           generic.emplace(std::pair{i, stage}, *std::move(wide));
         }
@@ -285,7 +282,8 @@ Result<int> run_bench(const ParsedOptions& options) {
     if (request.paper) fmt::print("{}", tables.paper());
   }
   if (tables.wrong() > 0) return static_cast<int>(ErrorCode::kInternal);
-  return tables.measured() == 0 || tables.failed() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
+  if (tables.measured() == 0) return fail(ErrorCode::kCompile, "no kernel could be measured");
+  return tables.failed() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
 }
 
 Result<int> run_tune(const ParsedOptions& options) {
@@ -303,12 +301,15 @@ Result<int> run_tune(const ParsedOptions& options) {
     const std::string text = kept.table.text();
     fmt::print("{}", text);
     if (text.empty())
-      diagnose("hmmjit tune: nothing is measured yet; it would be kept in {}\n", path);
+      diagnose("hmmjit tune: nothing is measured yet; {}\n",
+               path.empty() ? "the kernel cache is off or has no folder"
+                            : "it would be kept in " + path);
     if (kept.skipped > 0)
       diagnose("hmmjit tune: {} lines of other kernel versions are not used\n", kept.skipped);
     return 0;
   }
   HMMJIT_ASSIGN(const BenchRequest request, make_request(options));
+  if (!options.is_set("--dry-run")) HMMJIT_TRY(compile::prepare_tuning(cache_settings));
   HMMJIT_ASSIGN(const Setup setup, set_up(request, cache_settings, "tune"));
   bench::Bench& bench = *setup.bench;
   MeasurementTables tables(bench);
@@ -317,9 +318,18 @@ Result<int> run_tune(const ParsedOptions& options) {
   std::size_t chosen = 0;
   for (const auto& model : setup.models) {
     bench.use_model(model);
+    // The plans for the lengths that a search shares kernels for.
+    const std::vector<plan::Plan> plans =
+        gpu::search_plans(model->hmm.M, model->bytes.Kp, bench.device(), nullptr);
     for (const Stage stage : request.stages) {
-      if (!done.emplace(stage, plan::class_length(model->hmm.M)).second) continue;
-      const auto tuned = bench::tune(bench, *model, stage, catalogue, request.candidates);
+      const auto plan = std::ranges::find(plans, stage, &plan::Plan::stage);
+      if (plan == plans.end()) {
+        tables.add_refusal(fmt::format("{}: no kernel for {} positions", plan::stage_name(stage),
+                                       model->hmm.M));
+        continue;
+      }
+      if (!done.emplace(stage, plan->class_length).second) continue;
+      const auto tuned = bench::tune(bench, *plan, catalogue, request.candidates);
       if (!tuned) {
         if (tuned.error().code != ErrorCode::kCompile) return std::unexpected(tuned.error());
         tables.add_refusal(tuned.error().to_string());

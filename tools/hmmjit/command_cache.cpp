@@ -465,6 +465,16 @@ Status export_entries(const Context& context) {
   return {};
 }
 
+// `added` kernels were stored, and then the cache was trimmed to its size.
+Status fits_the_cache(const EntryStore& store, std::uint64_t added) {
+  const std::uint64_t left = store.scan().entries.size();
+  if (left >= added) return {};
+  return fail(ErrorCode::kOutput,
+              fmt::format("{} of {} kernels exceed the cache's size and were removed again",
+                          added - left, added),
+              store.root(), "raise --cache-max-size");
+}
+
 Status import_entries(const Context& context) {
   const std::string& path = context.options.arguments()[0];
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
@@ -479,7 +489,7 @@ Status import_entries(const Context& context) {
                  {"trust", kTrust}},
                 fmt::format("{}: {} kernels imported, {} present already\n{}\n", path,
                             report.imported, report.already_present, kTrust));
-  return {};
+  return fits_the_cache(store, report.imported);
 }
 
 Result<WarmRequest> warm_request(const ParsedOptions& options) {
@@ -539,7 +549,7 @@ Status warm_cache(const Context& context, const WarmFunction& warm) {
     return fail(ErrorCode::kCompile, "no kernel was made", "",
                 "name targets and models that need one");
   }
-  return {};
+  return fits_the_cache(store, report.made);
 }
 
 }  // namespace

@@ -70,21 +70,6 @@ struct Subject {
   int alphabet_codes = 29;
 };
 
-/// Whether some stage has a variant of this name.
-Status known_variant(const std::string& name) {
-  std::string names;
-  for (int i = 0; i < plan::kStages; ++i) {
-    const auto stage = static_cast<Stage>(i);
-    for (const plan::KernelVariant& v : plan::variants_of(stage)) {
-      if (v.name == name) return {};
-      fmt::format_to(std::back_inserter(names), "{}{}/{}", names.empty() ? "" : ", ",
-                     plan::stage_name(stage), v.name);
-    }
-  }
-  return fail(ErrorCode::kUsage, fmt::format("no variant \"{}\"", name), "--variant",
-              "variants: " + names);
-}
-
 Result<std::vector<Subject>> read_subjects(const std::vector<std::string>& model_files,
                                            const std::vector<int>& lengths) {
   std::vector<Subject> out;
@@ -331,7 +316,7 @@ Result<PlanRequest> make_plan_request(const ParsedOptions& options) {
   request.options.policy = *plan::find_policy(options.text("--policy"));
   HMMJIT_ASSIGN(request.stages, find_stages(options.list("--stage"), "--stage"));
   request.all_stages = !options.is_set("--stage");
-  if (!request.options.variant.empty()) HMMJIT_TRY(known_variant(request.options.variant));
+  if (!request.options.variant.empty()) HMMJIT_TRY(plan::check_variant(request.options.variant, "--variant"));
   return request;
 }
 

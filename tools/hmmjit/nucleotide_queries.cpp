@@ -183,8 +183,9 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
   }
   if (rows) found = &rows->alphabet();
   if (found == nullptr) {
-    HMMJIT_ASSIGN(const std::string head, head_of(path_));
-    found = guess_sequence_alphabet(trim(head));
+    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path_));
+    BufferedInput input(std::move(source));
+    HMMJIT_ASSIGN(found, guess_sequence_alphabet(input));
   }
   HMMJIT_TRY(set_alphabet(found));
   if (either && rows) {

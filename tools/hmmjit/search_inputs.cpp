@@ -250,7 +250,7 @@ Status check_nucleotides(const std::string& file) {
   HMMJIT_ASSIGN(std::string_view head, input.peek());
   const bool flat = head.starts_with("ID ") || head.starts_with("LOCUS ");
   if (!flat && !head.starts_with('>')) return {};
-  const Alphabet* guess = guess_sequence_alphabet(head);
+  HMMJIT_ASSIGN(const Alphabet* guess, guess_sequence_alphabet(input));
   if (guess != nullptr && guess->type != AlphabetType::kAmino) return {};
   return fail(ErrorCode::kInput,
               guess == nullptr ? "the first sequence does not tell whether this is DNA or RNA"

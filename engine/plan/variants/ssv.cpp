@@ -253,6 +253,7 @@ std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTrai
   const std::int64_t chunk = segment_bytes(kWarp, 4) * 32;
   const int most = static_cast<int>(
       std::min<std::int64_t>(kMostTileWords, device.shared_per_block_limit / chunk * 4));
+  if (most == 0) return {};
   const int tiles = (shape.length + most * 128 - 1) / (most * 128);
   const Shape s{kWarp, (shape.length + tiles * 128 - 1) / (tiles * 128), 0};
   return {make_constants(s, Form::kHalf, Mode::kTiles, {512, 1})};
