@@ -5,12 +5,14 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace hmmjit {
 
 /// Scratch memory and counters of threads: `local` returns the calling thread's object, created on
 /// first use. A lookup takes a lock, so it belongs at the beginning of a task, not in its loops.
-/// Objects outlive their threads; a later thread with the same id reuses one.
+/// Objects outlive their threads.
 template <typename T>
 class PerThread {
  public:
@@ -18,8 +20,18 @@ class PerThread {
   T& local() {
     const std::lock_guard lock(mutex_);
     std::unique_ptr<T>& mine = objects_[std::this_thread::get_id()];
+    if (mine == nullptr && !idle_.empty()) {
+      mine = std::move(idle_.back());
+      idle_.pop_back();
+    }
     if (mine == nullptr) mine = std::make_unique<T>();
     return *mine;
+  }
+  /// Lets further threads take the objects of those so far, which must have finished with them.
+  void reuse() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [thread, object] : objects_) idle_.push_back(std::move(object));
+    objects_.clear();
   }
   /// Calls `visit` with the object of every thread, in no particular order. The threads must have
   /// finished with them.
@@ -27,11 +39,13 @@ class PerThread {
   void for_each(Visit&& visit) {
     const std::lock_guard lock(mutex_);
     for (auto& [thread, object] : objects_) visit(*object);
+    for (auto& object : idle_) visit(*object);
   }
 
  private:
   std::mutex mutex_;
   std::unordered_map<std::thread::id, std::unique_ptr<T>> objects_;
+  std::vector<std::unique_ptr<T>> idle_;
 };
 
 }  // namespace hmmjit

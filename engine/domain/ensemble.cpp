@@ -90,7 +90,8 @@ void Ensemble::prepare(const RegionMatrix& region) {
   }
 
   last_node_ = M;
-  entry_blocks_ = static_cast<std::size_t>((M + kEntryBlock - 1) / kEntryBlock);
+  last_row_ = job.L;
+  entry_blocks_ = static_cast<std::size_t>((std::min(job.L, M) + kEntryBlock - 1) / kEntryBlock);
   entry_block_.assign((rows + static_cast<std::size_t>(M)) * entry_blocks_, -1);
   entries_.clear();
 
@@ -280,8 +281,8 @@ Ensemble::State Ensemble::leave_flank(const RegionMatrix& region, bool in_c, Wal
 
 // The entries of a match and of those before it on the diagonal, to the end of their block.
 std::span<Ensemble::Entry> Ensemble::entries(int i, int k) {
-  const int at = last_node_ - k;
-  std::int32_t& block = entry_block_[static_cast<std::size_t>(i + at) * entry_blocks_ +
+  const int at = last_row_ < last_node_ ? last_row_ - i : last_node_ - k;
+  std::int32_t& block = entry_block_[static_cast<std::size_t>(i + last_node_ - k) * entry_blocks_ +
                                      static_cast<std::size_t>(at / kEntryBlock)];
   if (block < 0) {
     block = static_cast<std::int32_t>(entries_.size() / kEntryBlock);

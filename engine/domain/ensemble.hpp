@@ -99,7 +99,7 @@ class Ensemble {
     int choose(std::uint32_t deviate) const;  // -1: not clear
   };
   static constexpr int kEntryBlock = 16;
-  int last_node_ = 0;
+  int last_node_ = 0, last_row_ = 0;
   std::size_t entry_blocks_ = 0;           // of a diagonal
   std::vector<std::int32_t> entry_block_;  // by diagonal and block, -1: not allocated yet
   std::vector<Entry> entries_;

@@ -74,11 +74,12 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   HMMJIT_ASSIGN(const RecognisedFormat format,
                 format_of(input.name(), head, options.format, FileContent::kAlignments));
-  if (state->alphabet == nullptr)
+  if (state->alphabet == nullptr) {
     HMMJIT_ASSIGN(state->alphabet,
                   guess_from_head(input, [&](std::string_view lines, bool whole) {
                     return guess_alphabet(lines, whole, format);
                   }));
+  }
   if (state->alphabet == nullptr) {
     // Text in another format than the stated one has few letters.
     HMMJIT_TRY(make_alignment_parser(input, amino_alphabet(), format)->next());

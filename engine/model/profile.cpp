@@ -317,7 +317,11 @@ float forward_nats(float log_scale, float last_c, float move) {
   return static_cast<float>(static_cast<double>(log_scale) + std::log(static_cast<double>(end)));
 }
 
-float null_p1(int L) { return static_cast<float>(L) / static_cast<float>(L + 1); }
+float null_p1(int L) {
+  // From 2^24 residues on the quotient may round to 1, whose logarithm of the rest is infinite.
+  constexpr float kMost = 0x1.fffffep-1f;
+  return std::min(static_cast<float>(L) / static_cast<float>(L + 1), kMost);
+}
 
 float null_score(int L) {
   const double p1 = static_cast<double>(null_p1(L));

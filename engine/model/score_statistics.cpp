@@ -20,9 +20,9 @@ double exponential_log_survival(double x, double tau, double lambda) {
   return x < tau ? 0.0 : -lambda * (x - tau);
 }
 
-double flushed_exp(double log_p) {
-  const double p = std::exp(log_p);
-  return p < std::numeric_limits<double>::min() ? 0.0 : p;
+double e_value(double log_p, double search_space) {
+  const auto flushed = [](double x) { return x < std::numeric_limits<double>::min() ? 0.0 : x; };
+  return flushed(flushed(std::exp(log_p)) * search_space);
 }
 
 float nats_to_bits(float nats) {

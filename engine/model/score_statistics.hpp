@@ -10,8 +10,9 @@ double gumbel_survival(double x, double mu, double lambda);
 /// P(S > x) of an exponential tail and its natural log.
 double exponential_survival(double x, double tau, double lambda);
 double exponential_log_survival(double x, double tau, double lambda);
-/// exp(lnP) with results below the smallest normal double flushed to zero, as hmmsearch prints.
-double flushed_exp(double log_p);
+/// E-value of a P-value whose logarithm is `log_p`. Like in hmmsearch, results below the smallest
+/// normal double are zero, whatever the mode of the thread.
+double e_value(double log_p, double search_space = 1);
 /// Float difference of two nat scores in bits: divided by ln 2 in double, rounded to float.
 float nats_to_bits(float nats);
 

@@ -62,7 +62,7 @@ void remove_duplicates(std::vector<StoredHit>& hits, bool by_name) {
 
 bool passes(const Rule& rule, const domain::Domain& domain) {
   return rule.score ? static_cast<double>(domain.bits) >= *rule.score
-                    : flushed_exp(domain.log_p) <= rule.e_value;
+                    : e_value(domain.log_p) <= rule.e_value;
 }
 
 // The reference's single-precision logarithm.
@@ -98,7 +98,7 @@ std::vector<float> column_scores_of(const SearchModel& model, const domain::Doma
   const auto at = [](const std::vector<float>& of_node, int k) {
     return of_node[static_cast<std::size_t>(k - 1)];
   };
-  std::vector<float> scores(a.model.size(), std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> scores(a.model.size(), -std::numeric_limits<float>::infinity());
   float gap = 0;
   const auto add = [&](double nats) { gap = static_cast<float>(static_cast<double>(gap) + nats); };
   int k = domain.hmm_from - 1;  // last node so far

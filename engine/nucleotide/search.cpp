@@ -604,6 +604,7 @@ Search::~Search() = default;
 
 Status Search::add(const TargetBlock& block) {
   State& s = *state_;
+  s.scratch.reuse();
   s.cut(block);
   for (State::Progress& p : s.progress) {
     const MutexLock lock(p.mutex);
@@ -612,6 +613,7 @@ Status Search::add(const TargetBlock& block) {
     p.next = 0;
     p.turned.clear();
     p.finished = std::vector<std::atomic<bool>>(s.runs.size());
+    if (s.device == nullptr) continue;
     for (State::Handover& of : p.handovers) {
       of = {};
       of.runs.resize(s.runs.size());

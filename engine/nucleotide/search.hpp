@@ -83,8 +83,8 @@ struct Hit {
   /// composition correction; log_p: log of the E-value.
   domain::Domain domain = {};
   bool reported = false, included = false;
-  /// Scores of the alignment's columns in nats; a gap has its score in its last column, and NaN in
-  /// the others.
+  /// Scores of the alignment's columns in nats; a gap has its score in its last column, and
+  /// -infinity in the others.
   std::vector<float> column_scores = {};
 };
 

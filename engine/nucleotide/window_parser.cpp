@@ -108,7 +108,6 @@ struct WindowParser::State {
     const MutexLock lock(mutex);
     status = std::unexpected(error);
     stop = true;
-    running = 0;
     changed.notify_all();
   }
   // The newest request; null: the end.
@@ -202,6 +201,14 @@ Status WindowParser::State::serve(Lane& lane, const Work& next) {
   const Result<gpu::DomainKernels> chosen = kernels_of(lengths, next.model()->bytes.Kp);
   const std::vector<WorkPtr> batch = take_batch(lengths);
   if (batch.empty()) return {};
+  struct Running {
+    State& state;
+    ~Running() {
+      const MutexLock lock(state.mutex);
+      --state.running;
+      state.changed.notify_all();
+    }
+  } const ends{*this};
   Status done;
   if (!chosen) done = std::unexpected(chosen.error());
   if (done && lane.stage == nullptr) done = open(lane);
@@ -213,8 +220,6 @@ Status WindowParser::State::serve(Lane& lane, const Work& next) {
     work->not_scored = no_kernel ? gpu::HostReason::kKind : gpu::HostReason::kRoom;
     work->done = true;
   }
-  running -= std::min<std::size_t>(running, 1);
-  changed.notify_all();
   return done;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <cstdlib>
 #include <string_view>
 
@@ -16,7 +17,7 @@ namespace {
 
 using LocalHit = nucleotide::Hit;
 
-double e_value_of(const LocalHit& hit) { return flushed_exp(hit.domain.log_p); }
+double e_value_of(const LocalHit& hit) { return e_value(hit.domain.log_p); }
 
 std::string_view shown_name(const LocalHit& hit, const ReportOptions& report) {
   const nucleotide::Subject& subject = *hit.subject;
@@ -253,7 +254,7 @@ void append_column_scores(std::string& out, const NucleotideResult& result) {
     text::append(out, result.query.name, ' ', hit.subject->name, ' ',
                  text::integer(hit.domain.iali, 0), ' ', text::integer(hit.domain.jali, 0), " :");
     for (const float nats : hit.column_scores) {
-      if (std::isnan(nats)) {
+      if (nats == -std::numeric_limits<float>::infinity()) {
         out += " >";
       } else {
         text::append(out, ' ', text::fixed(static_cast<double>(nats) * 1.44269504088896341, 0, 3));

@@ -9,15 +9,15 @@
 namespace hmmjit {
 
 inline double target_e_value(const Hit& hit, const HitList& hits) {
-  return flushed_exp(hit.score.log_p) * hits.Z;
+  return e_value(hit.score.log_p, hits.Z);
 }
 /// Float difference, so that its sign of zero is the reference's.
 inline float target_bias(const Hit& hit) { return hit.score.pre_bits - hit.score.bits; }
 inline double conditional_e_value(const domain::Domain& domain, const HitList& hits) {
-  return flushed_exp(domain.log_p) * hits.domZ;
+  return e_value(domain.log_p, hits.domZ);
 }
 inline double independent_e_value(const domain::Domain& domain, const HitList& hits) {
-  return flushed_exp(domain.log_p) * hits.Z;
+  return e_value(domain.log_p, hits.Z);
 }
 inline double bias_bits(const domain::Domain& domain) {
   return static_cast<double>(domain.bias_nats) * 1.44269504088896341;

@@ -9,7 +9,7 @@ namespace {
 
 bool passes(const Threshold& rule, float bits, double log_p, double search_space) {
   if (rule.score) return bits >= *rule.score;
-  return flushed_exp(log_p) * search_space <= rule.e_value;
+  return e_value(log_p, search_space) <= rule.e_value;
 }
 
 void count_domains(Hit& hit) {

@@ -1,6 +1,7 @@
 // hmmjit nhmmscan: DNA or RNA sequences against a file of profiles, both strands.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,9 +18,12 @@
 namespace hmmjit::tools {
 namespace {
 
-// Sequences that are searched at a time: enough for all threads, or for a device.
+// Residues that are searched at a time: enough for all threads, or for a device. The first ones tell
+// how many short sequences that are.
 constexpr std::size_t kResiduesAtATime = std::size_t{1} << 22,
-                      kResiduesOfDevice = std::size_t{1} << 25;
+                      kResiduesOfDevice = std::size_t{1} << 25, kFirstResidues = std::size_t{1} << 16;
+// Pairs of sequence and model at a time: each takes some 60 bytes, with a device 100.
+constexpr std::size_t kPairsAtATime = std::size_t{1} << 21;
 
 Result<std::vector<nucleotide::Query>> read_models(const ProgramRun& run, std::uint64_t* nodes) {
   const std::string& path = run.options.arguments()[0];
@@ -59,7 +63,14 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   for (;;) {
     CoreClock clock;
     TargetBlock block;
-    HMMJIT_TRY(run.targets->next(block, device != nullptr ? kResiduesOfDevice : kResiduesAtATime));
+    std::size_t residues = kFirstResidues;
+    if (statistics.targets > 0) {
+      const std::size_t average = statistics.residues / statistics.targets + 1;
+      const std::size_t sequences = std::max<std::size_t>(1024, kPairsAtATime / std::max<std::size_t>(1, result.models));
+      residues = std::min(device != nullptr ? kResiduesOfDevice : kResiduesAtATime,
+                          sequences * average);
+    }
+    HMMJIT_TRY(run.targets->next(block, residues));
     statistics.read_seconds += clock.lap();
     if (block.size() == 0) break;
     HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists, search.scan(block));

@@ -75,7 +75,7 @@ void compare(const Hmm& hmm, const std::vector<Sequence>& candidates, const Doma
     if (!score) continue;
     const double kBitsPerNat = 1.44269504088896341;
     mine.targets.insert(fmt::format(
-        "{} {} {} {} {} {} {} {} {} {}", target.name, text_of(flushed_exp(score->log_p), "{:.2g}"),
+        "{} {} {} {} {} {} {} {} {} {}", target.name, text_of(e_value(score->log_p), "{:.2g}"),
         text_of(score->bits, "{:.1f}"), text_of(score->pre_bits - score->bits, "{:.1f}"),
         text_of(score->expected_domains, "{:.1f}"), score->regions, score->clustered,
         score->overlaps, score->envelopes, score->domains.size()));
@@ -83,7 +83,7 @@ void compare(const Hmm& hmm, const std::vector<Sequence>& candidates, const Doma
       const double span = std::fabs(static_cast<float>(d.jenv - d.ienv));
       mine.domains.insert(
           fmt::format("{} {} {} {} {} {} {} {} {} {} {}", target.name,
-                      text_of(flushed_exp(d.log_p), "{:.2g}"), text_of(d.bits, "{:.1f}"),
+                      text_of(e_value(d.log_p), "{:.2g}"), text_of(d.bits, "{:.1f}"),
                       text_of(static_cast<double>(d.bias_nats) * kBitsPerNat, "{:.1f}"), d.hmm_from,
                       d.hmm_to, d.iali, d.jali, d.ienv, d.jenv,
                       text_of(static_cast<double>(d.accuracy_sum) / (1.0 + span), "{:.2f}")));

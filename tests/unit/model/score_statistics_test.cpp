@@ -32,10 +32,13 @@ TEST(ScoreStatistics, ExponentialTail) {
 }
 
 TEST(ScoreStatistics, FlushedExponential) {
-  EXPECT_EQ(flushed_exp(-7.0), std::exp(-7.0));
-  EXPECT_GT(flushed_exp(-708.3), 0.0);
-  EXPECT_EQ(flushed_exp(-708.5), 0.0);  // subnormal
-  EXPECT_EQ(flushed_exp(-800.0), 0.0);
+  EXPECT_EQ(e_value(-7.0), std::exp(-7.0));
+  EXPECT_GT(e_value(-708.3), 0.0);
+  EXPECT_EQ(e_value(-708.5), 0.0);  // subnormal
+  EXPECT_EQ(e_value(-800.0), 0.0);
+  EXPECT_EQ(e_value(-7.0, 3), std::exp(-7.0) * 3);
+  EXPECT_EQ(e_value(-20.0, 1e-300), 0.0);  // the product is subnormal
+  EXPECT_EQ(e_value(-708.5, 1e6), 0.0);
 }
 
 TEST(ScoreStatistics, BitsAreRoundedOnce) {
