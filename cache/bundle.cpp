@@ -38,7 +38,7 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
   write(header);
   for (const StoredFile& stored : store.scan().entries) {
     const auto bytes = store.read(stored.path);
-    if (!bytes) continue;  // removed since the scan, or untrusted
+    if (!bytes) continue;  // has been removed since the scan, or is untrusted
     const auto decoded = decode_entry(*bytes, Attachments::kLoad);
     if (!decoded || decoded->key.digest() != stored.name) {
       ++report.skipped_bad;
@@ -78,7 +78,7 @@ Status read_bundle(
   if (digest_of(body) != Digest::from_bytes(bytes.substr(bytes.size() - 16))) {
     return damaged("checksum does not match");
   }
-  // Two passes, so that nothing is imported from a bundle that is damaged further on.
+  // Two passes, so that nothing is imported from a bundle that turns out to be damaged further on.
   for (const bool taking : {false, true}) {
     ByteReader reader(body);
     reader.take(kMagic.size());

@@ -1,6 +1,6 @@
 // Many entries in one checked file, for machines without a compiler or a network. Grammar:
 // docs/cache-format.md. A checksum is not a signature: importing a bundle means trusting its
-// author, since its kernels will run.
+// author, because its kernels will run.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ using EntryFilter = std::function<bool(const CacheKey&)>;
 
 struct ExportReport {
   std::uint64_t entries = 0, bytes = 0;
-  std::uint64_t skipped_bad = 0;  ///< damaged entries left out
+  std::uint64_t skipped_bad = 0;  ///< number of damaged entries left out
 };
 
 /// Writes every intact entry that passes `filter` (empty: all) to `path`, which appears only when
-/// complete. Without any such entry it fails with kInput and leaves no file.
+/// complete. Fails with kInput and leaves no file if there is no such entry.
 Result<ExportReport> export_bundle(const EntryStore& store, const std::string& path,
                                    const EntryFilter& filter);
 
@@ -33,8 +33,8 @@ struct ImportReport {
   std::uint64_t imported = 0, already_present = 0;
 };
 
-/// Decodes a bundle; `take` is called only after the checksum and all entries are verified. Fails
-/// with kInput on any damage and on a bundle without entries.
+/// Decodes a bundle; `take` is called only after the checksum and all entries have been verified.
+/// Fails with kInput on any damage and if the bundle has no entries.
 Status read_bundle(std::string_view bytes,
                    const std::function<Status(DecodedEntry&&, std::string_view entry_bytes)>& take);
 

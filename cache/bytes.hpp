@@ -17,7 +17,7 @@ void put(std::string& out, T value) {
   }
 }
 
-/// A cursor that never passes the end: each read returns false if it would.
+/// A cursor that never passes the end: a read that would do so returns false.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

@@ -112,7 +112,7 @@ std::vector<KeyDifference> explain(const CacheKey& first, const CacheKey& second
     }
   }
   if (differences.empty() && !(first == second)) {
-    // Same components in another order: name the first mismatch.
+    // The same components in another order: name the first mismatch.
     const auto [a, b] = std::ranges::mismatch(first.components(), second.components());
     if (a != first.components().end() && b != second.components().end()) {
       differences.push_back({Kind::kMoved, a->name, digest_of(a->value), digest_of(a->value),

@@ -1,4 +1,4 @@
-// The key of a cached kernel: all inputs of its compile, as an ordered list of named components.
+// The key of a cached kernel: all inputs of its compile as an ordered list of named components.
 #pragma once
 
 #include <span>
@@ -13,14 +13,14 @@ namespace hmmjit::cache {
 
 struct KeyComponent {
   std::string name;   ///< short, unique within a key, e.g. "target"
-  std::string value;  ///< complete value (any bytes), never a hash of it
+  std::string value;  ///< complete value (any bytes), not a hash of it
   bool operator==(const KeyComponent&) const = default;
 };
 
 /// An ordered list of named components. Every key starts with the component "schema", the version
-/// of the entry format, so that files of two formats never share a name. Values are kept whole: a
-/// look-up compares the full record, so keys with equal digests are told apart. Immutable once
-/// built; readable from several threads.
+/// of the entry format, so that files of different formats never share a name. Values are kept
+/// whole: a look-up compares the full record, which tells apart keys with equal digests. Immutable
+/// once built; threads may share it.
 class CacheKey {
  public:
   CacheKey();
@@ -30,7 +30,7 @@ class CacheKey {
   CacheKey& add(std::string name, std::string value);
 
   std::span<const KeyComponent> components() const { return components_; }
-  /// Value of a component, or nullptr.
+  /// The value of a component; nullptr if there is none.
   const std::string* find(std::string_view name) const;
   /// The canonical serialisation (docs/cache-format.md, "key record").
   const std::string& record() const { return record_; }
@@ -57,10 +57,10 @@ struct KeyDifference {
   Kind kind = Kind::kChanged;
   std::string component;
   Digest first, second;  ///< component digests (zero where absent)
-  std::string detail;    ///< short values in full, else the first line that differs
+  std::string detail;    ///< short values in full, otherwise the first line that differs
 };
 
-/// Names the components in which two keys differ, in the order of the first key; empty if they are
+/// The components in which two keys differ, in the order of the first key; empty if the keys are
 /// equal.
 std::vector<KeyDifference> explain(const CacheKey& first, const CacheKey& second);
 

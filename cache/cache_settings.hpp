@@ -15,10 +15,10 @@
 namespace hmmjit::cache {
 
 enum class Mode {
-  kOff,        ///< no file is read or written; kernels are kept in memory only
-  kReadOnly,   ///< "ro": files are read, none is written (no time stamps, no counters)
+  kOff,        ///< no file is read or written; kernels are only kept in memory
+  kReadOnly,   ///< "ro": files are read, but none is written (no time stamps, no counters)
   kReadWrite,  ///< "rw", the default
-  kRefresh,    ///< stored files are not read; every kernel is made again and replaces its file
+  kRefresh,    ///< stored files are not read; every kernel is made anew and replaces its file
   kStrict,     ///< as ro, and nothing may be compiled: a miss is an error
 };
 
@@ -26,18 +26,18 @@ const char* mode_name(Mode mode);
 std::optional<Mode> parse_mode(std::string_view name);
 
 struct Settings {
-  /// User layer. Empty: none could be determined (HOME unset); the cache is then memory only.
+  /// User layer. Empty: none could be determined (HOME unset), so the cache is memory-only.
   std::string directory;
-  /// Read-only layer that is asked first, if the folder exists. Empty: none.
+  /// Read-only layer that is searched first, if the folder exists. Empty: none.
   std::string system_directory;
   Mode mode = Mode::kReadWrite;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< allocated blocks of the user layer
   std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;  ///< payloads kept by the process
-  /// Accept a user folder that its group may write. World-writable folders are always refused.
+  /// Accept a user folder that is group-writable. World-writable folders are always refused.
   bool allow_group = false;
-  /// How long `lock` waits for another process that makes the same kernel.
+  /// How long `lock` waits for another process that is making the same kernel.
   std::chrono::milliseconds lock_wait{30'000};
-  /// Called (from any thread) once per kind of store failure; the cache itself prints nothing.
+  /// Called (on any thread) once per kind of store failure; the cache itself prints nothing.
   std::function<void(const Error&)> on_warning;
   /// Fault injection for tests (StoreOptions::before_step).
   std::function<int(PublishStep)> before_publish_step;
@@ -49,16 +49,16 @@ struct SettingDescription {
   const char* help;
 };
 
-/// Every setting that users can give, in documentation order.
+/// All settings that users can change, in documentation order.
 const std::vector<SettingDescription>& setting_descriptions();
 
-/// Sets one setting by its variable name; fails with kUsage naming the variable and what it takes.
+/// Sets one setting by its variable name. The kUsage error names the variable and what it accepts.
 Status apply_setting(Settings& settings, std::string_view variable, std::string_view value);
 
 using GetEnvironment = std::function<const char*(const char*)>;
 
 /// Defaults, then HMMJIT_CACHE_*. The user folder is HMMJIT_CACHE_DIR, else $XDG_CACHE_HOME/hmmjit,
-/// else $HOME/.cache/hmmjit (relative values are ignored, as the XDG specification asks), else
+/// else $HOME/.cache/hmmjit (relative values are ignored, as the XDG specification requires), else
 /// none.
 Result<Settings> settings_from_environment();
 Result<Settings> settings_from_environment(const GetEnvironment& get);

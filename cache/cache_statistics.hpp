@@ -1,4 +1,4 @@
-// Counters of the cache, for one process and for all processes.
+// The cache's counters, for one process and for all processes together.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ enum class Counter : unsigned {
   kSystemHits,
   kMisses,
   kPublished,
-  kPublishFailures,   ///< a finished kernel could not be stored (the run went on)
+  kPublishFailures,   ///< a finished kernel could not be stored (the run continued)
   kStoreUnavailable,  ///< the user folder could not be used
   kBadEntries,        ///< damaged or forged files found
-  kRefusedEntries,    ///< intact entries that the consumer refused (a driver, for instance)
+  kRefusedEntries,    ///< intact entries that the consumer (for example a driver) refused
   kLockTimeouts,      ///< the wait timed out; compiled anyway
-  kLockUnavailable,   ///< the file system offers no locks, compiled anyway
-  kTrims,             ///< from here on: persistent statistics only
+  kLockUnavailable,   ///< the file system has no locks; compiled anyway
+  kTrims,             ///< from here on, only in the persistent statistics
   kEvicted,
   kEvictedBytes,
   kSweptTemporaries,
@@ -35,7 +35,7 @@ enum class Counter : unsigned {
 
 const char* counter_name(Counter counter);
 
-/// Thread-safe; relaxed, since the order between counters is unspecified.
+/// Thread-safe; relaxed, because no order between counters is specified.
 class Counters {
  public:
   Counters() = default;
@@ -51,21 +51,21 @@ class Counters {
   std::array<std::atomic<std::uint64_t>, static_cast<unsigned>(Counter::kCount)> values_{};
 };
 
-/// The persistent counters and the running size estimate of a user folder (file "statistics").
+/// The persistent counters and the running size estimate for a user folder (file "statistics").
 struct StoredStatistics {
   Counters counters;
-  std::uint64_t estimated_bytes = 0;  ///< allocated blocks since the last scan; 0: unknown
+  std::uint64_t estimated_bytes = 0;  ///< allocated blocks, updated since the last scan; 0: unknown
 
   std::string to_text() const;
-  /// Ignores unknown lines; a damaged file gives zeros, since statistics are never an error.
+  /// Ignores unknown lines; a damaged file gives zeros, because statistics are never an error.
   static StoredStatistics from_text(std::string_view text);
 };
 
-/// Zeros if the folder has none yet.
+/// All zero if the folder has none yet.
 StoredStatistics read_statistics(const EntryStore& store);
 
-/// Reads, changes and replaces the persistent statistics under their lock; false if the lock stayed
-/// busy or the file could not be written. Without file locks counts may be lost.
+/// Reads, changes and replaces the persistent statistics under their lock. False if the lock stayed
+/// busy or the file could not be written. Without file locks, counts may be lost.
 bool update_statistics(const EntryStore& store,
                        const std::function<void(StoredStatistics&)>& change);
 

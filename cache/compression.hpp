@@ -9,7 +9,7 @@
 
 namespace hmmjit::cache {
 
-/// Upper bound for a part of an entry, so that a forged size cannot cause an unbounded allocation.
+/// Upper bound on a section's size, so that a forged size cannot cause an unbounded allocation.
 inline constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{256} << 20;
 
 std::string compress(std::string_view raw);

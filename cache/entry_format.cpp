@@ -15,7 +15,7 @@ constexpr std::string_view kMagic = "HMMJITKE";
 constexpr std::size_t kHeaderBytes = 8 + 4 + 4 + 8 + 16;
 constexpr std::size_t kEpilogueBytes = 16;
 
-// Order of the kinds is the order of the sections in a file.
+// The kinds are in the order of the sections in a file.
 enum SectionKind : std::uint8_t { kKey = 1, kAttributes, kLog, kAttachment, kPayload };
 enum Encoding : std::uint8_t { kRaw = 0, kZstd = 1 };
 
@@ -112,7 +112,7 @@ Result<Parsed> parse(std::string_view bytes) {
   }
   Parsed parsed;
   parsed.digest = Digest::from_bytes(*reader.take(16));
-  // Check the contents although the checksum holds: a change of the bytes can include it.
+  // Check the contents although the checksum matches: whoever changes bytes can also change it.
   for (std::uint32_t i = 0; i < count; ++i) {
     Section section;
     std::uint16_t name_size = 0;
@@ -216,8 +216,8 @@ Result<std::string> encode_entry(const CacheKey& key, const Entry& entry) {
   for (const auto& [name, value] : entry.attachments) {
     put_section(out, kAttachment, name, value, true);
   }
-  // The payload stays raw: a hit needs no decompression, and tools that search a file for an ELF
-  // image find it.
+  // The payload stays raw: a hit then needs no decompression, and tools that search files for an
+  // ELF image can find it.
   put_section(out, kPayload, {}, entry.payload, false);
   std::string total;
   put(total, static_cast<std::uint64_t>(out.size() + kEpilogueBytes));

@@ -16,8 +16,8 @@ namespace hmmjit::cache {
 
 inline constexpr std::uint32_t kEntryFormatVersion = 1;
 
-/// The result of a compile. `payload` is loaded by the consumer (a cubin or PTX text); the cache
-/// never interprets it.
+/// The result of a compile. The consumer loads the `payload` (a cubin or PTX text); the cache never
+/// interprets it.
 struct Entry {
   std::map<std::string, std::string> attributes;   ///< registers, spills, shared memory, ...
   std::string log;                                 ///< compiler log, may be empty
@@ -32,14 +32,14 @@ struct DecodedEntry {
   Entry entry;
 };
 
-/// Serialises; equal inputs give equal bytes with one zstd version. Refuses an empty payload
-/// (kInternal): a failed compile must not be stored.
+/// Serialises; with one zstd version, equal inputs give equal bytes. Rejects an empty payload
+/// (kInternal), because a failed compile must not be stored.
 Result<std::string> encode_entry(const CacheKey& key, const Entry& entry);
 
 enum class Attachments { kSkip, kLoad };
 
-/// Checks everything (checksum first, then every length, order and name) and decodes. kSkip leaves
-/// out attachments, which a hit does not need. Fails with kInput; never reads outside `bytes` and
+/// Checks everything (first the checksum, then every length, order and name) and decodes. kSkip
+/// omits attachments, which a hit does not need. Fails with kInput; never reads outside `bytes` and
 /// never allocates more than the entry's stated, bounded sizes.
 Result<DecodedEntry> decode_entry(std::string_view bytes, Attachments attachments);
 
@@ -50,8 +50,8 @@ Result<Entry> decode_entry_for(std::string_view bytes, const CacheKey& expected,
                                Attachments attachments);
 inline constexpr const char* kKeyCollides = "key collision";
 
-/// True if `bytes` starts like an entry of another format version: written by another release, not
-/// damaged.
+/// True if `bytes` starts like an entry of another format version, i.e. was written by another
+/// release and is not damaged.
 bool is_other_version(std::string_view bytes);
 
 }  // namespace hmmjit::cache

@@ -23,14 +23,14 @@ Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset
     return fail(ErrorCode::kOutput, fmt::format("cannot open lock file: {}", std::strerror(errno)),
                 path);
   }
-  // The umask would remove the group's rights, which a shared folder needs.
+  // The umask may have removed the group's rights, which a shared folder needs.
   struct stat info {};
   if ((file_mode & 0060) != 0 && ::fstat(lock.descriptor_.get(), &info) == 0 &&
       info.st_uid == ::geteuid() && (info.st_mode & 0777) != file_mode) {
     (void)::fchmod(lock.descriptor_.get(), static_cast<mode_t>(file_mode));
   }
-  // Poll, because a blocking wait (F_OFD_SETLKW) could be bounded by signals only, which belong to
-  // the host program. The pause doubles up to 20 ms: a compile takes 50 to 500 ms.
+  // Poll, because a blocking wait (F_OFD_SETLKW) could only be bounded by signals, which belong to
+  // the host program. The pause doubles up to 20 ms; a compile takes 50 to 500 ms.
   auto pause = std::chrono::milliseconds(1);
   for (;;) {
     struct flock range {};

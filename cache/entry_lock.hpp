@@ -11,13 +11,13 @@
 namespace hmmjit::cache {
 
 /// One byte of an empty lock file, locked through an open file description of its own (fcntl
-/// F_OFD_SETLK): the operating system releases it when the description closes, also on SIGKILL, and
-/// it excludes threads as well as processes. Byte ranges of a single file leave no per-key files
-/// behind.
+/// F_OFD_SETLK). The operating system releases it when the description is closed, even by SIGKILL,
+/// and it excludes threads as well as processes. Byte ranges of a single file leave no per-key
+/// files behind.
 class FileLock {
  public:
-  /// Waits at most `wait` (zero: one try). Fails with kResources if another holder kept the lock
-  /// that long, with kOutput if the file system has no locks or the file cannot be opened.
+  /// Waits at most `wait` (zero: tries once). Fails with kResources if another holder kept the lock
+  /// for that long, and with kOutput if the file system has no locks or the file cannot be opened.
   static Result<FileLock> acquire(const std::string& path, std::uint64_t offset,
                                   std::chrono::milliseconds wait, unsigned file_mode);
   bool held() const { return descriptor_.get() >= 0; }

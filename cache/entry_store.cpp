@@ -41,7 +41,7 @@ std::uint64_t allocated(const struct stat& info) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-/// 64 random bits, since process ids repeat across the machines of a shared file system.
+/// 64 random bits, because process ids repeat across the machines that share a file system.
 std::string unique_suffix() {
   static std::atomic<std::uint64_t> counter{0};
   std::uint64_t random = 0;
@@ -57,7 +57,7 @@ int sync_folder(const std::string& path) {
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return errno;
   if (::fsync(folder.get()) == 0) return 0;
-  // Some network file systems report that they cannot sync folders; their rename is already
+  // Some network file systems report that they cannot sync folders; their renames are already
   // durable.
   return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
@@ -95,7 +95,7 @@ Status EntryStore::check_folder() const {
     return fail(ErrorCode::kOutput, "the kernel cache folder is not a folder", root_,
                 "remove that file or set HMMJIT_CACHE_DIR");
   }
-  // Write access here means choosing code that runs on the GPU with the user's rights.
+  // Whoever can write here chooses code that runs on the GPU with the user's rights.
   const bool owner_trusted = info.st_uid == ::geteuid() ||
                              (options_.allow_root_owner && info.st_uid == 0) ||
                              options_.allow_group;
@@ -119,7 +119,7 @@ Status EntryStore::check_folder() const {
 Status EntryStore::make_folder(const std::string& path) const {
   const mode_t mode = options_.allow_group ? 02770 : 0700;
   if (::mkdir(path.c_str(), mode) == 0) {
-    // The umask would remove the group's rights, which sharing needs.
+    // The umask may have removed the group's rights, which sharing needs.
     if (options_.allow_group && ::chmod(path.c_str(), mode) != 0) {
       return store_error(path, "set the rights of a cache folder", errno);
     }
@@ -140,12 +140,12 @@ Status EntryStore::prepare() const {
   }
   struct stat info {};
   if (::stat(root_.c_str(), &info) != 0) {
-    // Parents get the owner-only rights that the XDG specification asks for.
+    // Parents get the owner-only permissions that the XDG specification requires.
     for (std::size_t slash = root_.find('/', 1); slash != std::string::npos;
          slash = root_.find('/', slash + 1)) {
       const std::string parent = root_.substr(0, slash);
       if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
-        const int refusal = errno;  // the following look-up overwrites errno
+        const int refusal = errno;  // the next call overwrites errno
         if (::stat(parent.c_str(), &info) != 0) {
           return store_error(parent, "make the kernel cache folder", refusal);
         }
@@ -176,7 +176,7 @@ Status EntryStore::replace_file(const std::string& name, std::string_view bytes)
 }
 
 Result<std::string> EntryStore::read(const std::string& path, FileIdentity* identity) const {
-  // O_NONBLOCK: a FIFO in place of an entry must not hang the search.
+  // O_NONBLOCK: a FIFO in place of an entry must not block the search.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     return fail(ErrorCode::kInput, std::strerror(errno), errno == ENOENT ? "absent" : path);
@@ -207,9 +207,9 @@ Result<std::string> EntryStore::read(const std::string& path, FileIdentity* iden
 }
 
 void EntryStore::stamp(const std::string& path, FileIdentity& identity) const {
-  // Use our own time stamp, since access times are off or coarse on most mounts. It is updated at
-  // most once an hour, so that hits cost no writes, and whenever it lies in the future (the clock
-  // was set back).
+  // Use our own time stamp, because access times are off or coarse on most mounts. It is updated at
+  // most once an hour, so that hits cost no writes, and also if it lies over an hour in the future
+  // (the clock was set back).
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || identity_of(info) != identity) return;
   const std::int64_t age = std::time(nullptr) - info.st_mtim.tv_sec;
@@ -234,7 +234,7 @@ FindResult EntryStore::find(const CacheKey& key, Attachments attachments) const 
       result.state = FindResult::State::kBad;
       result.reason = error.message;
     } else {
-      // Removed, replaced or stale on a network file system: a miss in each case.
+      // The file was removed, replaced or is stale on a network file system: a miss in each case.
       result.reason = error.where == "absent" ? "no entry" : "unreadable: " + error.message;
     }
     return result;
@@ -265,7 +265,7 @@ Result<std::uint64_t> EntryStore::publish(const CacheKey& key, const Entry& entr
 
 Result<std::uint64_t> EntryStore::publish_bytes(const Digest& digest, std::string_view bytes,
                                                 FileIdentity* identity) const {
-  // A concurrent `clear` or trim may remove the folder between two steps: retry once.
+  // A concurrent `clear` or trim may remove the folder between two steps; retry once.
   bool retry = false;
   auto result = publish_once(digest, bytes, identity, retry);
   if (!result && retry) result = publish_once(digest, bytes, identity, retry);
@@ -350,7 +350,7 @@ StoreScan EntryStore::scan() const {
 
 void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& result) const {
   const auto names = names_in_folder(folder);
-  if (!names) return;  // removed meanwhile: skip this folder
+  if (!names) return;  // removed meanwhile; skip this folder
   for (const std::string& name : *names) {
     const std::string path = folder + '/' + name;
     struct stat info {};

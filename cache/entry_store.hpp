@@ -1,4 +1,4 @@
-// One folder of entries: <root>/<2 hex>/<30 hex>.entry, published by rename.
+// A folder of entries: <root>/<2 hex>/<30 hex>.entry, published by rename.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@
 
 namespace hmmjit::cache {
 
-/// Identifies the file that was read, so that a deletion never removes its replacement.
+/// Identifies the file that was read, so that a deletion never removes the file that replaced it.
 struct FileIdentity {
   std::uint64_t device = 0, inode = 0, size = 0;
   std::int64_t change_seconds = 0, change_nanoseconds = 0;
@@ -40,7 +40,7 @@ enum class PublishStep {
 
 enum class Access { kReadOnly, kReadWrite };
 
-/// Bytes of the lock file beyond those of keys, which use offsets below 2^62.
+/// Byte of the lock file above those of keys, which use offsets below 2^62.
 inline constexpr std::uint64_t kStatisticsLockOffset = (std::uint64_t{1} << 62) + 1;
 inline constexpr std::uint64_t kTrimLockOffset = (std::uint64_t{1} << 62) + 2;
 inline constexpr std::uint64_t kIdleWarmLockOffset = (std::uint64_t{1} << 62) + 3;
@@ -49,23 +49,23 @@ struct StoreOptions {
   Access access = Access::kReadWrite;
   bool allow_group = false;
   bool allow_root_owner = false;  ///< the system layer may belong to root
-  /// Fault injection for tests: called before each step; a non-zero return value is the errno with
-  /// which that step fails.
+  /// Fault injection for tests: called before each step; a non-zero result is the errno with which
+  /// that step fails.
   std::function<int(PublishStep)> before_step;
 };
 
 struct FindResult {
   enum class State { kHit, kMiss, kBad };
   State state = State::kMiss;
-  Entry entry;            ///< valid when kHit
-  FileIdentity identity;  ///< of the file read, when kHit or kBad
+  Entry entry;            ///< valid if kHit
+  FileIdentity identity;  ///< of the file that was read, if kHit or kBad
   std::string reason;     ///< reason for kMiss or kBad
 };
 
 struct StoredFile {
-  Digest name;  ///< from the file name
+  Digest name;  ///< taken from the file name
   std::string path;
-  std::uint64_t allocated = 0;  ///< bytes on disk (blocks), as du counts
+  std::uint64_t allocated = 0;  ///< bytes on disk (blocks), as du counts them
   std::uint64_t size = 0;
   std::int64_t last_used = 0;  ///< our own time stamp (mtime), nanoseconds since the epoch
   FileIdentity identity;
@@ -74,40 +74,40 @@ struct StoredFile {
 struct StoreScan {
   std::vector<StoredFile> entries;
   std::vector<StoredFile> temporaries;  ///< unfinished publications (name is zero)
-  std::uint64_t allocated_total = 0;    ///< whole tree with folders: what `du -s` reports
+  std::uint64_t allocated_total = 0;    ///< the whole tree including folders, as `du -s` reports
 };
 
-/// Thread-safe; holds no descriptor between calls, so the folder may be removed at any time.
+/// Thread-safe; keeps no descriptor between calls, so the folder may be removed at any time.
 class EntryStore {
  public:
-  /// Checks the folder if it exists: a directory, owned by the user (or, if allowed, by root), and
-  /// not writable by group or others unless opted in. Creates nothing; `prepare` does, before the
-  /// first lock or publication. Fails with kOutput and a remedy.
+  /// Checks the folder if it exists: it must be a directory, be owned by the user (or, if allowed,
+  /// by root), and not be writable by group or others unless permitted. Creates nothing; `prepare`
+  /// does so before the first lock or publication. Fails with kOutput and a remedy.
   static Result<EntryStore> open(std::string root, StoreOptions options);
 
   const std::string& root() const { return root_; }
   std::string entry_path(const Digest& digest) const;
   std::string lock_path() const { return root_ + "/lock"; }
-  /// Offset of a key's byte in the lock file.
+  /// Offset of the byte for a key in the lock file.
   static std::uint64_t lock_offset(const Digest& digest) { return digest.low >> 2; }
   Access access() const { return options_.access; }
   unsigned file_mode() const { return options_.allow_group ? 0660 : 0600; }
 
-  /// Lock-free. A file that is missing, or replaced or removed meanwhile (ENOENT, ESTALE), is a
-  /// miss; one that is damaged, foreign or holds another key is kBad. In a writable store a hit
-  /// updates the time stamp, at most hourly.
+  /// Lock-free. A file that is missing, or is replaced or removed meanwhile (ENOENT, ESTALE), is a
+  /// miss; one that is damaged, foreign or holds another key is kBad. In a writable store, a hit
+  /// updates the time stamp at most once an hour.
   FindResult find(const CacheKey& key, Attachments attachments = Attachments::kSkip) const;
 
-  /// Writes a temporary file in the entry's folder with every write checked, then fsync, close,
+  /// Writes a temporary file in the entry's folder and checks every write, then does fsync, close,
   /// rename, and fsync of the folder. Returns the bytes newly allocated on disk. Fails with
   /// kOutput; the caller's result stays valid.
   Result<std::uint64_t> publish(const CacheKey& key, const Entry& entry) const;
-  /// publish() for encoded and checked bytes. `identity` receives that of the published file, or
-  /// zeros if another process replaced it immediately.
+  /// publish() for bytes that are already encoded and checked. `identity` receives that of the
+  /// published file, or zeros if another process replaced it at once.
   Result<std::uint64_t> publish_bytes(const Digest& digest, std::string_view bytes,
                                       FileIdentity* identity = nullptr) const;
 
-  /// Deletes the file only if it is still the one that was read; true if deleted.
+  /// Deletes the file only if it is still the one that was read; returns true if it was deleted.
   bool remove(const Digest& digest, const FileIdentity& identity) const {
     return remove_path(entry_path(digest), identity);
   }
@@ -118,11 +118,11 @@ class EntryStore {
   /// Creates and checks the root folder (with a CACHEDIR.TAG, so that backups skip it).
   Status prepare() const;
 
-  /// Replaces a small file of the root folder by rename, without fsync: a crash cannot tear it, but
+  /// Replaces a small file in the root folder by rename, without fsync: a crash cannot tear it, but
   /// a power failure may lose it.
   Status replace_file(const std::string& name, std::string_view bytes) const;
 
-  /// Reads a whole file; kInput if it is absent or untrusted.
+  /// Reads a whole file; fails with kInput if it is absent or untrusted.
   Result<std::string> read(const std::string& path, FileIdentity* identity = nullptr) const;
 
   /// Never fails: files that disappear during the walk are omitted.

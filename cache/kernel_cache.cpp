@@ -18,12 +18,12 @@
 namespace hmmjit::cache {
 namespace {
 
-// Every search has a kernel provider of its own. This layer carries kernels from one search of a
-// process to the next, also without a folder (mode off, HOME unset).
+// Every search has its own kernel provider. This layer carries kernels over to a process's next
+// search, even without a folder (mode off, HOME unset).
 struct InMemory {
   CacheKey key;
   std::shared_ptr<const Entry> entry;
-  Layer origin = Layer::kNone;  // disk layer it was read from, kNone if made here
+  Layer origin = Layer::kNone;  // disk layer from which it was read; kNone if made here
   FileIdentity identity;
   std::list<Digest>::iterator age;  // position in the LRU list
 };
@@ -45,21 +45,21 @@ struct KernelCache::Shared {
   Mutex mutex;
   std::condition_variable finished;
   std::map<Digest, InMemory> memory HMMJIT_GUARDED_BY(mutex);
-  std::list<Digest> use_order HMMJIT_GUARDED_BY(mutex);  // least recently used first
+  std::list<Digest> use_order HMMJIT_GUARDED_BY(mutex);  // least recently used first (LRU)
   std::uint64_t memory_bytes HMMJIT_GUARDED_BY(mutex) = 0;
   std::set<Digest> in_flight HMMJIT_GUARDED_BY(mutex);
   std::map<Digest, Error> failures HMMJIT_GUARDED_BY(mutex);
-  // Identified by digest as well, since inode numbers are reused.
+  // Also identified by digest, because inode numbers are reused.
   std::set<std::pair<Digest, FileIdentity>> refused HMMJIT_GUARDED_BY(mutex);
   std::set<std::string> warned HMMJIT_GUARDED_BY(mutex);
   std::vector<Error> warnings HMMJIT_GUARDED_BY(mutex);
 
   std::atomic<bool> swept{false};
-  std::atomic<bool> waited_in_vain{false};  // for another process
+  std::atomic<bool> waited_in_vain{false};  // on another process
   Mutex flush_mutex;
-  // The lock of the persistent counters stayed busy.
+  // True once the lock of the persistent counters has stayed busy.
   bool counted_in_vain HMMJIT_GUARDED_BY(flush_mutex) = false;
-  // This process's share of the persistent counters.
+  // The part of this process's counters that has been added to the persistent ones.
   Counters flushed HMMJIT_GUARDED_BY(flush_mutex);
 
   void forget(const Digest& digest) HMMJIT_REQUIRES(mutex) {
@@ -145,7 +145,7 @@ void KernelCache::open_stores() {
 KernelCache::~KernelCache() {
   try {
     flush_statistics();
-  } catch (const std::bad_alloc&) {  // they are lost
+  } catch (const std::bad_alloc&) {  // the counts are lost
   }
 }
 
@@ -241,12 +241,12 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
   }
   guard.state_ = std::move(state);
   guard.exclusive_ = true;
-  if (user_ == nullptr || !writes(settings_.mode)) return guard;  // no other process could profit
+  if (user_ == nullptr || !writes(settings_.mode)) return guard;  // no other process could benefit
   bool waited = false;
   if (user_->prepare()) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    // One stuck holder has cost enough: waits for many kernels must not add up.
+    // One stuck holder has cost enough time: waits for many kernels must not add up.
     if (shared_->waited_in_vain) left = {};
     auto lock = FileLock::acquire(user_->lock_path(), EntryStore::lock_offset(key.digest()),
                                   std::max(left, std::chrono::milliseconds(0)), user_->file_mode());
@@ -296,9 +296,9 @@ bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdent
 
 void KernelCache::account(std::uint64_t added) {
   const std::uint64_t estimate = write_statistics(added);
-  // Zero: the size is unknown, or the estimate cannot be stored, so scan the disk. Otherwise scan
-  // once per process for temporaries of killed processes, which a store far below its cap would
-  // keep forever.
+  // Zero means that the size is unknown or the estimate cannot be stored, so scan the disk.
+  // Otherwise scan once per process for temporaries of killed processes, which a store far below
+  // its cap would keep forever.
   const bool first = !shared_->swept.exchange(true);
   if (first || estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
 }
@@ -307,7 +307,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
   const MutexLock flushing(shared_->flush_mutex);
   const Counters now = counters_, flushed = shared_->flushed;
   std::uint64_t estimate = 0;
-  // As for kernels, waits for a busy lock must not add up: after one timeout only try it.
+  // As for kernels, waits for a busy lock must not add up: after one timeout, only try it.
   if (shared_->counted_in_vain) {
     const auto lock = FileLock::acquire(user_->lock_path(), kStatisticsLockOffset,
                                         std::chrono::milliseconds(0), user_->file_mode());
@@ -322,7 +322,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
     estimate = stored.estimated_bytes;
   });
   shared_->counted_in_vain = !written;
-  if (!written) return 0;  // the counts remain for the next flush
+  if (!written) return 0;  // the counts stay for the next flush
   shared_->flushed = now;
   return estimate;
 }
@@ -338,7 +338,7 @@ void KernelCache::flush_statistics() {
     }
   }
   if (!pending) return;
-  // Counting alone creates no folder: the first lock or publication does.
+  // Mere counting creates no folder; the first lock or publication does.
   if (!user_->exists()) return;
   write_statistics(0);
 }
@@ -372,7 +372,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   };
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   const Guard guard = lock(key);
-  // The previous holder of the lock may have published, or failed.
+  // The previous holder of the lock may have published the entry, or failed.
   if (Lookup lookup = find(key, Counted::kHits)) return lookup;
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   auto made = make();

@@ -21,18 +21,18 @@ namespace hmmjit::cache {
 enum class Layer { kNone, kMemory, kSystem, kUser };
 const char* layer_name(Layer layer);
 
-/// Result of a look-up. `entry` is null on a miss; `reason` then says why ("no entry",
-/// "damaged: ...", "mode refresh"). Entries are shared and immutable.
+/// Result of a look-up. On a miss, `entry` is null and `reason` says why ("no entry", "damaged:
+/// ...", "mode refresh"). Entries are shared and immutable.
 struct Lookup {
   std::shared_ptr<const Entry> entry;
-  Layer layer = Layer::kNone;   ///< layer that answered; kNone with an entry: just made
-  Layer origin = Layer::kNone;  ///< disk layer it was read from or published to, now or earlier
+  Layer layer = Layer::kNone;   ///< layer that answered; if kNone with an entry: just made
+  Layer origin = Layer::kNone;  ///< disk layer from which it was read or to which it was published
   FileIdentity identity;        ///< of that file, for discard
   std::string reason;
   explicit operator bool() const { return entry != nullptr; }
 };
 
-/// Thread-safe. Store failures are not errors: each is counted and passed once per kind to
+/// Thread-safe. Store failures are not errors: each is counted and, once per kind, passed to
 /// Settings::on_warning, and the cache continues in memory.
 class KernelCache {
  public:
@@ -43,15 +43,15 @@ class KernelCache {
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
 
-  /// Asks memory, then the system layer, then the user layer; takes no lock between processes. A
-  /// damaged entry of the user layer is deleted (guarded) and counted, and the look-up is a miss.
+  /// Searches memory, then the system layer, then the user layer; takes no inter-process lock. A
+  /// damaged entry in the user layer is deleted (guarded) and counted, and the look-up is a miss.
   Lookup find(const CacheKey& key) { return find(key, Counted::kAll); }
-  /// Counters that a look-up changes: none if it is only for display; no miss if another look-up of
-  /// the same request follows. Bad entries always count.
+  /// Which counters a look-up changes: none if it is only for display, no miss if another look-up
+  /// for the same request follows. Bad entries always count.
   enum class Counted { kNone, kHits, kAll };
   Lookup find(const CacheKey& key, Counted counted);
 
-  /// Releases the lock on destruction, which may come after that of the cache.
+  /// Releases the lock on destruction; may outlive the cache.
   class Guard {
    public:
     Guard(Guard&&) noexcept;
@@ -68,33 +68,33 @@ class KernelCache {
     bool exclusive_ = false;
   };
 
-  /// Claims `key` for making it, among the threads of this process and other processes. Waits at
-  /// most Settings::lock_wait, then returns without the lock: compile anyway. Afterwards look up
-  /// again, since another holder may have published.
+  /// Claims `key` in order to make it, against other threads and processes. Waits at most
+  /// Settings::lock_wait, then returns without the lock: compile anyway. Look up again afterwards,
+  /// because another holder may have published.
   Guard lock(const CacheKey& key);
 
   /// Keeps the entry in memory and, in modes rw and refresh, stores it; returns a look-up (layer
-  /// kNone) that discard() accepts. Failing to store is a warning and a counter. Refuses an empty
-  /// payload (kInternal): a failed compile must never be published.
+  /// kNone) that discard() accepts. A failure to store is a warning and a counter. Rejects an empty
+  /// payload (kInternal), because a failed compile must never be published.
   Result<Lookup> publish(const CacheKey& key, Entry entry);
 
-  /// Call when the consumer refuses an intact entry (a driver would not load it): drops it from
+  /// Call this if the consumer refuses an intact entry (a driver does not load it): drops it from
   /// memory and deletes its file if that is still the one read or published. Counted as refused.
   void discard(const CacheKey& key, const Lookup& lookup);
 
   /// The whole protocol: find; else lock, find again, make, publish. Single flight: concurrent
   /// callers with one key make it once. Failures of `make` go to all callers and are remembered by
-  /// the process (except kInterrupted and kResources), never stored. In strict mode a miss is an
-  /// error (kCompile) that names the nearest stored key and the difference.
+  /// the process (except kInterrupted and kResources), but never stored. In strict mode a miss is
+  /// an error (kCompile) that names the nearest stored key and the difference.
   using MakeFunction = std::function<Result<Entry>()>;
   Result<Lookup> obtain(const CacheKey& key, const MakeFunction& make);
 
-  /// False in strict mode only.
+  /// False only in strict mode.
   bool may_compile() const { return settings_.mode != Mode::kStrict; }
-  /// The error a provider returns for a miss in strict mode.
+  /// The error that a provider returns for a miss in strict mode.
   Error strict_miss(const CacheKey& key) const;
 
-  /// The stored key with the fewest differing components, if any, to explain a miss. Reads the
+  /// The stored key with the fewest differing components, if any, for explaining a miss. Reads the
   /// entries of both disk layers: for messages, not for hot paths.
   struct Nearest {
     CacheKey key;
@@ -104,11 +104,11 @@ class KernelCache {
   std::optional<Nearest> nearest(const CacheKey& key) const;
 
   /// Keys of the intact entries on disk that pass `filter`, system layer first. Reads every entry:
-  /// for a machine without a compiler, which accepts kernels from other compilers; not for hot
+  /// for machines without a compiler, which accept kernels from other compilers, and not for hot
   /// paths.
   using KeyFilter = std::function<bool(const CacheKey&)>;
   std::vector<CacheKey> stored_keys(const KeyFilter& filter) const;
-  /// Keys of all intact entries of the system layer (reads every one); none in modes that read no
+  /// Keys of all intact entries in the system layer (reads every one); none in modes that read no
   /// files.
   std::vector<CacheKey> system_keys() const;
 
@@ -118,12 +118,12 @@ class KernelCache {
   /// Null if the layer is absent or refused.
   const EntryStore* user_store() const { return user_.get(); }
   const EntryStore* system_store() const { return system_.get(); }
-  /// Why the user layer is absent although it was wanted.
+  /// The reason why the user layer is absent although it was wanted.
   const std::optional<Error>& user_store_error() const { return user_error_; }
   std::vector<Error> warnings() const;
 
-  /// Adds this process's counters to the persistent ones; the destructor does so, too. Modes rw and
-  /// refresh only.
+  /// Adds this process's counters to the persistent ones, as the destructor also does. Only in
+  /// modes rw and refresh.
   void flush_statistics();
 
  private:
@@ -132,11 +132,10 @@ class KernelCache {
   void open_stores();
   void warn(const std::string& kind, const Error& error);
   Lookup look_up(const CacheKey& key, bool count_hits);
-  /// Stores encoded bytes in the user layer; on failure returns false after a warning and a
-  /// counter.
+  /// Stores encoded bytes in the user layer; on failure warns, counts and returns false.
   bool store(const CacheKey& key, const std::string& bytes, FileIdentity& identity);
   void account(std::uint64_t added_bytes);
-  /// Returns the size estimate, 0 if unknown.
+  /// Returns the size estimate; 0 if unknown.
   std::uint64_t write_statistics(std::uint64_t added_bytes);
 
   Settings settings_;

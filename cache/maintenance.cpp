@@ -27,8 +27,8 @@ void remove_empty_folders(const EntryStore& store) {
 
 std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
                                std::chrono::seconds stale_age) {
-  // A busy lock means that another process trims; without file locks several may trim at once,
-  // which only makes some deletions fail.
+  // A busy lock means that another process is trimming. Without file locks several may trim at
+  // once, which only makes some deletions fail.
   const auto lock = FileLock::acquire(store.lock_path(), kTrimLockOffset,
                                       std::chrono::milliseconds(0), store.file_mode());
   if (!lock && lock.error().code == ErrorCode::kResources) return std::nullopt;
@@ -55,7 +55,7 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
     });
     for (const StoredFile& file : scan.entries) {
       if (left <= target) break;
-      // The identity includes the time stamp, so an entry used since the scan stays.
+      // The identity includes the time stamp, so an entry that was used since the scan stays.
       if (!store.remove_path(file.path, file.identity)) continue;
       ++report.entries_removed;
       evicted_bytes += file.allocated;

@@ -1,4 +1,4 @@
-// Maintenance of a store: keeps it below its cap and free of abandoned temporaries.
+// Maintenance of a store: keeps it below its size limit and free of abandoned temporaries.
 #pragma once
 
 #include <chrono>
@@ -20,24 +20,24 @@ struct TrimReport {
   std::uint64_t entries_removed = 0, temporaries_removed = 0;
 };
 
-/// If the tree exceeds `max_bytes` on disk, removes the least recently used entries down to 80 % of
-/// that; always removes temporaries older than an hour and empty folders. Runs under a try-lock:
-/// nullopt if another process is trimming. Does not block hits; open files survive their removal.
-/// Records the new size and the removals in the persistent statistics.
+/// If the tree exceeds `max_bytes` on disk, removes the least recently used entries (LRU) down to
+/// 80 % of that; always removes temporaries older than an hour and empty folders. Runs under a
+/// try-lock: nullopt if another process is trimming. Does not block hits; open files survive their
+/// removal. Records the new size and the removals in the persistent statistics.
 std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
                                std::chrono::seconds stale_age = kStaleTemporaryAge);
 
 struct ClearReport {
-  std::uint64_t removed = 0, left = 0;  ///< the rest are in use or another user's
-  /// kOutput if entries remain.
+  std::uint64_t removed = 0, left = 0;  ///< the remaining ones are in use or another user's
+  /// Fails with kOutput if entries remain.
   Status status(const EntryStore& store) const;
 };
 
-/// Removes every entry, the temporaries that trim() removes, and empty folders, but no file of
-/// other origin. A folder that does not exist is clear.
+/// Removes every entry, the temporaries that trim() removes, and empty folders, but no other files.
+/// A folder that does not exist counts as cleared.
 ClearReport clear(const EntryStore& store, std::uint64_t max_bytes);
 
-/// import_bundle, then trim, since a bundle may exceed the folder's `max_bytes`.
+/// import_bundle, followed by trim, because a bundle may exceed the folder's `max_bytes`.
 Result<ImportReport> import_and_trim(const EntryStore& store, const std::string& path,
                                      std::uint64_t max_bytes);
 

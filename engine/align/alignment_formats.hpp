@@ -10,8 +10,8 @@
 
 namespace hmmjit::align {
 
-/// Appends the rows in an alignment format. A2M and PSI-BLAST mark insertions by the case of
-/// letters; PHYLIP truncates names to ten bytes.
+/// Appends the rows in an alignment format. A2M and PSI-BLAST mark insertions by case; PHYLIP
+/// truncates names to ten bytes.
 void append_alignment(std::string& out, const build::AlignedRows& rows, SequenceFormat format);
 
 }  // namespace hmmjit::align

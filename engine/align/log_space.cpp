@@ -16,7 +16,7 @@ using build::Step;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Cells of all rows. Paths enter the model from N and leave it to C only.
+// Cells of all rows. Paths enter the model only from N and leave it only to C.
 struct Matrix {
   Matrix(int L, int M) : width(static_cast<std::size_t>(M) + 1) {
     const std::size_t rows = static_cast<std::size_t>(L) + 1;
@@ -116,7 +116,7 @@ class Aligner {
     }
   }
 
-  // Replaces Backward's cells by posteriors; rows sum to one.
+  // Replaces Backward's cells by posteriors, which sum to one in each row.
   void decode() {
     Matrix &f = forward_, &p = backward_;
     const float all = f.C[L_] + move_;
@@ -140,7 +140,7 @@ class Aligner {
     }
   }
 
-  // The accuracy of a path into a cell; next to zero if the transition is impossible.
+  // The accuracy of a path into a cell; almost zero if the transition is impossible.
   static double way(float transition, float value) {
     return transition == kNever ? static_cast<double>(FLT_MIN) * static_cast<double>(value)
                                 : static_cast<double>(value);
@@ -209,7 +209,7 @@ class Aligner {
         if (rank(t(kMD, k), a.M(i, k)) >= rank(t(kDD, k), a.D(i, k))) state = Step::kMatch;
       }
     }
-    if (state != Step::kBegin) return {};  // outside the matrix: there is no path
+    if (state != Step::kBegin) return {};  // outside the matrix: no path
     for (; i > 0; --i) add(Step::kInsert, 0, i, p.N[i]);
     add(Step::kBegin, 0, 0, 0);
     std::ranges::reverse(path.elements);
@@ -217,7 +217,7 @@ class Aligner {
     return path;
   }
 
-  // The predecessor of the match state at (i + 1, k + 1); the first of several equal ones.
+  // The predecessor of the match state at (i + 1, k + 1); among equal ones, the first.
   Step source_of_match(int i, int k) {
     Matrix& a = forward_;
     const std::pair<Step, float> ways[] = {{Step::kMatch, rank(t(kMM, k), a.M(i, k))},

@@ -1,4 +1,4 @@
-// Multiple alignments of sequences by their paths through a model.
+// Multiple alignments of sequences, from their paths through a model.
 #pragma once
 
 #include <span>
@@ -14,9 +14,9 @@ namespace hmmjit::align {
 /// Fails with kInput unless `hmm` was built from `alignment` and maps its nodes to columns.
 Status check_source(const Hmm& hmm, const MultipleAlignment& alignment);
 
-/// A column for each node of the model and the insertions between them. `source`, if given, must
-/// have passed check_source(); its rows come first, unchanged and without posteriors. `trimmed`
-/// omits the residues before the first node and after the last.
+/// Each node of the model gets a column, with columns for insertions in between. `source`, if
+/// given, must have passed check_source(); its rows come first, unchanged and without posteriors.
+/// `trimmed` omits the residues before the first node and after the last.
 build::AlignedRows align_to_model(const Hmm& hmm, const MultipleAlignment* source,
                                   std::span<const TargetView> sequences,
                                   std::span<const SequencePath> paths, bool trimmed);

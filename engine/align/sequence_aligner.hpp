@@ -14,23 +14,23 @@
 
 namespace hmmjit::align {
 
-/// The path of a sequence. Residues before and after the domain are insertions after node 0 and
-/// node M. Empty for a sequence without residues.
+/// The path of a sequence, empty if it has no residues. Residues before and after the domain are
+/// insertions after node 0 and node M.
 struct SequencePath {
   std::vector<build::PathElement> elements;
-  std::vector<float> posteriors;  ///< of each element; 0 for those without a residue
+  std::vector<float> posteriors;  ///< one per element; 0 for elements without a residue
 };
 
-/// Aligns to the local model, one domain per sequence. Immutable; threads may share it.
+/// Aligns to the local model with one domain per sequence. Immutable; threads may share it.
 class SequenceAligner {
  public:
   explicit SequenceAligner(const Hmm& hmm);
   const Hmm& hmm() const { return model_->hmm; }
 
-  /// The path of the greatest expected accuracy of each sequence (Holmes 1998; Kall, Krogh &
-  /// Sonnhammer 2005), bit-identical to HMMER 3.4. Fails with kInput for a sequence that the model
-  /// cannot emit. Needs 10 bytes * residues * M for the longest sequence, or 60 if probabilities
-  /// overflow, as they may with several domains.
+  /// The path of maximum expected accuracy for each sequence (Holmes 1998; Kall, Krogh & Sonnhammer
+  /// 2005), bit-identical to HMMER 3.4. Fails with kInput if the model cannot emit a sequence.
+  /// Needs 10 bytes * residues * M for the longest sequence, or 60 if probabilities overflow, as
+  /// they may with several domains.
   Result<std::vector<SequencePath>> align(std::span<const TargetView> sequences) const;
 
  private:

@@ -45,7 +45,7 @@ struct Bench::State {
   std::shared_ptr<const SearchModel> model;
   std::unique_ptr<Oracle> oracle;
 
-  /// All targets, or a sample that a kernel of this rate processes in the allotted time.
+  /// All targets, or a sample that a kernel with this rate processes in the allotted time.
   Result<const DeviceTargets*> targets_for(const plan::Candidate& candidate, bool& sample);
   Result<Loaded> load(const plan::Plan& plan, Measurement* out);
   Result<Loaded> exact_viterbi();
@@ -86,7 +86,7 @@ Result<Loaded> Bench::State::load(const plan::Plan& plan, Measurement* out) {
   HMMJIT_ASSIGN(loaded.kernel, kernels->get(plan));
   if (out != nullptr) {
     out->compiled = loaded.kernel->origin == cache::Layer::kNone;
-    // prepare() obtained it earlier: report that time.
+    // prepare() may have obtained it earlier: then report that time.
     out->obtain_milliseconds =
         std::max(milliseconds_since(start), 1e3 * loaded.kernel->obtain_seconds);
   }

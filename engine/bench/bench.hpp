@@ -1,9 +1,9 @@
 // Exactness and speed of compiled filter kernels on a device.
 //
 // A kernel must first reproduce the CPU filters' answers for all targets: SSV, MSV and Viterbi
-// scores exactly (targets that a speculating Viterbi kernel flags are scored by the exact kernel),
-// bias and Forward scores within the guard that the search relies on. Then device events time it.
-// GCUPS count real cells, model length times residues, without padding.
+// scores exactly (the exact kernel scores targets that a speculating Viterbi kernel flags), bias
+// and Forward scores within the guard that the search relies on. Device events then time it. GCUPS
+// count real cells, i.e. model length times residues, without padding.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@
 namespace hmmjit::bench {
 
 struct Settings {
-  std::uint64_t residues = 0;  ///< copy the targets up to this total; 0: one copy
+  std::uint64_t residues = 0;  ///< copies the targets up to this total; 0: one copy
   std::size_t distinct = 0;    ///< maximum number of distinct targets; 0: all
   int repeats = 3;             ///< timed launches after a warm-up
-  /// A kernel predicted to take longer over all targets is measured on one copy of a sample that
-  /// takes about this long, so that designs of earlier papers can be compared with today's.
+  /// A kernel predicted to take more seconds than this for all targets is measured on one copy of a
+  /// sample that takes about this long, so that designs of earlier papers can be compared, too.
   double seconds = 0.5;
-  int threads = 0;   ///< of the CPU filters; 0: all cores
+  int threads = 0;   ///< for the CPU filters; 0: all cores
   double F1 = 0.02;  ///< threshold of the first filters
   std::function<void(const std::string&)> on_progress = {};
 };
@@ -42,7 +42,7 @@ struct Measurement {
   std::string model;
   int model_length = 0;
   plan::Candidate candidate;
-  std::string refused;  ///< why it was not run; else empty
+  std::string refused;  ///< reason why it was not run; else empty
 
   std::uint64_t targets = 0, residues = 0;  ///< processed by a launch
   bool sample = false;                      ///< a sample instead of all targets
@@ -52,12 +52,12 @@ struct Measurement {
   double of_guard = 0;                      ///< largest difference divided by its guard (bias,
                                             ///< Forward)
 
-  double milliseconds = 0;  ///< median over the launches
+  double milliseconds = 0;  ///< median over all launches
   double fastest = 0, slowest = 0, exact_milliseconds = 0;
   int launches = 0;
   double gcups = 0;
   int registers = 0, local_bytes = 0, blocks_per_sm = 0;
-  bool compiled = false;  ///< compiled now, not served from the cache
+  bool compiled = false;  ///< compiled now, i.e. not served from the cache
   double obtain_milliseconds = 0, load_milliseconds = 0;
 
   bool exact() const { return refused.empty() && wrong == 0; }
@@ -67,7 +67,7 @@ struct Measurement {
   }
 };
 
-/// One device, one set of targets, one model at a time. Single-threaded.
+/// One device, one set of targets, one model at a time. Not thread-safe.
 class Bench {
  public:
   /// `kernels` must outlive it. Fails with kResources if the targets do not fit on the device.
@@ -81,12 +81,12 @@ class Bench {
   std::size_t distinct() const;
 
   void use_model(std::shared_ptr<const SearchModel> model);
-  /// The reference for all measurements of this model.
+  /// The reference for all measurements with this model.
   Oracle& oracle();
 
   /// Starts making a candidate's kernel ahead of its measurement.
   void prepare(const plan::Plan& plan, const plan::Candidate& candidate);
-  /// Failures of a kernel are recorded in the measurement; an error means the device failed.
+  /// Failures of a kernel are recorded in the measurement; an error means that the device failed.
   Result<Measurement> measure(const plan::Plan& plan, const plan::Candidate& candidate);
 
  private:
@@ -106,10 +106,10 @@ struct TuneResult {
 Result<TuneResult> tune(Bench& bench, const plan::Plan& plan, const std::string& catalogue,
                         std::size_t most_candidates);
 
-/// The chosen candidate and its fallbacks, at most `most` of each variant (0: all).
+/// The chosen candidate and its fallbacks, at most `most` per variant (0: all).
 std::vector<plan::Candidate> candidates_of(const plan::Plan& plan, std::size_t most = 0);
 
-/// "L 8, H 13": the constants of a kernel without the prefix k.
+/// "L 8, H 13": a kernel's constants, without the prefix k.
 std::string constants_text(const plan::Constants& constants);
 
 }  // namespace hmmjit::bench

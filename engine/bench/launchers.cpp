@@ -14,7 +14,7 @@ using driver::DeviceBuffer;
 using hmmjit_device::LateCounters;
 using plan::Stage;
 
-/// Fill value of results before a launch; no kernel writes it, so omitted targets are detected.
+/// Value of results before a launch; no kernel writes it, so omitted targets are detected.
 constexpr unsigned char kUnwritten = 0xee;
 
 bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -28,7 +28,7 @@ void differs(Measurement& out, std::size_t target, std::uint32_t length, float g
 }
 
 /// Runs `launch` once, then `repeats` times, and keeps the median of the latter. A launch that
-/// exceeds a kernel's time limit is not repeated. `restart` is queued before each.
+/// exceeds the kernel's time limit is not repeated. `restart` is queued before each launch.
 Status time_launches(const Surroundings& s, Measurement& out,
                      const std::function<Status()>& restart,
                      const std::function<Status()>& launch) {
@@ -62,7 +62,7 @@ Status time_launches(const Surroundings& s, Measurement& out,
   return {};
 }
 
-/// One launch per tile of the model; only the work counter is reset between them.
+/// One launch per tile of the model; only the work counter is reset in between.
 template <typename Params>
 Status time_tiles(const Surroundings& s, Measurement& out, const Loaded& kernel,
                   const DeviceBuffer& counters, Params& p) {
@@ -84,7 +84,7 @@ Result<DeviceBuffer> upload(const Surroundings& s, const layout::TableBlock& tab
   return to_device(s.stream, bytes);
 }
 
-/// The scratch memory that the catalogue entry asks for, and its place in the parameters.
+/// The scratch memory that the catalogue entry requests, and its place in the parameters.
 struct Scratch {
   DeviceBuffer rows, boundary;
   template <typename Params>
@@ -283,7 +283,7 @@ Status run_float_filter(const Surroundings& s, const Loaded& kernel,
     const auto length = static_cast<int>(packed.length[t]);
     const float want = expected[s.targets.distinct_of(t)];
     const float score = bias ? layout::bias_nats(got[t], length) : got[t];
-    if (!bias && !std::isfinite(want)) {  // no path: the kernel's logarithm of 0, or of noise
+    if (!bias && !std::isfinite(want)) {  // no path: a logarithm of 0 or of noise
       if (std::isfinite(score)) differs(out, t, packed.length[t], score, want);
       continue;
     }

@@ -1,4 +1,4 @@
-// Launches the kernels of each stage and reads their answers.
+// Launches each stage's kernels and reads their answers.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct Surroundings {
   const SearchModel& model;
   const DeviceTargets& targets;
   const Settings& settings;
-  /// The exact Viterbi kernel for targets that speculating ones flag.
+  /// The exact Viterbi kernel for targets that speculating kernels flag.
   std::function<Result<Loaded>()> exact_viterbi;
 };
 

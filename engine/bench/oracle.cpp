@@ -13,7 +13,7 @@ namespace {
 
 using plan::Stage;
 
-/// One stage of one model over any targets; usable from many threads.
+/// Scores one stage of one model over any targets; thread-safe.
 class Scorer {
  public:
   Scorer(const SearchModel& model, Stage stage) : stage_(stage), filters_(model), forward_(model) {}
@@ -72,7 +72,7 @@ double Oracle::one_core_gcups(Stage stage, double seconds) const {
   const auto start = std::chrono::steady_clock::now();
   const std::size_t batches = (distinct_.size() + kBatch - 1) / kBatch;
   double residues = 0, elapsed = 0;
-  // Batches sample the whole set, whatever its order.
+  // The batches sample the whole set, whatever its order.
   constexpr std::size_t kStride = 97;
   for (std::size_t i = 0; i < batches && (i == 0 || elapsed < seconds); ++i) {
     const std::size_t at = i * kStride % batches * kBatch;

@@ -12,15 +12,15 @@
 
 namespace hmmjit::bench {
 
-/// Scores of one model by stage, computed on first use on all cores. Nats; +inf: overflow; NaN: no
-/// result (SSV). The references must outlive it.
+/// Scores of one model by stage, computed on first use with all cores. In nats; +inf: overflow;
+/// NaN: no result (SSV). The references must outlive it.
 class Oracle {
  public:
   Oracle(std::shared_ptr<const SearchModel> model, const Sequences& distinct, int threads)
       : model_(std::move(model)), distinct_(distinct), threads_(threads) {}
-  /// [distinct]
+  /// One score per distinct target.
   const std::vector<float>& scores(plan::Stage stage);
-  /// 1e9 cells a second of the CPU filter on one thread over a sample of the targets.
+  /// Rate of the CPU filter on one thread over a sample of the targets, in 1e9 cells per second.
   double one_core_gcups(plan::Stage stage, double seconds) const;
 
  private:

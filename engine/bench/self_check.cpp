@@ -13,7 +13,7 @@ int draw(std::minstd_rand& random, int below) {
   return static_cast<int>(random() % static_cast<unsigned>(below));
 }
 
-/// A synthetic family: two positions out of three conserve one residue.
+/// A synthetic family: two out of three positions conserve one residue.
 Hmm made_up_model(std::minstd_rand& random) {
   constexpr int M = kSelfCheckLength;
   Hmm hmm;

@@ -14,7 +14,7 @@ namespace hmmjit::bench {
 
 using Sequences = std::vector<std::vector<Residue>>;
 
-/// Every n-th of `sequences`, so that at most `most` remain (0: all) and all lengths are
+/// Every n-th of `sequences`, with n such that at most `most` remain (0: all) and all lengths are
 /// represented, each followed by its reverse, which is no real protein but has real composition.
 /// Skips empty sequences.
 Sequences distinct_targets(const Sequences& sequences, std::size_t most);
@@ -47,14 +47,14 @@ Result<std::vector<T>> to_host(const driver::Stream& stream, const driver::Devic
 /// kernels read. Immutable; belongs to one stream's thread.
 class DeviceTargets {
  public:
-  /// `indices` into `distinct`, which may be freed afterwards. Fails with kResources if the device
-  /// lacks room.
+  /// `indices` refer to `distinct`, which may be freed afterwards. Fails with kResources if the
+  /// device has no room.
   static Result<std::unique_ptr<DeviceTargets>> create(const driver::Stream& stream,
                                                        const Sequences& distinct,
                                                        std::vector<std::uint32_t> indices,
                                                        std::uint64_t residues);
   hmmjit_device::DatabaseView view() const;
-  /// Without the residues themselves.
+  /// The packed targets, without residues.
   const layout::PackedTargets& packed() const { return packed_; }
   std::size_t size() const { return packed_.size(); }
   std::uint64_t residues() const { return packed_.residue_count; }

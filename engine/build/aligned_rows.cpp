@@ -13,7 +13,7 @@
 namespace hmmjit::build {
 namespace {
 
-// Like HMMER, pads to a width in bytes; fmt counts terminal columns.
+// Like HMMER, pads to a width in bytes, because fmt counts terminal columns.
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size(), width), ' ');
   return text;
@@ -83,7 +83,7 @@ std::string ColumnLayout::row(std::span<const PathElement> path, std::span<const
         c = after_[k];
         break;
       case Step::kDelete:
-        if (used_[k]) row[after_[k] - 1] = '-';  // a fragment may begin with it
+        if (used_[k]) row[after_[k] - 1] = '-';  // a fragment may begin with a deletion
         c = after_[k];
         break;
       case Step::kInsert:
@@ -110,7 +110,7 @@ std::string ColumnLayout::row(std::span<const PathElement> path, std::span<const
   return row;
 }
 
-// Left-aligns the first half of the residues inserted after a node and right-aligns the rest.
+// Left-aligns the first half of each node's insertion and right-aligns the rest.
 void ColumnLayout::justify(std::string& row, std::string* marks) const {
   for (std::size_t k = 0; k + 1 < after_.size(); ++k) {
     if (inserted_[k] < 2) continue;
@@ -120,7 +120,7 @@ void ColumnLayout::justify(std::string& row, std::string* marks) const {
     const std::size_t first = begin + (k == 0 ? 0 : letters / 2);
     std::size_t to = end;
     for (std::size_t from = end; from-- > first;) {
-      if (row[from] == '.' || row[from] == '-') continue;  // '-': a gap in the sequence itself
+      if (row[from] == '.' || row[from] == '-') continue;  // '-' is a gap of the sequence itself
       row[--to] = row[from];
       if (marks != nullptr) (*marks)[to] = (*marks)[from];
     }
@@ -144,7 +144,7 @@ std::string ColumnLayout::line(char of_nodes) const {
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
   const auto M = static_cast<int>(std::ranges::count(match, true));
   ColumnLayout layout(M, {});
-  std::vector<PathElement> path;  // computed twice, because all paths may not fit in memory
+  std::vector<PathElement> path;  // computed twice, because all paths together may exceed memory
   for (std::size_t row = 0; row < alignment.rows(); ++row) {
     find_row_path(alignment, row, match, path);
     layout.add(path);

@@ -19,7 +19,7 @@ class MeanPosteriors {
   explicit MeanPosteriors(int M)
       : sums_(static_cast<std::size_t>(M)), counts_(static_cast<std::size_t>(M)) {}
   void add(int k, float posterior);
-  /// domain::posterior_code() of each node; '.' where there is none.
+  /// domain::posterior_code() of each node; '.' for nodes without a mean.
   std::string codes() const;
 
  private:
@@ -27,62 +27,62 @@ class MeanPosteriors {
   std::vector<std::size_t> counts_;
 };
 
-/// Columns for the nodes of a model and for the residues that paths insert after them. Call add()
-/// for all paths, or add_match() and add_insertion() for their residues; then place(), then row()
-/// for each.
+/// Columns for a model's nodes and for the residues that paths insert after them. Call add() for
+/// all paths, or add_match() and add_insertion() for their residues; then place(), then row() for
+/// each.
 class ColumnLayout {
  public:
   struct Options {
-    bool all_nodes = false;  ///< a column for each node, not only for those that emit a residue
+    bool all_nodes = false;  ///< a column for every node, even if none emits a residue there
     bool trimmed = false;    ///< omit the residues before the first node and after the last
   };
   ColumnLayout(int M, Options options);
 
   void add(std::span<const PathElement> path);
   void add_match(int k) { used_[static_cast<std::size_t>(k)] = true; }
-  /// `count` residues in a row after node k.
+  /// Adds `count` consecutive residues after node k.
   void add_insertion(int k, std::size_t count);
   void place();
 
   std::size_t width() const { return width_; }
   bool has_column(int k) const { return used_[static_cast<std::size_t>(k)]; }
-  /// The first column after that of node k, if it has one.
+  /// The first column after node k's own column, if it has one.
   std::size_t after(int k) const { return after_[static_cast<std::size_t>(k)]; }
 
-  /// Residues of match columns in upper case, of insertions in lower case; `~` beyond the ends of
-  /// fragments. Insertions between two nodes are split into halves; those before the first node are
-  /// right-aligned. `marks`, if any, has a character for each element of the path and is laid out
-  /// like the residues.
+  /// A row: match residues in upper case, insertions in lower case, `~` beyond the ends of
+  /// fragments. Insertions between two nodes are split in half; those before the first node are
+  /// right-aligned. `marks`, if given, has a character per element of the path and is laid out like
+  /// the residues.
   std::string row(std::span<const PathElement> path, std::span<const Residue> codes,
                   const Alphabet& alphabet, std::string* marks = nullptr) const;
-  /// A line with the M characters of `nodes` in the columns of the nodes, `.` elsewhere.
+  /// A line with the M characters of `nodes` in the nodes' columns and `.` elsewhere.
   std::string line(std::string_view nodes) const;
   std::string line(char of_nodes) const;
-  /// Splits the insertions of a row, which are left-aligned, as row() does.
+  /// Splits the left-aligned insertions of a row, as row() does.
   void justify(std::string& row, std::string* marks) const;
 
  private:
   Options options_;
-  std::vector<std::size_t> inserted_;  // [M+1] most residues inserted after a node
+  std::vector<std::size_t> inserted_;  // [M+1] longest insertion after a node
   std::vector<bool> used_;             // [M+1] the node has a column
   std::vector<std::size_t> after_;     // [M+1] first column after the node
   std::size_t width_ = 0;
 };
 
-/// Value type. Vectors of annotation have an element for each row, or none at all.
+/// Value type. Annotation vectors have one element per row, or are empty.
 struct AlignedRows {
   std::vector<std::string> names, accessions, descriptions;
   std::vector<std::string> rows;
-  std::vector<std::string> posteriors;  ///< of rows; empty: the row has none
-  std::string mean_posteriors;          ///< of columns; empty: none
-  std::string reference;                ///< `x` at match columns, `.` at the others
+  std::vector<std::string> posteriors;  ///< one per row; empty: the row has none
+  std::string mean_posteriors;          ///< one per column; empty: none
+  std::string reference;                ///< `x` in match columns, `.` elsewhere
   std::string mask;                     ///< empty: none
   std::vector<double> weights;          ///< relative weights of the rows
   bool weighted = false;                ///< weights were computed or given
 };
 
-/// Lays out the rows of an alignment at the nodes of their paths. `alignment`: with fragments
-/// marked and masked residues replaced; `match`: true for match columns. Does not set weights.
+/// Lays out an alignment's rows by their paths. `alignment`: with fragments marked and masked
+/// residues replaced; `match`: true for match columns. Does not set weights.
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match);
 
 /// Name, accession and description of an alignment.
@@ -90,8 +90,8 @@ struct AlignmentTitle {
   std::string name;  ///< empty: none
   std::optional<std::string> accession, description;
 };
-/// Appends the rows as HMMER's programs write them, `block` columns per line. If two rows have the
-/// same name, all names are numbered.
+/// Appends the rows as HMMER's programs write them, `block` columns per line. If any two rows have
+/// the same name, all names are numbered.
 void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
                       std::size_t block = 200);
 

@@ -15,7 +15,7 @@
 
 namespace hmmjit::build {
 
-// Overloads for floats.
+// Overload set for float and double.
 using hmmjit::compensated_sum;
 using hmmjit::normalise;
 
@@ -69,7 +69,7 @@ std::vector<double> weights_of(const MultipleAlignment& alignment,
   }
 }
 
-// Match columns of `alignment`, in which fragments are marked.
+// The match columns of `alignment`, whose fragments have been marked.
 Result<std::vector<bool>> match_columns(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         std::span<const double> weights) {
@@ -138,7 +138,7 @@ void match_emissions(Hmm& hmm, const Priors* priors) {
   }
 }
 
-// Frequencies, or mean posterior probabilities.
+// Sets frequencies or, with priors, mean posterior probabilities.
 void make_parameters(Hmm& hmm, const Priors* priors) {
   const auto K = static_cast<std::size_t>(hmm.alphabet->K);
   const int M = hmm.M;
@@ -182,8 +182,8 @@ void make_parameters(Hmm& hmm, const Priors* priors) {
 
 // ---- Effective number of sequences ----------------------------------------------------------
 
-// Root of a monotonic function by bisection, to a `tolerance` of x. The result is the last
-// midpoint, as in the reference. nullopt if both ends have the same sign.
+// Root of a monotonic function by bisection, to a `tolerance` in x. Returns the last midpoint, as
+// the reference does; nullopt if both ends have the same sign.
 template <typename Function>
 std::optional<double> bisect(Function&& function, double left, double right, double at_right,
                              double tolerance) {
@@ -226,7 +226,7 @@ class EffectiveNumber {
     return bisect(excess, 0.0, rows_, at_rows, 0.01);
   }
 
-  // Exponent of the counts of a node.
+  // Finds the exponent for the counts of each node.
   std::optional<double> by_power() const {
     const auto excess = [&](double e) {
       Hmm hmm = emissions();

@@ -11,9 +11,9 @@
 
 namespace hmmjit::build {
 
-/// Options; defaults are hmmbuild's.
+/// Defaults are hmmbuild's.
 struct AlignmentOptions {
-  /// Match columns: by occupancy, or by RF annotation.
+  /// Match columns are determined by occupancy or by RF annotation.
   enum class Columns { kOccupied, kReference } columns = Columns::kOccupied;
   float least_occupied = 0.5f;  ///< weighted fraction of residues in a match column (--symfrac)
   float fragment = 0.5f;        ///< rows with at most this many residues per column are fragments
@@ -24,7 +24,7 @@ struct AlignmentOptions {
     kNone,
     kGiven
   } weights = Weights::kPositionBased;
-  double weight_identity = 0.62;  ///< of the clusters of Weights::kClusters
+  double weight_identity = 0.62;  ///< threshold for Weights::kClusters
   /// Effective number of sequences.
   enum class Effective {
     kEntropy,
@@ -43,9 +43,9 @@ struct AlignmentOptions {
 };
 
 /// Builds the model with its annotation and composition, and sets `needs_calibration`.
-/// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were used. Fails with
-/// kInput if the alignment has no rows or match columns, lacks the RF annotation that the options
-/// need or has blanks in it, or has missing data inside a row, and if no effective number is found.
+/// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as used. Fails with kInput if
+/// the alignment has no rows or match columns, lacks the RF annotation that the options need or has
+/// blanks in it, or has missing data inside a row, or if no effective number is found.
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         AlignedRows* rows = nullptr);
@@ -53,7 +53,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
 /// Checksum of the residues, as in the CKSUM line of profile files.
 std::uint32_t checksum_of(const MultipleAlignment& alignment);
 
-/// Replaces emissions of masked nodes (MM annotation) by the background; call it last, after
+/// Replaces emissions of masked nodes (MM annotation) by the background. Call it last, after
 /// calibration. As in the reference, the last node is left unchanged.
 void apply_mask(Hmm& hmm);
 

@@ -12,23 +12,23 @@
 
 namespace hmmjit::build {
 
-/// The name of an alignment that has none: that of its file, without folder and last suffix.
+/// The name for an unnamed alignment: its file's name without folder and last suffix.
 std::string name_from_file(const std::string& path);
 
-/// Builds models as the program hmmbuild does, and nhmmer for queries that are no models. Threads
-/// may share it.
+/// Builds models as hmmbuild does, and as nhmmer does for queries that are not models. Threads may
+/// share it.
 struct Builder {
   AlignmentOptions alignment = {};
   CalibrationOptions calibration = {};
-  /// Set: alignments of one row are built as sequences (--singlemx).
+  /// If set, alignments of one row are built as sequences (--singlemx).
   std::optional<ScoreSystem> single = {};
   std::optional<double> open = {}, extend = {};  ///< forced gap costs of models from alignments
-  // Maximum length of nucleotide models: given, or from a tail mass (0: four times the nodes).
+  // Maximum length of nucleotide models: explicit, or from a tail mass (0: four times the nodes).
   std::optional<int> max_length = {};
   double tail_mass = 1e-7;
 
-  /// `rows`, if given, receives the rows of the alignment, unless the model is built from a
-  /// sequence. Fails like `build_from_alignment` and `calibrate`.
+  /// `rows`, if given, receives the alignment's rows, unless the model is built from a sequence.
+  /// Fails like `build_from_alignment` and `calibrate`.
   Result<BuiltModel> from_alignment(const MultipleAlignment& given,
                                     AlignedRows* rows = nullptr) const;
   /// `single` must be set. Fails like `calibrate`.

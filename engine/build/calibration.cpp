@@ -19,14 +19,14 @@ namespace {
 
 constexpr double kLn2 = 0.69314718055994529;
 
-// Maximum likelihood location of a Gumbel distribution of known lambda.
+// Maximum likelihood location of a Gumbel distribution with known lambda.
 double gumbel_location(std::span<const double> x, double lambda) {
   double sum = 0;
   for (const double v : x) sum += std::exp(-lambda * v);
   return -std::log(sum / static_cast<double>(x.size())) / lambda;
 }
 
-// The likelihood equation of lambda and its derivative (Lawless 1982, 4.1.6).
+// The likelihood equation for lambda and its derivative (Lawless 1982, 4.1.6).
 struct LikelihoodSlope {
   double f, df;
 };
@@ -43,7 +43,7 @@ LikelihoodSlope likelihood_slope(std::span<const double> x, double lambda) {
   return {1.0 / lambda - sum / n + xe / e, (xe / e) * (xe / e) - xxe / e - 1.0 / (lambda * lambda)};
 }
 
-// Maximum likelihood lambda of a Gumbel distribution: by Newton-Raphson from the moment estimate,
+// Maximum likelihood lambda of a Gumbel distribution, by Newton-Raphson from the moment estimate,
 // or by bisection if that does not converge.
 double gumbel_lambda(std::span<const double> x) {
   constexpr double kTolerance = 1e-5;
@@ -72,7 +72,7 @@ double gumbel_lambda(std::span<const double> x) {
   return lambda;
 }
 
-// Random targets of one length, each surrounded by the padding that vector code needs.
+// Random targets of equal length, each surrounded by the padding that vector code needs.
 struct Targets {
   int length = 0;
   std::vector<Residue> storage;
@@ -99,7 +99,7 @@ Targets simulate(LinearCongruential& random, std::span<const float> background, 
   return targets;
 }
 
-// All models share the targets, which take longer to draw than to score.
+// All models share the targets, because drawing them takes longer than scoring them.
 std::shared_ptr<const Simulation> simulation_of(const CalibrationOptions& options,
                                                 const Alphabet& alphabet) {
   static std::mutex mutex;
@@ -140,7 +140,7 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
       values.push_back(static_cast<double>(score_of(i) - null) / kLn2);
     return values;
   };
-  // An overflowing score counts as the largest one the filter can express.
+  // A score that overflows counts as the largest one the filter can express.
   const auto limited = [](float score, float largest) {
     return score == std::numeric_limits<float>::infinity() ? largest : score;
   };

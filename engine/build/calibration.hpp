@@ -8,13 +8,13 @@
 
 namespace hmmjit::build {
 
-/// Number and length of the simulated targets of each distribution; defaults are HMMER's.
+/// Number and length of the targets simulated for each distribution; defaults are HMMER's.
 struct CalibrationOptions {
   int msv_length = 200, msv_targets = 200;
   int viterbi_length = 200, viterbi_targets = 200;
   int forward_length = 100, forward_targets = 200;
   double tail_mass = 0.04;  ///< upper tail in which Forward scores are exponential
-  std::uint32_t seed = 42;  ///< of the targets; every model sees the same ones
+  std::uint32_t seed = 42;  ///< for the targets; every model sees the same ones
   bool operator==(const CalibrationOptions&) const = default;
 };
 

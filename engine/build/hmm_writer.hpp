@@ -7,13 +7,13 @@
 
 namespace hmmjit::build {
 
-/// Appends the model in format HMMER3/f, byte for byte as HMMER 3.4 saves it, except for the
-/// `program` in brackets in the first line and the `date` (empty: no DATE line).
+/// Appends the model in format HMMER3/f, byte for byte as HMMER 3.4 writes it, except for `program`
+/// in the brackets of the first line and for `date` (empty: no DATE line).
 void append_hmm_text(std::string& out, const BuiltModel& built, const std::string& program,
                      const std::string& date);
 
-/// Appends the model as a record of HMMER3/f binary (.h3m), without a creation time. Unlike text,
-/// which rounds to five digits, it keeps all parameters bit for bit.
+/// Appends the model as a HMMER3/f binary record (.h3m) without a creation time. Unlike the text
+/// format, which rounds to five digits, it preserves all parameters bit for bit.
 void append_hmm_binary(std::string& out, const BuiltModel& built);
 
 }  // namespace hmmjit::build

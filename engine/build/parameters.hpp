@@ -10,13 +10,13 @@ namespace hmmjit::build {
 /// Mean relative entropy of the match emissions against the background, bits per node.
 double mean_relative_entropy(const Hmm& hmm);
 
-/// Sets `compo`: the mean composition of emitted sequences, each state weighted by its expected
+/// Sets `compo`, the mean composition of emitted sequences: each state is weighted by its expected
 /// number of visits.
 void set_composition(Hmm& hmm);
 
-/// Compensated (Kahan 1965) sum in double, in order.
+/// Compensated sum (Kahan 1965) in double precision, in order.
 double compensated_sum(std::span<const double> values);
-/// Divides by the compensated sum; values that sum to zero become uniform.
+/// Divides by the compensated sum; if it is zero, all values become equal.
 void normalise(std::span<double> values);
 
 }  // namespace hmmjit::build

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kResidues = 20;
 
-// Match emissions of proteins: nine components, residues in the order ACDEFGHIKLMNPQRSTVWY
+// Match emissions of proteins: nine components; residues are in the order ACDEFGHIKLMNPQRSTVWY
 // (Sjoelander et al. 1996).
 struct MatchComponent {
   double q;
@@ -31,7 +31,7 @@ constexpr std::array<MatchComponent, 9> kMatch = {{
     {0.234585, {0.005193, 0.004039, 0.006722, 0.006121, 0.003468, 0.016931, 0.003647, 0.002184, 0.005019, 0.005990, 0.001473, 0.004158, 0.009055, 0.003630, 0.006583, 0.003172, 0.003690, 0.002967, 0.002772, 0.002686}},
 }};
 // clang-format on
-// Insert emissions: alphas so large that counts hardly matter.
+// Insert emissions: the alphas are so large that counts hardly matter.
 constexpr std::array<double, kResidues> kInsert = {681, 120, 623, 651, 313, 902, 241,
                                                    371, 687, 676, 143, 548, 647, 415,
                                                    551, 926, 623, 505, 102, 269};

@@ -8,8 +8,8 @@
 
 namespace hmmjit::build {
 
-/// A mixture of Dirichlet densities (Sjoelander et al. 1996) with precomputed values of the gamma
-/// function.
+/// A mixture of Dirichlet densities (Sjoelander et al. 1996) with precomputed gamma function
+/// values.
 class DirichletMixture {
  public:
   struct Component {
@@ -19,14 +19,14 @@ class DirichletMixture {
   explicit DirichletMixture(std::vector<Component> components);
 
   std::size_t size() const { return components_.front().alpha.size(); }
-  /// Replaces counts by the mean posterior probabilities, in the reference's order of operations.
+  /// Replaces counts by mean posterior probabilities, in the reference's order of operations.
   void mean_posterior(std::span<float> counts) const;
 
  private:
   struct Density {
     double log_q = 0, alpha_sum = 0, alpha_total = 0;  // total: compensated
     double log_gamma_sum = 0;
-    std::vector<double> log_gamma, absent;  // per alpha; its term for a count of zero
+    std::vector<double> log_gamma, absent;  // per alpha; absent: its term for a count of zero
   };
   std::vector<Component> components_;
   std::vector<Density> densities_;

@@ -1,5 +1,5 @@
-// The paths of the rows of an alignment through the model that is built from it, and weighted
-// counts of their emissions and transitions.
+// The paths of an alignment's rows through the model that is built from it, and weighted counts of
+// their emissions and transitions.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace hmmjit::build {
 
-/// kMissing: unknown, beyond the end of a fragment.
+/// kMissing: unknown, because it lies beyond the end of a fragment.
 enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
 struct PathElement {
   Step step;
-  int k = 0;                 ///< node; 0 before the first
+  int k = 0;                 ///< 0 before the first node
   std::uint32_t column = 0;  ///< of the residue
 };
 
-/// Sets `path` to the path of a row, from kBegin to kEnd; `match`: true for match columns. The
-/// model has no transitions between insertions and deletions, so an inserted residue next to a
-/// deletion is aligned to the deleted node, unless `literal` is set.
+/// Sets `path` to a row's path, from kBegin to kEnd; `match`: true for match columns. The model has
+/// no transitions between insertions and deletions, so an inserted residue next to a deletion is
+/// aligned to the deleted node, unless `literal` is set.
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
                    const std::vector<bool>& match, std::vector<PathElement>& path,
                    bool literal = false);
@@ -31,8 +31,8 @@ void find_row_path(const MultipleAlignment& alignment, std::size_t row,
 /// `fragment` residues per column.
 void mark_fragments(MultipleAlignment& alignment, float fragment);
 
-/// Adds the counts of all rows to `hmm`, whose M, alphabet and zeroed parameters are set; `match`:
-/// true for match columns.
+/// Adds the counts of all rows to `hmm`, which has M, alphabet and zeroed parameters; `match`: true
+/// for match columns.
 void count_alignment(const MultipleAlignment& alignment, const std::vector<bool>& match,
                      std::span<const double> weights, Hmm& hmm);
 

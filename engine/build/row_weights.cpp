@@ -11,15 +11,15 @@
 namespace hmmjit::build {
 namespace {
 
-// Constants of the reference, independent of the options for match columns and fragments.
+// The reference's constants, independent of the options for match columns and fragments.
 constexpr float kFragmentSpan = 0.5f, kMostGaps = 0.5f;
 constexpr std::size_t kSampledFrom = 50000, kSample = 10000, kMostSampledFragments = 5000;
 constexpr std::uint64_t kSampleSeed = 42;
 
 using ColumnCounts = std::vector<std::array<int, kMaxCodes>>;
 
-// Sorted sample of `m` of `n` numbers: Vitter's method D, and A where the sample is dense (ACM
-// TOMS 13:58, 1987). The draws and their order are those of the reference.
+// Draws a sorted sample of `m` of `n` numbers by Vitter's method D, or A if the sample is dense
+// (ACM TOMS 13:58, 1987). The random numbers and their order are those of the reference.
 class SequentialSampler {
  public:
   std::vector<std::size_t> sample(std::int64_t m, std::int64_t n) {
@@ -113,7 +113,7 @@ class SequentialSampler {
 struct Span {
   std::size_t begin, end;
 };
-// The columns of a row that are counted: all, or for a fragment those from first to last residue.
+// The columns of a row that count: all, or in a fragment those from its first to its last residue.
 Span counted_columns(const MultipleAlignment& alignment, std::size_t row, bool* fragment) {
   const std::span<const Residue> codes = alignment.row(row);
   std::size_t first = 0, last = codes.size();
@@ -285,7 +285,7 @@ std::vector<double> tree_weights(const MultipleAlignment& alignment) {
   }
   const std::vector<TreeNode> tree = upgma(std::move(distance), rows);
 
-  // Upwards, sum the branch lengths below each node. Downwards, divide each branch among its
+  // Upwards: sum the branch lengths below each node. Downwards: divide each branch among its
   // leaves.
   std::vector<double> x(tree.size(), 0.0);
   for (std::size_t v = tree.size(); v-- > 0;) {
@@ -299,7 +299,7 @@ std::vector<double> tree_weights(const MultipleAlignment& alignment) {
   for (std::size_t v = 0; v < tree.size(); ++v) {
     const TreeNode& node = tree[v];
     const auto branch = [&](const TreeNode::Child& child) {
-      return child.leaf ? child.length : child.length + x[child.index];  // still the sum below it
+      return child.leaf ? child.length : child.length + x[child.index];  // x: still the sum
     };
     const double left_branch = branch(node.left), right_branch = branch(node.right);
     double left = 0, right = 0;

@@ -8,8 +8,8 @@
 namespace hmmjit::build {
 
 /// Position-based weights (Henikoff & Henikoff 1994) over consensus columns, or over the RF columns
-/// if `reference_columns` is set. They sum to the number of rows. With more than 50 000 rows, the
-/// consensus columns are those of a sample.
+/// if `reference_columns` is set. They sum to the number of rows. With more than 50 000 rows,
+/// consensus columns are determined from a sample.
 std::vector<double> position_based_weights(const MultipleAlignment& alignment,
                                            bool reference_columns);
 /// Weights from a UPGMA tree (Gerstein, Sonnhammer & Chothia 1994). Cubic time and quadratic memory
@@ -23,9 +23,9 @@ std::vector<double> cluster_weights(const MultipleAlignment& alignment, double i
 std::size_t cluster_rows(const MultipleAlignment& alignment, double identity,
                          std::vector<std::size_t>& cluster);
 
-/// True for an RF character that marks a column as a consensus column.
+/// True if an RF character marks its column as a consensus column.
 inline bool is_reference_column(char c) { return c != '-' && c != '_' && c != '.'; }
-/// Residues, degenerate ones included.
+/// True for residues, including degenerate ones.
 inline bool is_any_residue(const Alphabet& alphabet, int code) {
   return alphabet.is_residue(code) || alphabet.is_degenerate(code);
 }

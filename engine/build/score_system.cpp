@@ -11,7 +11,7 @@ std::unexpected<Error> no_lambda(const SubstitutionMatrix& matrix) {
               "give a matrix with positive scores and a negative expected score");
 }
 
-// Sum of the joint probabilities at this lambda minus one, and its derivative.
+// Sum of the joint probabilities at a lambda, minus one, and its derivative.
 struct Excess {
   double f = 0, df = 0;
 };
@@ -38,7 +38,7 @@ Result<double> solve_lambda(const SubstitutionMatrix& matrix) {
     largest = std::max(largest, *std::max_element(row.begin(), row.end()));
   // Otherwise zero is the only root.
   if (largest <= 0 || excess(matrix, 0.0).df >= 0) return no_lambda(matrix);
-  // Start beyond the root, so that the root at zero is never found.
+  // Start beyond the positive root, so that the root at zero is never found.
   constexpr double kFarthest = 50.0;
   double lambda = 1.0 / largest;
   while (lambda < kFarthest && excess(matrix, lambda).f <= 0) lambda *= 2.0;
@@ -78,7 +78,7 @@ Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double g
       joint[i][j] = static_cast<double>(background[i]) * static_cast<double>(background[j]) *
                     std::exp(system.lambda * static_cast<double>(matrix.scores[i][j]));
   }
-  // Degenerate codes: sums over the residues they may stand for, columns first, then rows.
+  // A degenerate code gets the sum over the residues it may stand for: first columns, then rows.
   const auto each_degenerate = [&](auto&& use) {
     for (int d = K + 1; d <= alphabet.any(); ++d) {
       for (int x = 0; x < K; ++x) {

@@ -8,10 +8,10 @@
 
 namespace hmmjit::build {
 
-/// Substitution matrix and gap costs of models built from one sequence.
+/// Substitution matrix and gap costs for models built from one sequence.
 struct ScoreSystem {
   const Alphabet* alphabet = nullptr;
-  /// Scale of the scores, with which joint probabilities sum to one (Karlin & Altschul 1990).
+  /// Scale of the scores at which the joint probabilities sum to one (Karlin & Altschul 1990).
   double lambda = 0;
   /// P(column residue | row code); the rows of '-', '*' and '~' are zero.
   std::array<std::array<double, kMaxBases>, kMaxCodes> conditional{};
@@ -20,7 +20,7 @@ struct ScoreSystem {
 };
 
 /// Solves for lambda with the null model's background frequencies. Bit-identical to HMMER 3.4.
-/// Fails with kInput if no positive lambda exists, for example without negative scores.
+/// Fails with kInput if there is no positive lambda, for example without negative scores.
 Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open,
                                       double gap_extend);
 

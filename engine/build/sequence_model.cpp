@@ -11,8 +11,7 @@ namespace {
 char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Upper case if the node emits its residue with a probability of at least 0.5 (nucleotides: 0.9).
-// For a degenerate residue, the reference reads past the end of the row, into the nodes that
-// follow.
+// For a degenerate residue, the reference reads past the end of the row, into the following nodes.
 std::string consensus_of(const Hmm& hmm, std::span<const Residue> residues) {
   const Alphabet& alphabet = *hmm.alphabet;
   const float least = alphabet.type == AlphabetType::kAmino ? 0.5f : 0.9f;

@@ -233,7 +233,7 @@ constexpr std::array<BuiltIn, 9> kAmino = {{
      }},
 }};
 // clang-format on
-// Default matrix of nucleotides; order ACGT.
+// The default nucleotide matrix; order ACGT.
 constexpr BuiltIn kNucleic = {"DNA1", {41, -32, 39, -26, -38, 46, -26, -17, -31, 39}};
 
 std::span<const BuiltIn> built_in_matrices(const Alphabet& alphabet) {

@@ -28,7 +28,7 @@ std::optional<Diagnostic> head_of(std::string_view line) {
   if (open != std::string_view::npos) {
     const auto number = parse_int(line.substr(open + 1, place - open - 1));
     if (!number) return std::nullopt;
-    // The renderer's markers are absolute; readers know the file by its path in the repository.
+    // The renderer's markers are absolute; readers know a file by its path in the repository.
     out.file = line.substr(line.starts_with('/') ? 1 : 0, open - (line.starts_with('/') ? 1 : 0));
     out.line = static_cast<int>(*number);
     rest = line.substr(place + 3);

@@ -1,5 +1,5 @@
-// The compiler's log as structured messages in template coordinates. The rendered source carries
-// `#line` markers, so file and line are those of the template.
+// The compiler's log as structured messages in template coordinates: the rendered source has
+// `#line` markers, so file and line are the template's.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace hmmjit::compile {
 struct Diagnostic {
   enum class Severity { kError, kWarning, kNote };
   Severity severity = Severity::kError;
-  std::string file;  ///< "ssv/warp_striped.cu"; empty when the log names none
+  std::string file;  ///< "ssv/warp_striped.cu"; empty if the log names none
   int line = 0;
-  std::string message;  ///< with the caret lines that follow it, newline-separated
+  std::string message;  ///< with the caret lines that follow, separated by newlines
 };
 
 std::vector<Diagnostic> parse_diagnostics(std::string_view log);
 
-/// "ssv/warp_striped.cu:41: error: identifier "x" is undefined" for the first error; the first line
-/// of the log if it has no error.
+/// "ssv/warp_striped.cu:41: error: identifier "x" is undefined" for the first error, or the log's
+/// first line if it has no error.
 std::string first_error(std::string_view log);
 
 }  // namespace hmmjit::compile

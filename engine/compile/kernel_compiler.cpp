@@ -88,7 +88,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const NvrtcLibrary* compiler, const DeveloperOptions& developer) {
   CompileJob job;
   HMMJIT_ASSIGN(job.source, render::render(templates, candidate));
-  // Without a compiler, only a cubin from another machine for this very architecture can help.
+  // Without a compiler, only a cubin that another machine made for this very architecture can help.
   std::vector<int> architectures{device.capability()};
   std::string identity = "no compiler";
   if (compiler != nullptr) {

@@ -1,4 +1,4 @@
-// Compiles a plan's candidate: rendered source, options and target make the cache key; one NVRTC
+// Compiles a plan's candidate: rendered source, options and target form the cache key; one NVRTC
 // run makes the image.
 #pragma once
 
@@ -21,38 +21,38 @@ namespace hmmjit::compile {
 
 /// Everything that determines an image. Plain data.
 struct CompileJob {
-  std::string name;  ///< "ssv.warp_striped.sm_90.1f0c54e2a9b3d871": names dumps and overrides
+  std::string name;  ///< "ssv.warp_striped.sm_90.1f0c54e2a9b3d871": the name in dumps and overrides
   render::RenderedSource source;
   Target target;
   std::vector<std::string> options;
   cache::CacheKey key;
-  std::string plan_json;       ///< of the candidate, stored with the image
-  std::string override_image;  ///< a cubin or PTX to use unchanged (HMMJIT_OVERRIDE_DIR)
+  std::string plan_json;       ///< describes the candidate; stored with the image
+  std::string override_image;  ///< a cubin or PTX to use unmodified (HMMJIT_OVERRIDE_DIR)
 };
 
 /// For kernel developers; empty or false: off.
 struct DeveloperOptions {
   std::string dump;           ///< receives <name>.cu, .json, .log and .cubin or .ptx of each kernel
   std::string override_from;  ///< <name>.cu or <name>.cubin in this folder replaces ours
-  /// Lets profilers and sanitizers show template lines. Part of the cache key, since such images
+  /// Lets profilers and sanitizers show template lines. Part of the cache key, because such images
   /// are four times as large and load more slowly.
   bool line_info = false;
   /// HMMJIT_DUMP_DIR, HMMJIT_OVERRIDE_DIR and HMMJIT_LINE_INFO (1).
   static DeveloperOptions from_environment();
 };
 
-/// Version of the launch convention that the rendered source does not show (how parameters are
+/// Version of those launch conventions that the rendered source does not show (how parameters are
 /// passed, who zeroes counters).
 inline constexpr std::string_view kLaunchAbi = "1";
 
-/// `compiler` null: the key for a machine without compiler; its "compiler" component is empty.
+/// If `compiler` is null, the key is for a machine without one: its "compiler" component is empty.
 Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const plan::Candidate& candidate, const plan::DeviceTraits& device,
                             const NvrtcLibrary* compiler, const DeveloperOptions& developer = {});
 
-/// Runs the compiler once. If it refuses the source, fails with kCompile: the first diagnostic in
-/// template coordinates, the options, the dump folder; `log` always receives the complete log.
-/// Fails with kInterrupted once `cancelled` returns true.
+/// Runs the compiler once. If it rejects the source, fails with kCompile and names the first
+/// diagnostic in template coordinates, the options and the dump folder; `log` always receives the
+/// complete log. Fails with kInterrupted once `cancelled` returns true.
 Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
                             const std::function<bool()>& cancelled, std::string* log,
                             const DeveloperOptions& developer = {});
@@ -61,10 +61,10 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
 Result<std::string> ptx_of_job(const CompileJob& job, const NvrtcLibrary& compiler);
 
 cache::Entry to_entry(const CompileJob& job, const KernelImage& image);
-/// Fails with kCompile if the entry is not an image of this job; the entry is then invalid.
+/// Fails with kCompile if the entry does not hold an image of this job; the entry is then invalid.
 Result<KernelImage> from_entry(const CompileJob& job, const cache::Entry& entry);
 
-/// Writes the job's files into the dump folder. Errors are returned; they never end a run.
+/// Writes the job's files to the dump folder. Errors are returned but never end a run.
 Status dump_job(const CompileJob& job, const KernelImage* image, const std::string& log,
                 const std::string& folder);
 

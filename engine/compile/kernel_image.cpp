@@ -59,7 +59,7 @@ void each_attribute(std::string_view bytes, Visit visit) {
   }
 }
 
-/// Empty if the image is damaged or not a 64-bit CUDA ELF.
+/// Empty if the image is damaged or is not a 64-bit CUDA ELF.
 std::vector<Section> sections_of(std::string_view image) {
   Elf64_Ehdr header;
   if (!copy_at(image, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||

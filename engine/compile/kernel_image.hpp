@@ -23,11 +23,11 @@ struct KernelResources {
   bool operator==(const KernelResources&) const = default;
 };
 
-/// Size in bytes of a kernel's parameters, from its cubin (ELF); nullopt if the image does not
+/// Size of a kernel's parameters in bytes, from its cubin (ELF); nullopt if the image does not
 /// state it. Never reads outside `image`.
 std::optional<int> read_parameter_bytes(std::string_view image, std::string_view entry_name);
 
-/// The resources of a kernel from the log of `--ptxas-options=-v`, as far as it states them.
+/// A kernel's resources from the log of `--ptxas-options=-v`, as far as the log states them.
 KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name);
 
 struct KernelImage {
@@ -39,7 +39,7 @@ struct KernelImage {
   std::string log;
 };
 
-/// Checks a compiled image against the promise of its catalogue entry: empty if it is kept,
+/// Checks a compiled image against its catalogue entry's promise: empty if the promise is kept,
 /// otherwise the reason for rejection (spills, too many registers, does not fit an SM).
 std::optional<std::string> gate(const KernelResources& resources, const plan::Candidate& candidate,
                                 const plan::DeviceTraits& device);

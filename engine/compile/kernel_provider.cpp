@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Internal marker of a miss that must not be compiled now.
+/// Internal marker: a miss that must not be compiled now.
 constexpr const char* kNotCached = "not cached";
 
 /// Two plans with equal identity get the same kernel.
@@ -40,7 +40,7 @@ std::string identity_of(const plan::Plan& plan) {
   return out;
 }
 
-// The part of a key that identifies the kernel: all but the compiler and its options.
+// The part of a key that identifies the kernel: everything except the compiler and its options.
 std::string kernel_of(const cache::CacheKey& key) {
   cache::CacheKey out;
   for (const cache::KeyComponent& part : key.components()) {
@@ -53,10 +53,10 @@ std::string kernel_of(const cache::CacheKey& key) {
 }  // namespace
 
 int compile_threads(int wanted, int cores, std::uint64_t memory) {
-  // With twelve, all kernels of a search take no longer than the slowest one alone.
+  // With twelve threads, all kernels of a search take no longer than the slowest one alone.
   constexpr int kMost = 12;
-  // NVRTC 13.0 takes 91 MB once and 19 MB per running compile of the catalogue's kernels. Both are
-  // doubled for larger kernels and other versions.
+  // NVRTC 13.0 takes 91 MB once, and 19 MB for each running compile of the catalogue's kernels.
+  // Both are doubled to allow for larger kernels and other versions.
   constexpr std::uint64_t kOnce = std::uint64_t{182} << 20, kEach = std::uint64_t{38} << 20;
   if (wanted > 0) return wanted;
   int threads = std::min(cores, kMost);
@@ -87,14 +87,14 @@ struct KernelProvider::Pool {
   Mutex mutex;
   std::condition_variable wake;
   std::list<Job> queue HMMJIT_GUARDED_BY(mutex);
-  /// All requested kernels, except failures.
+  /// All requested kernels except failed ones.
   std::map<std::string, Pending> known HMMJIT_GUARDED_BY(mutex);
   std::set<std::string> refused HMMJIT_GUARDED_BY(mutex);  ///< kernels the driver refused once
   std::vector<std::thread> threads HMMJIT_GUARDED_BY(mutex);
   std::size_t idle HMMJIT_GUARDED_BY(mutex) = 0;
   std::uint64_t next_order HMMJIT_GUARDED_BY(mutex) = 0;
   ProviderStatistics statistics HMMJIT_GUARDED_BY(mutex);
-  int limit = 1;  ///< of threads
+  int limit = 1;  ///< maximum number of threads
   std::atomic<bool> stop{false};
 
   Mutex installed_mutex;
@@ -126,7 +126,7 @@ KernelProvider::KernelProvider(render::TemplateLibrary templates,
 KernelProvider::~KernelProvider() {
   try {
     cancel();
-  } catch (const std::bad_alloc&) {  // without the texts of errors, which nobody reads any more
+  } catch (const std::bad_alloc&) {  // error texts are lost, but nobody reads them any more
   }
   std::vector<std::thread> threads;
   {
@@ -180,14 +180,14 @@ void KernelProvider::report(ProviderEvent event) {
   if (settings_.on_event) settings_.on_event(event);
 }
 
-/// An entry and its key, which is another compiler's if there is none here.
+/// An entry and its key. The key is another compiler's if there is none here.
 struct KernelProvider::Obtained {
   cache::Lookup lookup;
   cache::CacheKey key;
   std::string note;
 };
 
-// Without a compiler, any kernel of the same source, target and kind will do, whatever compiler
+// Without a compiler, any kernel with the same source, target and kind will do, whatever compiler
 // version and options made it.
 std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const CompileJob& job,
                                                                        Counted counted) {
@@ -197,7 +197,7 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const Com
     });
   };
   std::vector<cache::CacheKey> keys = cache_.stored_keys(same_kernel);
-  // Several compilers: choose independently of the folder's order of files.
+  // If there are several compilers, the choice must not depend on the folder's file order.
   std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
   for (cache::CacheKey& key : keys) {
     cache::Lookup lookup = cache_.find(key, counted);
@@ -210,7 +210,7 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const Com
   return std::nullopt;
 }
 
-// Kernels installed with the program work with any compiler: compiling all of them again would take
+// Kernels installed with the program serve any compiler: compiling all of them again would take
 // minutes and gain nothing.
 std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job,
                                                                        Counted counted) {
@@ -248,7 +248,7 @@ KernelProvider::Obtained KernelProvider::find_stored(const CompileJob& job, Coun
 }
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
-  // A miss is counted by the compile, or by the request that follows.
+  // Misses are counted by the compile, or by the request that follows.
   Obtained stored = find_stored(job, may_compile && !compiler_ ? Counted::kAll : Counted::kHits);
   if (stored.lookup) return stored;
   if (!may_compile) return fail(ErrorCode::kCompile, kNotCached, kNotCached);
@@ -357,7 +357,7 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
       const bool of_the_variant = code == ErrorCode::kCompile && compiler_.has_value() &&
                                   cache_.may_compile() && kernel.error().where != kNotCached;
       // Template developers must see their errors, not the next kernel. Exceeding a device's
-      // resources is no such error.
+      // resources is not such an error.
       const bool of_the_language =
           templates_.edited() && kernel.error().message.find(": error: ") != std::string::npos;
       if (!of_the_variant || of_the_language) return kernel;
@@ -467,7 +467,7 @@ KernelProvider::Future KernelProvider::Pool::enqueue(KernelProvider& owner, cons
     try {
       threads.emplace_back([&owner] { owner.work(); });
     } catch (const std::system_error& error) {
-      // The other threads continue; without any, the kernel has failed.
+      // Other threads will serve the job; if there are none, the kernel has failed.
       if (threads.empty()) {
         Error failure = refused_threads("the threads of the compiler", error);
         failure.where = identity;
@@ -496,7 +496,7 @@ std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& pla
     }
   }
   auto kernel = make(plan, false);
-  // Any error except a miss recurs when the kernel is requested.
+  // Any error other than a miss will recur when the kernel is requested.
   if (!kernel) return std::nullopt;
   std::promise<Result<KernelPtr>> promise;
   Future future = promise.get_future().share();
@@ -524,7 +524,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
     }
     pool_->known.erase(identity_of(plan));
   }
-  // Layers hide one another: one pass for memory and its file, one for the other layer.
+  // Layers hide one another, so several passes may be needed to reach all.
   constexpr int kLayers = 3;
   for (int i = 0; i < kLayers; ++i) {
     const cache::Lookup lookup = cache_.find(kernel->key, cache::KernelCache::Counted::kNone);

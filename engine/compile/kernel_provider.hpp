@@ -1,9 +1,9 @@
 // Makes kernels on demand: from memory, the disk cache or the compiler.
 //
-// A kernel is made once however many callers ask for it at a time: single flight within the process
-// (a shared future) and between processes (the cache's lock). Compiles run on a bounded thread pool
-// in order of priority. An image that breaks its catalogue entry's promise (spills, too many
-// registers) is rejected in favour of the plan's next candidate, and the reason is kept.
+// A kernel is made once, however many callers request it concurrently: single flight within the
+// process (a shared future) and between processes (the cache's lock). Compiles run on a bounded
+// thread pool in order of priority. An image that breaks its catalogue entry's promise (spills, too
+// many registers) is rejected in favour of the plan's next candidate, and the reason is recorded.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,17 @@
 
 namespace hmmjit::compile {
 
-/// A ready kernel. Immutable, shareable. Launch it with the shape of `candidate`, which is a
-/// fallback if the plan's choice was rejected.
+/// A ready kernel. Immutable; threads may share it. Launch it with the shape of `candidate`, which
+/// is a fallback if the plan's choice was rejected.
 struct Kernel {
-  std::string name;  ///< as CompileJob::name
+  std::string name;  ///< same as CompileJob::name
   plan::Candidate candidate;
   Target target;
   KernelImage image;
-  std::vector<plan::Rejection> rejected;      ///< candidates rejected after their compile, in order
+  std::vector<plan::Rejection> rejected;      ///< candidates rejected after compiling, in order
   cache::Layer origin = cache::Layer::kNone;  ///< kNone: compiled now
-  std::string origin_note;                    ///< empty, or e.g. "made by another compiler: ..."
-  cache::CacheKey key;                        ///< key in the cache (invalid: override)
+  std::string origin_note;                    ///< e.g. "installed; made by ..."; may be empty
+  cache::CacheKey key;                        ///< key in the cache (invalid if overridden)
   double render_seconds = 0, obtain_seconds = 0;
 };
 using KernelPtr = std::shared_ptr<const Kernel>;
@@ -39,15 +39,15 @@ struct ProviderEvent {
   enum class Kind { kCompiled, kCacheHit, kRejected, kFailed, kRefused };
   Kind kind = Kind::kCompiled;
   std::string kernel = {};   ///< CompileJob::name
-  std::string detail = {};   ///< layer of a hit, reason of a rejection, error text
+  std::string detail = {};   ///< a hit's layer, a rejection's reason, or an error text
   std::string log = {};      ///< compiler log, complete
   std::string options = {};  ///< as passed, blank-separated
   double seconds = 0;
   double cpu_seconds = 0;  ///< kCompiled: CPU time of the compiling thread
 };
 
-/// Compiling threads: `wanted` if positive; otherwise one per core, at most 12, fewer if `memory`
-/// (bytes, see available_memory) is short.
+/// Number of compiling threads: `wanted` if positive; otherwise one per core, but at most 12, and
+/// fewer if `memory` (in bytes, see available_memory) is short.
 int compile_threads(int wanted, int cores, std::uint64_t memory);
 
 struct ProviderSettings {
@@ -58,7 +58,7 @@ struct ProviderSettings {
 
 struct ProviderStatistics {
   std::uint64_t requests = 0;  ///< calls of request and get
-  std::uint64_t shared = 0;    ///< of these, joined an earlier request
+  std::uint64_t shared = 0;    ///< those that joined an earlier request
   std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0;
   std::uint64_t rejected = 0, failed = 0, refused = 0;
   double compile_seconds = 0;  ///< summed over threads
@@ -68,7 +68,7 @@ struct ProviderStatistics {
 /// them.
 class KernelProvider {
  public:
-  /// `compiler` may be an error (no NVRTC here). Then only the cache serves kernels, including
+  /// `compiler` may be an error (no NVRTC here). Then kernels come only from the cache, including
   /// those of other compiler versions; a miss fails with that error.
   KernelProvider(render::TemplateLibrary templates,
                  Result<std::shared_ptr<const NvrtcLibrary>> compiler, cache::KernelCache& cache,
@@ -78,32 +78,32 @@ class KernelProvider {
   KernelProvider& operator=(const KernelProvider&) = delete;
 
   using Future = std::shared_future<Result<KernelPtr>>;
-  /// Called once, on any thread, when a requested kernel is made or has failed. Must not throw.
+  /// Called once, on any thread, when a requested kernel is ready or has failed. Must not throw.
   using Made = std::function<void(const Result<KernelPtr>&)>;
-  /// Starts making the kernel of a plan; higher priority runs first. Requesting a queued kernel
-  /// again raises its priority. Never blocks.
+  /// Requests a plan's kernel; higher priority runs first. Requesting a queued kernel again raises
+  /// its priority. Never blocks.
   Future request(const plan::Plan& plan, int priority = 0, Made made = {});
-  /// The finished kernel if it needs no compile; nothing if it does or is being compiled. Runs in
+  /// The finished kernel if it needs no compile; nullopt if it does or is being compiled. Runs in
   /// the calling thread, which costs less than waking another.
   std::optional<Future> find(const plan::Plan& plan);
-  /// find; else request, then wait.
+  /// Same as find() or, if that gives nothing, request() and wait.
   Result<KernelPtr> get(const plan::Plan& plan);
 
-  /// Call when the driver refuses to load this kernel's image: discards the stored entry and makes
-  /// the kernel once more; fails on the second refusal.
+  /// Call this if the driver refuses to load the kernel's image: discards the stored entry and
+  /// makes the kernel once more. Fails on the second refusal.
   Result<KernelPtr> refused(const plan::Plan& plan, const KernelPtr& kernel,
                             const std::string& reason);
 
   /// The cache layer that holds the plan's first choice, or kNone; never compiles.
   struct CacheState {
     cache::Layer layer = cache::Layer::kNone;
-    std::string reason;  ///< why a miss
+    std::string reason;  ///< reason of a miss
     std::optional<KernelResources> resources;
     std::string name;
   };
   Result<CacheState> cache_state(const plan::Plan& plan);
 
-  /// Fails all queued and running compiles with kInterrupted, and later requests as well.
+  /// Fails all queued and running compiles, and later requests, with kInterrupted.
   void cancel();
 
   ProviderStatistics statistics() const;
@@ -122,7 +122,7 @@ class KernelProvider {
   struct Obtained;
   using Counted = cache::KernelCache::Counted;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
-  // The job's own kernel, or an installed one, or, if there is no compiler, that of another one.
+  // Finds the job's own kernel, an installed one or, without a compiler, another compiler's.
   Obtained find_stored(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_installed(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_of_others(const CompileJob& job, Counted counted);

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Architectures of NVRTC versions that were checked; saves loading 100 MB on a cache hit.
+/// Architectures of NVRTC versions that have been checked; saves loading 100 MB on a cache hit.
 struct KnownVersion {
   int major, minor;
   std::array<int, 12> architectures;
@@ -35,8 +35,8 @@ struct KnownVersion {
 constexpr std::array<KnownVersion, 1> kKnownVersions{
     KnownVersion{13, 0, {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}}};
 
-/// Folders in which NVIDIA's PyPI packages install NVRTC, relative to the Python package with this
-/// library (site-packages/hmmjit) or program (site-packages/hmmjit/bin).
+/// Folders in which NVIDIA's PyPI packages install NVRTC, relative to the Python package that
+/// contains this library (site-packages/hmmjit) or program (site-packages/hmmjit/bin).
 std::vector<std::string> python_folders() {
   std::vector<std::string> folders;
   std::error_code error;
@@ -113,7 +113,7 @@ std::string build_id_of(const std::string& path) {
     const std::size_t at = header.e_phoff + static_cast<std::size_t>(i) * header.e_phentsize;
     Elf64_Phdr segment;
     if (!read(at, segment)) return {};
-    constexpr std::uint64_t kMostNotes = 1 << 20;  // bytes; a real library has some hundred
+    constexpr std::uint64_t kMostNotes = 1 << 20;  // in bytes; a real library has a few hundred
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMostNotes) continue;
     std::string text(segment.p_filesz, '\0');
     if (!file->read(segment.p_offset, text)) continue;
@@ -138,8 +138,8 @@ std::string build_id_of(const std::string& path) {
   return {};
 }
 
-/// NVRTC's built-ins library, libnvrtc-builtins.so.<major>.<minor>. Only its name tells NVRTC's
-/// minor version without loading NVRTC.
+/// NVRTC's built-ins library, libnvrtc-builtins.so.<major>.<minor>. Without loading NVRTC, only
+/// this name tells its minor version.
 struct Builtins {
   std::string path;
   int minor = -1;
@@ -182,7 +182,7 @@ struct NvrtcLibrary::Functions {
   decltype(&nvrtcGetCUBIN) cubin = nullptr;
   decltype(&nvrtcGetPTXSize) ptx_size = nullptr;
   decltype(&nvrtcGetPTX) ptx = nullptr;
-  /// Absent before 12.8: compiles then cannot be cancelled.
+  /// Null before 12.8; compiles then cannot be cancelled.
   nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*) = nullptr;
 };
 
@@ -207,7 +207,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
         if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) {
           library->path_ = map->l_name;
         }
-        // Kept open on purpose: load() will need it, and unloading a compiler is never safe.
+        // Deliberately kept open: load() will need it, and unloading a compiler is never safe.
       }
     }
     if (library->path_.empty()) continue;
@@ -225,7 +225,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
   const std::string id = build_id_of(library->path_);
   library->minor_ = find_builtins(library->path_, library->major_).minor;
   if (library->minor_ < 0 || id.empty()) {
-    // Ask the library itself; if its built-ins are missing, it says so.
+    // Ask the library itself, which reports missing built-ins.
     HMMJIT_TRY(library->load());
   }
   std::error_code error;
@@ -350,7 +350,7 @@ Result<NvrtcOutcome> NvrtcLibrary::compile(const std::string& source, const std:
   out.status = f.error_string(status);
   out.cancelled = flow.stopped;
 
-  // NVRTC's sizes count the final NUL of texts.
+  // NVRTC's sizes include the final NUL of texts.
   std::size_t size = 0;
   if (f.log_size(program, &size) == NVRTC_SUCCESS && size > 1) {
     out.log.resize(size);

@@ -13,14 +13,14 @@ struct VersionedOption {
   int major, minor;  ///< minimum NVRTC
 };
 
-// Order is part of the cache key: append only.
+// The order is part of the cache key: append only.
 constexpr std::array kOptions{
     VersionedOption{"--std=c++17", 12, 0},
-    // Register and spill counts in the log reveal spills without a GPU.
+    // Register and spill counts in the log show spills without a GPU.
     VersionedOption{"--ptxas-options=-v", 12, 0},
-    // Unused lanes of a template are normal: users need to see errors only.
+    // Unused lanes of a template are normal; users only need to see errors.
     VersionedOption{"--diag-suppress=177", 12, 0},
-    // NVRTC's own disk cache would hide the log of a repeated compile and its true time.
+    // NVRTC's own disk cache would hide a repeated compile's log and true time.
     VersionedOption{"--no-cache", 12, 9},
 };
 
@@ -68,7 +68,7 @@ Result<Target> choose_target(const plan::DeviceTraits& device,
                 fmt::format("{} makes kernels for sm_{} and newer", compiler_identity, least),
                 where, "install NVRTC 12, which serves compute capability 5.0 and newer");
   }
-  // A cubin runs on devices of its own major version with an equal or higher minor one.
+  // A cubin runs on devices with the same major and an equal or higher minor version.
   int same_major = 0, below = 0;
   for (const int known : known_architectures) {
     if (known > wanted) continue;

@@ -14,20 +14,20 @@ namespace hmmjit::compile {
 struct Target {
   ImageKind kind = ImageKind::kCubin;
   std::string architecture;  ///< "sm_90" for a cubin, "compute_121" for PTX
-  std::string explanation;   ///< empty normally, otherwise why this is not the device's own
+  std::string explanation;   ///< normally empty; otherwise why this is not the device's own
 };
 
-/// A cubin for an architecture the compiler knows; a cubin of the same major version and a lower
-/// minor one, which the device runs unchanged; PTX of the highest known architecture for a newer
-/// device, whose driver finishes the compile. Fails with kCompile for a device older than the
-/// compiler.
+/// A cubin for the device's architecture if the compiler knows it; else a cubin of the same major
+/// and a lower minor version, which the device runs unchanged; else, for a newer device, PTX of the
+/// highest known architecture, which the driver compiles. Fails with kCompile if the compiler no
+/// longer supports the device.
 Result<Target> choose_target(const plan::DeviceTraits& device,
                              std::span<const int> known_architectures,
                              const std::string& compiler_identity);
 
-/// The canonical, ordered options of a compile. `extra` are a variant's own. Options that read or
-/// write files or name another architecture are refused (kCompile): the cache key could not hold
-/// what they depend on.
+/// The canonical, ordered options of a compile. `extra` are the variant's own. Options that read or
+/// write files or name another architecture are rejected (kCompile), because the cache key could
+/// not cover what they depend on.
 Result<std::vector<std::string>> compile_options(const Target& target, int nvrtc_major,
                                                  int nvrtc_minor,
                                                  std::span<const std::string_view> extra = {});

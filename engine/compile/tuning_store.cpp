@@ -23,10 +23,10 @@ Status may_write(const cache::Settings& settings) {
 }
 
 constexpr const char* kFileName = "tuning.jsonl";
-// A measurement takes some 200 bytes.
+// A measurement takes about 200 bytes.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-// The kernel cache's folder, subject to the kernel cache's rules.
+// The kernel cache's folder, by the kernel cache's rules.
 Result<cache::EntryStore> open_store(const cache::Settings& settings) {
   cache::StoreOptions options;
   options.allow_group = settings.allow_group;
@@ -65,7 +65,7 @@ LoadedTuning load_tuning(const cache::Settings& settings, const std::string& cat
   LoadedTuning out;
   const std::string path = tuning_path(settings);
   if (path.empty()) return out;
-  // A file of another user must not choose kernels, hang the process or exhaust its memory.
+  // Another user's file must not choose kernels, hang the process or exhaust its memory.
   const auto store = open_store(settings);
   if (!store) return out;
   const auto text = store->read(path);

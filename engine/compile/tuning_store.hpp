@@ -10,7 +10,7 @@
 
 namespace hmmjit::compile {
 
-/// Version of the measured kernels: the digest of all templates and of the launch convention, 16
+/// Version of the measured kernels: digest of all templates and of the launch convention, 16
 /// hexadecimal digits.
 std::string catalogue_version(const render::TemplateLibrary& templates);
 
@@ -24,8 +24,8 @@ struct LoadedTuning {
   plan::TuningTable table;
   std::size_t skipped = 0;  ///< malformed lines and lines of other catalogues
 };
-/// Never fails: the table is empty without a readable file, if the kernel cache would refuse the
-/// folder or file (cache/entry_store.hpp), or if the file exceeds 16 MiB.
+/// Never fails: the table is empty if there is no readable file, if the kernel cache would refuse
+/// the folder or file (cache/entry_store.hpp), or if the file exceeds 16 MiB.
 LoadedTuning load_tuning(const cache::Settings& settings, const std::string& catalogue);
 
 /// Makes the folder, so that measurements need not be repeated because they could not be stored.
@@ -35,7 +35,7 @@ Status prepare_tuning(const cache::Settings& settings);
 /// Replaces the file atomically; the last of several writers wins. Fails as prepare_tuning.
 Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table);
 
-/// Removes the file; true when there was one.
+/// Removes the file; returns true if there was one.
 Result<bool> clear_tuning(const cache::Settings& settings);
 
 }  // namespace hmmjit::compile

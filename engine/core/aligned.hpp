@@ -14,10 +14,10 @@
 
 namespace hmmjit {
 
-/// Bytes of a large page of the processor.
+/// Size of the processor's large pages, in bytes.
 inline constexpr std::size_t kLargePage = std::size_t{1} << 21;
 
-/// The address sanitizer finds errors around blocks of the heap only.
+/// The address sanitizer only finds errors around heap blocks.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kAddressSanitizer = true;
 #elif defined(__has_feature)
@@ -30,7 +30,7 @@ inline constexpr bool kAddressSanitizer = false;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
-/// Rounded up to pages of the system.
+/// Rounds up to whole system pages.
 inline std::size_t whole_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
@@ -74,7 +74,7 @@ class AlignedArray {
     return *this;
   }
 
-  /// Room for `count` elements; contents are lost when the storage has to grow.
+  /// Makes room for `count` elements; the contents are lost if the storage has to grow.
   T* ensure(std::size_t count) {
     // Headroom, so that slowly growing requests do not reallocate every time.
     if (count > capacity_) allocate(count + count / 4 + 16);
@@ -135,11 +135,11 @@ class AlignedArray {
 
   T* data_ = nullptr;
   std::size_t capacity_ = 0;
-  /// Bytes of the array's own mapping; 0 where it lies in the heap.
+  /// size of the array's own mapping in bytes; 0 if it lies in the heap
   std::size_t mapped_ = 0;
 };
 
-/// Zeros; only pages that are written to take memory. Throws std::bad_alloc.
+/// Zero-initialised storage; only pages that are written to take memory. Throws std::bad_alloc.
 template <typename T>
 class ZeroPages {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -150,7 +150,7 @@ class ZeroPages {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<T*>(pages);
-    // A large page would take its whole size for one value.
+    // With large pages, a single value would take a whole one.
     ::madvise(data_, bytes_, MADV_NOHUGEPAGE);
   }
   ~ZeroPages() {

@@ -1,4 +1,4 @@
-// Letters of ASCII. Those of <cctype> depend on the host's locale.
+// ASCII letters. The functions of <cctype> depend on the host's locale.
 #pragma once
 
 namespace hmmjit {

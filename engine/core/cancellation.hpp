@@ -11,10 +11,10 @@
 
 namespace hmmjit {
 
-/// Happens once. Thread-safe.
+/// An event that happens once. Thread-safe.
 class Event {
  public:
-  /// Throws std::system_error where the process has no descriptor left.
+  /// Throws std::system_error if the process has no descriptor left.
   Event();
   /// Async-signal-safe.
   void happen() const noexcept { ::eventfd_write(descriptor_.get(), 1); }
@@ -24,12 +24,12 @@ class Event {
   const Descriptor descriptor_;
 };
 
-/// Ends work early: when it is told to, or at a time. Thread-safe. Nobody needs to ask it in order
-/// to be woken.
+/// Ends work early, on request or at a deadline. Thread-safe. Waiters are woken; they need not
+/// poll.
 class Cancellation {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// `other`: ends the work as well; may be null.
+  /// `other` also cancels this one; may be null.
   explicit Cancellation(const Cancellation* other = nullptr, std::optional<Time> deadline = {})
       : other_(other), deadline_(deadline) {}
   /// Async-signal-safe.
@@ -38,7 +38,7 @@ class Cancellation {
     event_.happen();
   }
   bool cancelled() const noexcept;
-  /// Waits until `event` happens. False: cancelled before. `cancellation`: may be null.
+  /// Waits until `event` happens; returns false if cancelled first. `cancellation` may be null.
   static bool wait(const Event& event, const Cancellation* cancellation);
 
  private:

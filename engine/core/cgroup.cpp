@@ -22,7 +22,7 @@ std::string_view take_up_to(char end, std::string_view& text) {
 std::optional<double> number_in(const std::string& path) {
   const std::string text = read_kernel_file(path);
   std::string_view rest = text;
-  return parse_real(take_up_to('\n', rest));  // "max" is none
+  return parse_real(take_up_to('\n', rest));  // "max" is not a number: no limit
 }
 
 // The value of a line "key value".
@@ -48,13 +48,13 @@ std::vector<std::string> folders_above(const std::string& mount, std::string pat
   }
 }
 
-// Folders of version 2 (empty `controller`) or of a version 1 controller.
+// The folders in version 2 (empty `controller`) or of a version 1 controller.
 std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view controller) {
   const std::string membership = read_kernel_file(files.membership);
   for (std::string_view rest = membership; !rest.empty();) {
     std::string_view line = take_up_to('\n', rest);
     if (std::ranges::count(line, ':') < 2) continue;
-    take_up_to(':', line);  // the number
+    take_up_to(':', line);  // skips the hierarchy's number
     const std::string controllers(take_up_to(':', line));
     const std::string path(line);
     if (controller.empty()) {
@@ -64,7 +64,7 @@ std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view c
     for (std::string_view names = controllers; !names.empty();) {
       const std::string name(take_up_to(',', names));
       if (name != controller) continue;
-      // "cpu,cpuacct" is mounted under that name, with links of the single names next to it.
+      // Version 1 mounts "cpu,cpuacct" under that name, with a link for each single name.
       std::vector<std::string> folders = folders_above(files.mount + "/" + controllers, path);
       if (controllers != name) {
         for (std::string& folder : folders_above(files.mount + "/" + name, path))
@@ -98,8 +98,8 @@ double cgroup_cores(const CgroupFiles& files) {
 
 std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files) {
   std::optional<double> best;
-  // The usage of a group is read only if it has a limit, since reading makes the kernel sum it up.
-  // Version 1 expresses no limit by the largest number of whole pages.
+  // The usage of a group is read only if it has a limit, because the kernel sums it up for each
+  // read. Version 1 expresses "no limit" as the largest number of whole pages.
   const auto consider = [&best](const std::string& folder,
                                 std::initializer_list<const char*> limits, const char* usage,
                                 std::string_view droppable) {

@@ -1,4 +1,4 @@
-// Numbers and texts as bytes, for part files (docs/part-format.md) and for hits spilled to disk.
+// Encodes numbers and text as bytes, for part files (docs/part-format.md) and spilled hits.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,7 @@ inline void put_text(std::string& out, std::string_view text) {
 }
 
 /// Reads values from the front of a byte string. After a value that does not fit, `ok` stays false
-/// and all further values are zeros and empty texts.
+/// and all further values are zero or empty.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
@@ -84,7 +84,7 @@ class Decoder {
   }
 
   bool ok() const { return ok_; }
-  /// The values contradict the format.
+  /// Marks the values as contradicting the format.
   void fail() { ok_ = false; }
   std::size_t left() const { return bytes_.size(); }
 
@@ -93,8 +93,8 @@ class Decoder {
   bool ok_ = true;
 };
 
-// A template over these two types, a "coder", describes the fields of a record once, for writing
-// and for reading.
+// A template over these two types, called a "coder", describes the fields of a record once for both
+// writing and reading.
 
 class FieldWriter {
  public:
@@ -137,8 +137,8 @@ class FieldReader {
     value.reset();
     if (decoder_.count_up_to<bool>(1)) text(value.emplace());
   }
-  /// Whether `count` records of at least `least` bytes each may follow. Call it before a resize: a
-  /// damaged count must not allocate memory of its own size.
+  /// True if `count` records of at least `least` bytes each may follow. Call it before a resize: a
+  /// damaged count must not determine how much memory is allocated.
   bool fits(std::uint64_t count, std::uint64_t least) {
     if (!decoder_.ok() || count > decoder_.left() / least) decoder_.fail();
     return decoder_.ok();

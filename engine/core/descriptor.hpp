@@ -1,4 +1,4 @@
-// A file descriptor with an owner, and writing to one.
+// An owned file descriptor, and writing to descriptors.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace hmmjit {
 
-/// Closes its descriptor when it is destroyed. -1: none.
+/// Closes its descriptor on destruction. -1: none.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -34,7 +34,7 @@ class Descriptor {
   int value_;
 };
 
-/// Writes all bytes at the position of the file, or from `offset` on; 0 or an errno.
+/// Writes all bytes at the current file position, or from `offset` on; returns 0 or an errno.
 inline int write_all(int descriptor, std::string_view bytes,
                      std::optional<std::uint64_t> offset = std::nullopt) noexcept {
   while (!bytes.empty()) {

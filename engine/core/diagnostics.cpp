@@ -15,7 +15,7 @@ namespace hmmjit {
 
 namespace {
 
-// A signal handler may read and clear it.
+// A signal handler may read and clear this.
 std::atomic<bool> status_line_shown{false};
 constexpr std::string_view kErase = "\r\x1b[K";  // moves to the first column and clears the line
 
@@ -28,7 +28,7 @@ void print_diagnostic(std::string_view text) noexcept {
 
 void show_status_line(std::string_view text) noexcept {
   if (text.empty()) return print_diagnostic({});
-  std::array<char, 512> line;  // in one piece
+  std::array<char, 512> line;  // written in one piece
   text = text.substr(0, line.size() - kErase.size());
   std::ranges::copy(kErase, line.begin());
   std::ranges::copy(text, line.begin() + kErase.size());
@@ -42,7 +42,7 @@ bool standard_output_unread() noexcept {
 }
 
 void occupy_standard_streams() noexcept {
-  // In this order: open returns the lowest free number.
+  // The order matters: open returns the lowest free number.
   constexpr int kAccess[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int number = 0; number < 3; ++number) {
     if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -1,4 +1,4 @@
-// Messages to the user at the terminal.
+// Messages to the user on the terminal.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,13 +8,13 @@
 
 namespace hmmjit {
 
-/// Writes `text` to standard error, unbuffered and in one piece where the system allows it. A lost
-/// standard error (closed, full, its reader gone) must never change what a run does: failures are
-/// ignored. Thread-safe.
+/// Writes `text` to standard error, unbuffered and in one piece where the system allows it.
+/// Failures are ignored, because a lost standard error (closed, full, its reader gone) must never
+/// change what a run does. Thread-safe.
 void print_diagnostic(std::string_view text) noexcept;
 
-/// A line on the terminal that the next call rewrites, and that `print_diagnostic` erases before it
-/// writes; empty: erases it. Only where standard error is a terminal. One thread.
+/// Shows a line on the terminal that the next call rewrites and `print_diagnostic` erases; empty
+/// text erases it. Call it only if standard error is a terminal, and only from one thread.
 void show_status_line(std::string_view text) noexcept;
 
 /// print_diagnostic with a format.
@@ -26,9 +26,9 @@ void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments)
 /// Whether standard output is a pipe whose reader has gone.
 bool standard_output_unread() noexcept;
 
-/// Replaces closed descriptors 0, 1 and 2 by place-holders, which refuse reading (0) or writing (1)
-/// and swallow diagnostics (2). Otherwise the next file opened would get that number and the data
-/// of the standard stream. Must be called before any file is opened.
+/// Replaces closed descriptors 0, 1 and 2 by placeholders that refuse reading (0) or writing (1) or
+/// swallow diagnostics (2). Otherwise the next file opened would get that number and receive the
+/// standard stream's data. Must be called before any file is opened.
 void occupy_standard_streams() noexcept;
 
 }  // namespace hmmjit

@@ -41,7 +41,7 @@ Digest digest_of(std::string_view bytes) {
 
 std::uint64_t checksum(const void* data, std::size_t size) { return XXH3_64bits(data, size); }
 
-// XXH3's streams of 64 and of 128 bits have the same state and differ in their ends.
+// XXH3's 64-bit and 128-bit streams share the state and differ only in the final step.
 struct DigestStream::State {
   XXH3_state_t xxh;
 };

@@ -1,4 +1,4 @@
-// Digests and checksums of content: XXH3 (seed 0), fast enough to be limited by memory alone.
+// Digests and checksums of content: XXH3 (seed 0), so fast that only memory limits it.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace hmmjit {
 
-/// 128 bits: long enough to treat equal digests as equal bytes unless they are forged.
+/// 128 bits: enough to treat equal digests as equal bytes, forgeries apart.
 struct Digest {
   std::uint64_t low = 0, high = 0;
 
@@ -30,7 +30,7 @@ Digest digest_of(std::string_view bytes);
 /// 64 bits of `size` bytes. Detects damage, not forgery.
 std::uint64_t checksum(const void* data, std::size_t size);
 
-/// The same values over bytes that arrive in pieces. One thread at a time.
+/// Computes the same values over bytes that arrive in pieces. One thread at a time.
 class DigestStream {
  public:
   DigestStream();

@@ -1,5 +1,5 @@
-// Errors as values. Every failure a user can cause says what happened, where, and the remedy,
-// in one line; the program maps the code to its documented exit status (docs/guide.md).
+// Errors as values. Every failure a user can cause states what happened, where, and the remedy in
+// one line; the program maps the code to its documented exit status (docs/guide.md).
 #pragma once
 
 #include <expected>
@@ -31,7 +31,7 @@ struct Error {
   std::string where;
   std::string remedy;
 
-  /// "where: message; remedy" on one line, parts left out when empty.
+  /// "where: message; remedy" on one line; empty parts are left out.
   std::string to_string() const;
 };
 
@@ -57,7 +57,7 @@ inline std::unexpected<Error> fail(ErrorCode code, std::string message, std::str
     if (!hmmjit_status) return std::unexpected(hmmjit_status.error());  \
   } while (0)
 
-/// `HMMJIT_ASSIGN(auto x, f())`: x = value of the Result, or returns its error.
+/// `HMMJIT_ASSIGN(auto x, f())` sets x to the value of the Result, or returns its error.
 #define HMMJIT_ASSIGN(declaration, expression)                                            \
   auto HMMJIT_CONCAT(hmmjit_result_, __LINE__) = (expression);                            \
   if (!HMMJIT_CONCAT(hmmjit_result_, __LINE__))                                           \

@@ -40,7 +40,7 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// Calls `ascii` for single bytes and copies other characters.
+// Calls `ascii` for ASCII bytes and copies other characters.
 template <typename Ascii>
 void escape(std::string& out, std::string_view value, Ascii ascii) {
   while (!value.empty()) {

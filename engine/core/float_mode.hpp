@@ -14,7 +14,7 @@ namespace hmmjit {
 using FloatMode = unsigned;
 inline FloatMode float_mode() { return _mm_getcsr(); }
 inline void set_float_mode(FloatMode mode) { _mm_setcsr(mode); }
-/// Subnormal results are zero; subnormal operands keep their value.
+/// Flushes subnormal results to zero; subnormal operands keep their value.
 inline FloatMode flushing_to_zero(FloatMode mode) { return (mode | 0x8000u) & ~0x0040u; }
 #elif defined(__aarch64__)
 /// FPCR.
@@ -25,14 +25,14 @@ inline FloatMode float_mode() {
   return mode;
 }
 inline void set_float_mode(FloatMode mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
-/// FZ: subnormal results are zero. It takes subnormal operands for zero as well, which x86 keeps
-/// apart; only a model with probabilities below exp(-87) has any, in its tables.
+/// FZ flushes subnormal results to zero. Unlike x86's mode it also treats subnormal operands as
+/// zero; only models with probabilities below exp(-87) have any, in their tables.
 inline FloatMode flushing_to_zero(FloatMode mode) { return mode | (FloatMode{1} << 24); }
 #else
 #error "hmmjit runs on x86-64 and on 64-bit ARM"
 #endif
 
-/// Sets a mode for a scope and restores the previous one. Must stay on its thread.
+/// Sets a mode for a scope, then restores the previous one. Must stay on its thread.
 class FloatModeScope {
  public:
   explicit FloatModeScope(FloatMode mode) : before_(float_mode()) { set_float_mode(mode); }

@@ -8,10 +8,10 @@
 namespace hmmjit {
 namespace {
 
-// Holds that exist; kInterrupted once the process is ending.
+// g_holds counts the existing holds; it is kInterrupted once the process is ending.
 constexpr int kInterrupted = -1;
 std::atomic<int> g_holds{0};
-std::atomic<int> g_put_off{0};  // the signal
+std::atomic<int> g_put_off{0};  // the postponed signal
 static_assert(std::atomic<int>::is_always_lock_free);
 
 }  // namespace
@@ -19,7 +19,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 InterruptionHold::InterruptionHold() noexcept {
   int holds = g_holds;
   do {
-    while (holds == kInterrupted) {  // the thread in the handler ends the process
+    while (holds == kInterrupted) {  // the thread in the handler will end the process
       ::pause();
       holds = g_holds;
     }

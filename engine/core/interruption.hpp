@@ -4,9 +4,9 @@
 namespace hmmjit {
 
 /// While one exists, the program's signal handlers postpone the end of the process: only this
-/// thread knows the state of the files that it creates or publishes. Any number, on any threads;
-/// must be short. If the process has been interrupted already, the constructor does not return.
-/// Without handlers that call `interrupt`, as in a library, nothing happens.
+/// thread knows the state of the files that it creates or publishes. Any number may exist, on any
+/// threads; they must be short. If the process has already been interrupted, the constructor does
+/// not return. Without handlers that call `interrupt`, as in a library, a hold has no effect.
 class InterruptionHold {
  public:
   InterruptionHold() noexcept;
@@ -15,16 +15,16 @@ class InterruptionHold {
   InterruptionHold(const InterruptionHold&) = delete;
   InterruptionHold& operator=(const InterruptionHold&) = delete;
 
-  /// The outcome of the process is final: postponed signals are dropped.
+  /// Declares the outcome of the process final: postponed signals are dropped.
   void for_good() noexcept { for_good_ = true; }
 
  private:
   bool for_good_ = false;
 };
 
-/// Called by a signal handler that wants to end the process by `signal`. True: no hold begins from
-/// now on, and the caller must end the process. False: `signal` is postponed until the last hold
-/// ends, or another thread is ending the process already. Async-signal-safe.
+/// Called by a signal handler that wants to end the process because of `signal`. True: the
+/// caller must end the process, and no hold begins from now on. False: `signal` is postponed until
+/// the last hold ends, or another thread is already ending the process. Async-signal-safe.
 bool interrupt(int signal) noexcept;
 
 }  // namespace hmmjit

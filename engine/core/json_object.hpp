@@ -10,7 +10,7 @@
 
 namespace hmmjit {
 
-/// One JSON object, appended to a text. An object in it must be closed before the next member
+/// One JSON object, appended to a text. A nested object must be closed before the next member
 /// begins.
 class JsonObject {
  public:

@@ -13,7 +13,7 @@
 namespace hmmjit {
 namespace {
 
-// The number after `key`, which begins a line.
+// The number after `key` at the start of a line.
 std::optional<std::uint64_t> value_of(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -43,7 +43,7 @@ std::uint64_t available_memory(const MemoryFiles& files) {
 }
 
 Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const MemoryFiles& files) {
-  // With this much left, searches of ordinary models were seen to end on one thread.
+  // With this much left, searches with ordinary models complete on one thread, as measured.
   constexpr std::uint64_t kLeast = std::uint64_t{20} << 20;
   const auto group_left = cgroup_memory_left(files.groups);
   const std::uint64_t available = available_memory(files, group_left);
@@ -58,7 +58,7 @@ Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const Memory
                 "raise the memory limit of the job, container or control group, or end what else "
                 "runs in it");
   }
-  // A search may exceed its bound by a tenth and kProgramMemory.
+  // A search may exceed its bound by a tenth plus kProgramMemory.
   const std::uint64_t beyond = left - std::min(left, kProgramMemory);
   grant.bound = std::min(grant.bound, std::max(left / 2, beyond / 11 * 10));
   grant.threads =
@@ -76,7 +76,7 @@ std::optional<std::uint64_t> matrix_that_fits(const CgroupFiles& files) {
 }
 
 std::uint64_t peak_resident_memory() {
-  // Not getrusage: its figure begins with that of the process that started this one.
+  // Not getrusage: its maximum includes that of the process that started this one.
   if (const auto kilobytes = value_of(read_kernel_file("/proc/self/status"), "VmHWM:"))
     return *kilobytes * 1024;
   struct rusage usage {};

@@ -1,5 +1,5 @@
-// A mutex whose guarded members may only be accessed while it is held, which Clang checks at
-// compile time (-Wthread-safety). Other compilers ignore the annotations.
+// A mutex whose guarded members may only be accessed while it is held; Clang checks this at compile
+// time (-Wthread-safety), other compilers ignore the annotations.
 #pragma once
 
 #include <chrono>

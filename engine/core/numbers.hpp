@@ -1,4 +1,4 @@
-// Locale-free conversion between text and numbers (LC_ALL must never change a result).
+// Locale-independent conversion between text and numbers (LC_ALL must never change a result).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hmmjit {
 
-/// Whole-token conversions: the complete text must be consumed; leading '+' is accepted.
+/// Whole-token conversions: the complete text must be consumed; a leading '+' is accepted.
 std::optional<std::int64_t> parse_int(std::string_view text);
 std::optional<double> parse_real(std::string_view text);
 

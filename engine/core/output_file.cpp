@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
-// Names of live temporaries in fixed storage, which a signal handler can read. All zeros before the
-// program begins: nothing writes to pages that no name needs.
+// Names of live temporaries in fixed storage, which a signal handler can read. Zero-initialised, so
+// pages that hold no name are never written and take no memory.
 struct LiveTemporary {
   enum : int { kFree = 0, kFilling, kLive };
   std::atomic<int> state{kFree};
@@ -78,9 +78,9 @@ std::unexpected<Error> output_error(const std::string& path, const char* action,
               path, remedy_of(error));
 }
 
-// The descriptor a path such as /dev/stdout or /dev/fd/3 stands for, -1 for other paths. Opened
-// by name, a redirected descriptor would be written from its start, and a temporary next to it
-// would lie in /dev.
+// The descriptor that a path such as /dev/stdout or /dev/fd/3 stands for; -1 for other paths.
+// Opening such a path by name would overwrite a redirected file from its start, and would put the
+// temporary into /dev.
 int named_descriptor(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -98,7 +98,7 @@ bool same_inode(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// A folder such as /tmp: everybody may write, but not touch the files of other users.
+// True for a folder such as /tmp, where everybody may write but not touch other users' files.
 bool is_shared_folder(const struct stat& info) {
   return (info.st_mode & S_ISVTX) != 0 && (info.st_mode & S_IWOTH) != 0;
 }
@@ -107,9 +107,9 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-// The file that `path` leads to: a symbolic link stays one, also one whose target does not exist
-// yet. Fails with EACCES at a link that another user has put into a shared folder, as the kernel
-// does where fs.protected_symlinks is on (Documentation/admin-guide/sysctl/fs.rst of Linux).
+// Follows `path` through symbolic links, which are kept even if the target does not exist yet.
+// Fails with EACCES at a link that another user has put into a shared folder, as the kernel does if
+// fs.protected_symlinks is on (Documentation/admin-guide/sysctl/fs.rst of Linux).
 std::expected<std::filesystem::path, int> follow_links(const std::string& path) {
   std::filesystem::path file = path;
   for (int links = 0; links < 40; ++links) {
@@ -132,7 +132,7 @@ std::expected<std::filesystem::path, int> follow_links(const std::string& path) 
   return file;
 }
 
-// The same for all names of a file that may not exist yet, hard links apart.
+// Equal for all names of a file that may not exist yet, hard links apart.
 std::string canonical_name(const std::string& path) {
   const std::filesystem::path file = follow_links(path).value_or(path);
   std::error_code error;
@@ -143,13 +143,13 @@ std::string canonical_name(const std::string& path) {
 
 // ---- Temporaries
 //
-// A temporary lies next to its output under a name that the next run finds, and its process holds a
-// lock on it. One without a lock was left by a process that was killed, on whatever machine, and
-// is removed. Where a file system has no locks nothing is removed.
+// A temporary lies next to its output, under a name that the next run finds, and its process holds
+// a lock on it. An unlocked one was left behind by a killed process, on whatever machine, and is
+// removed. On file systems without locks nothing is removed.
 
 constexpr int kNumberedNames = 8, kOtherNames = 100;
 
-// Whether the lock is ours (or there are none), and the file has not been removed or replaced.
+// True if we hold the lock (or locks do not exist) and the file has not been removed or replaced.
 bool take_lock(int descriptor, const std::string& name, bool without_locks) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -162,12 +162,12 @@ bool take_lock(int descriptor, const std::string& name, bool without_locks) {
          same_inode(open, named);
 }
 
-// An open descriptor, or -1 and errno.
+// Returns an open descriptor, or -1 and errno.
 int create_temporary(const std::string& name, int* slot) {
   const InterruptionHold hold;  // until the name is registered
   const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return -1;
-  if (!take_lock(descriptor, name, true)) {  // who takes it for an abandoned one removes it
+  if (!take_lock(descriptor, name, true)) {  // whoever took it for an abandoned one removes it
     ::close(descriptor);
     errno = EEXIST;
     return -1;
@@ -199,7 +199,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   const auto place = follow_links(path);
   if (!place) return output_error(path, "follow the symbolic link of another user", place.error());
   file.place_ = place->string();
-  // The kernel follows the links too, and may refuse to. Only a missing file (ENOENT) is new.
+  // The kernel follows the links too, and may refuse. Only ENOENT means that the file is new.
   const int found = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (found < 0 && errno != ENOENT) return output_error(path, "open", errno);
   const bool exists = found >= 0;
@@ -210,7 +210,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     ::close(found);
     if (!known) return output_error(path, "open", error);
     if (S_ISDIR(info.st_mode)) return output_error(path, "write", EISDIR);
-    if (!S_ISREG(info.st_mode)) {  // /dev/null, a pipe: there is no name to protect
+    if (!S_ISREG(info.st_mode)) {  // /dev/null or a pipe: no name to protect
       file.place_.clear();
       file.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
       if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);
@@ -251,7 +251,7 @@ int OutputFile::begin_temporary() {
   };
   std::string stem = place_ + ".hmmjit.tmp-";
   int error = begin(stem + "0");
-  if (error == ENAMETOOLONG) {  // the name leaves no room for more
+  if (error == ENAMETOOLONG) {  // the name is too long to be extended
     stem = place_.substr(0, place_.rfind('/') + 1) + "hmmjit.tmp-";
     error = begin(stem + "0");
   }
@@ -269,8 +269,8 @@ int OutputFile::begin_temporary() {
   return error;
 }
 
-// In a shared folder only the owner of a file may replace it, however writable it is. Nobody can
-// replace a file that something is mounted on, as containers do.
+// In a shared folder only a file's owner may replace it, even if others may write to it. A mount
+// point, as containers use for single files, cannot be replaced at all.
 bool OutputFile::may_replace(const struct stat& old) const {
 #ifdef STATX_ATTR_MOUNT_ROOT
   struct statx place {};
@@ -369,8 +369,8 @@ Status OutputFile::copy_into_place() {
   return {};
 }
 
-// All bytes have left this process, and the file system has accepted them. The descriptor stays
-// open for its lock; on network file systems closing a second one would wait.
+// Ensures that all bytes have left this process and the file system has accepted them. The
+// descriptor stays open for its lock; on network file systems, closing a second one would wait.
 Status OutputFile::finish() {
   HMMJIT_TRY(flush());
   if (durable_ && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
@@ -383,7 +383,7 @@ Status OutputFile::finish() {
   return {};
 }
 
-// Exchanges the temporary with an existing file, which can be undone; 0 or an errno.
+// Exchanges the temporary with the existing file, which can be undone; returns 0 or an errno.
 int OutputFile::rename_into_place() {
   struct stat info {};
   const bool exists = ::lstat(place_.c_str(), &info) == 0;
@@ -416,7 +416,7 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
     if (const int error = file->rename_into_place(); error != 0)
       published = output_error(file->path_, "rename to", error);
   }
-  // Copies last: they cannot be undone.
+  // Copies come last because they cannot be undone.
   for (OutputFile* file : files) {
     if (published && file->old_ >= 0) published = file->copy_into_place();
   }

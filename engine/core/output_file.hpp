@@ -14,14 +14,14 @@
 
 namespace hmmjit {
 
-/// Writes to a temporary next to `path`, which gets that name when it is published. If the object
-/// is destroyed before, the temporary is removed and nothing appears under `path`; the temporary of
+/// Writes to a temporary next to `path`, which is renamed to `path` on publication. If the object
+/// is destroyed first, the temporary is removed and nothing appears under `path`; the temporary of
 /// a killed process is removed by the next process that writes the same output. A path that names
 /// something other than a regular file (/dev/null, a pipe; "-" is NOT special) is written in place;
-/// /dev/stdout, /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link stays one: its
-/// target is replaced and keeps its permissions, or is created. A writable file that cannot be
-/// replaced (a folder that accepts no new files, another user's file in /tmp) is overwritten on
-/// publication, from an unnamed temporary in $TMPDIR or /tmp: until then it is unchanged, but a
+/// /dev/stdout, /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link is kept: its
+/// target is replaced, keeping its permissions, or is created. A writable file that cannot be
+/// replaced (its folder accepts no new files, or it is another user's file in /tmp) is overwritten
+/// on publication from an unnamed temporary in $TMPDIR or /tmp: until then it is unchanged, but a
 /// full disk or a kill during the copy leaves a partial file. One thread at a time.
 /// `discard_all_temporaries` removes all temporaries of the process, from a signal handler or
 /// before _exit.
@@ -33,37 +33,37 @@ class OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  /// Publication waits until the bytes are on the disk, so that a power failure leaves the whole
-  /// file or the old one under the name.
+  /// Makes publication wait until the bytes are on the disk, so that after a power failure the name
+  /// refers to the complete new file or the old one.
   void make_durable() { durable_ = true; }
   /// Buffered write. A failure (disk full) is remembered and returned by the next status, flush or
   /// publication; later writes are dropped.
   void write(std::string_view bytes);
   /// kOutput once a write has failed.
   Status status() const;
-  /// Fails with kOutput unless write_at() can be used: not for a pipe, nor for a descriptor that
+  /// Fails with kOutput unless write_at() can be used: not on a pipe, nor on a descriptor that
   /// appends or has been written to. Call it before the first write.
   Status require_start() const;
-  /// Replaces bytes written before, from `offset` of the file on. Fails with kOutput, also where
-  /// the file cannot be positioned (a pipe).
+  /// Overwrites bytes from file offset `offset` on. Fails with kOutput, for example if the file
+  /// cannot be positioned (a pipe).
   Status write_at(std::uint64_t offset, std::string_view bytes);
   Status flush();
 
   enum class Afterwards { kProcessGoesOn, kProcessEnds };
   /// Flushes all files, then renames all: no file gets its name before the file systems have
-  /// accepted every byte of all files. If a rename fails, those before it are undone, except on
+  /// accepted every byte of all files. If a rename fails, the earlier ones are undone, except on
   /// file systems that cannot exchange two names. Signals are postponed meanwhile
-  /// (InterruptionHold), and dropped with kProcessEnds, when the process then ends with success.
-  /// Fails with kOutput.
+  /// (InterruptionHold); with kProcessEnds they are dropped if all succeeds, because the process
+  /// then ends with success. Fails with kOutput.
   static Status publish(std::span<OutputFile* const> files,
                         Afterwards afterwards = Afterwards::kProcessGoesOn);
   /// Publishes this file.
   Status commit();
   const std::string& path() const { return path_; }
 
-  /// Whether this process has published a file; async-signal-safe.
+  /// True if this process has published a file; async-signal-safe.
   static bool any_published() noexcept;
-  /// Unlinks every temporary not yet published; async-signal-safe.
+  /// Removes every unpublished temporary; async-signal-safe.
   static void discard_all_temporaries() noexcept;
 
  private:
@@ -79,10 +79,10 @@ class OutputFile {
   void rename_back();
 
   std::string path_;       // as given
-  std::string place_;      // the final file, links followed; empty when written in place
-  std::string temporary_;  // empty when written in place, or without a name
+  std::string place_;      // the final file after following links; empty when written in place
+  std::string temporary_;  // empty when written in place, or if unnamed
   int descriptor_ = -1;
-  int old_ = -1;   // the file to be overwritten from a temporary without a name
+  int old_ = -1;   // the file to overwrite from an unnamed temporary
   int slot_ = -1;  // index in the process-wide table of temporaries
   Step step_ = Step::kWritten;
   bool durable_ = false;
@@ -95,8 +95,8 @@ struct NamedFile {
   std::string option, path;
 };
 
-/// Fails with kUsage when an output has an empty name, is the same file as another output, or is
-/// one of `inputs` ("-": standard input): one of the two would be lost. Files are the same by
+/// Fails with kUsage if an output has an empty name, is the same file as another output, or is one
+/// of `inputs` ("-": standard input), because one of the two would be lost. Files are compared by
 /// device and inode, or by resolved path. Devices and pipes may be named any number of times, and
 /// so may open descriptors, which are written one after the other.
 Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);

@@ -15,7 +15,7 @@ std::filesystem::path own_file() {
   if (::dladdr(&kHere, &here) != 0 && here.dli_fname != nullptr &&
       std::string_view(here.dli_fname).find(".so") != std::string_view::npos)
     return fs::absolute(here.dli_fname, failed);
-  // A program names itself as it was called.
+  // For a program, dladdr returns the name it was called by.
   return fs::read_symlink("/proc/self/exe", failed);
 }
 

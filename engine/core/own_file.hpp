@@ -1,4 +1,4 @@
-// The file of this program, or of the shared library that this code is part of.
+// The path of this program, or of the shared library that contains this code.
 #pragma once
 
 #include <filesystem>

@@ -15,7 +15,7 @@ namespace hmmjit {
 
 namespace {
 
-// An open regular file, whose size is put into `size`.
+// Opens a regular file and sets `size`.
 Result<Descriptor> open_regular_file(const std::string& path, std::uint64_t& size) {
   // Opening a pipe without a writer must not block.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

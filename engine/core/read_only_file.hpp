@@ -1,4 +1,4 @@
-// Files that are read at any offset, or mapped.
+// Files that are read at arbitrary offsets, or mapped.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace hmmjit {
 
-/// Reads copy, so a file that changes or is truncated meanwhile gives other bytes or an error,
-/// never a signal (as SIGBUS from a mapping). Readable from several threads at once. Movable.
+/// Reads copy, so a file that changes or is truncated meanwhile yields other bytes or an error,
+/// never a signal (a mapping would raise SIGBUS). Threads may read concurrently. Movable.
 class ReadOnlyFile {
  public:
   /// Fails with kInput when the file is missing, unreadable or not a regular file; throws

@@ -9,8 +9,8 @@ namespace hmmjit {
 namespace {
 
 #if HWY_ARCH_X86
-// Not all compilers name this feature: bit 29 of ECX, leaf 1 (Intel, Software Developer's Manual,
-// volume 2, CPUID).
+// Some compilers have no name for this feature: bit 29 of ECX, leaf 1 (Intel, Software Developer's
+// Manual, volume 2, CPUID).
 bool has_half_floats() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 29 & 1u) != 0;

@@ -18,11 +18,11 @@
 
 namespace hmmjit {
 
-/// kOutput: a temporary file has changed or lost data.
+/// The kOutput error for a temporary file that has changed or lost data.
 std::unexpected<Error> damaged_spool_file();
 
-/// Merges sorted sources. Of equal values, those of earlier sources come first. `Source` has
-/// `Result<bool> next(Value&)`, false at its end.
+/// K-way merge of sorted sources. Among equal values, those of earlier sources come first. `Source`
+/// has `Result<bool> next(Value&)`, which returns false at its end.
 template <typename Value, typename Source, typename Before>
 class KWayMerge {
  public:
@@ -45,7 +45,7 @@ class KWayMerge {
   }
 
  private:
-  // The standard heap has its greatest element on top.
+  // The standard heap has its greatest element on top, so the order is reversed.
   struct Later {
     const KWayMerge& merge;
     bool operator()(std::size_t a, std::size_t b) const {
@@ -63,8 +63,8 @@ class KWayMerge {
   }
 
   std::vector<Source> sources_;
-  std::vector<Value> values_;      // the next one of each source
-  std::vector<std::size_t> heap_;  // of sources
+  std::vector<Value> values_;      // the next value of each source
+  std::vector<std::size_t> heap_;  // indices of sources
   std::optional<std::size_t> last_;
   Before before_;
   bool begun_ = false;
@@ -76,15 +76,15 @@ class SpoolRun {
   SpoolRun(SpoolFile& file, std::uint64_t begin, std::uint64_t end, std::uint64_t buffer)
       : file_(&file), offset_(begin), end_(end), buffer_(buffer) {}
   static Status append(SpoolFile& file, std::string_view record);
-  /// The next record, valid until the next call. False at the end, where the buffer is freed. Fails
-  /// with kOutput.
+  /// Reads the next record, valid until the next call. Returns false at the end and frees the
+  /// buffer. Fails with kOutput.
   Result<bool> next(std::string_view& record);
 
  private:
   Result<std::string_view> take(std::uint64_t count);
 
   SpoolFile* file_;
-  std::uint64_t offset_, end_;  // of the buffer's first byte; end of the run
+  std::uint64_t offset_, end_;  // file offset of the buffer's first byte; end of the run
   std::uint64_t buffer_;
   std::string bytes_;
   std::size_t at_ = 0;
@@ -106,7 +106,7 @@ class Sorted {
   Status add(Value value) {
     held_ += order_.bytes(value);
     values_.push_back(std::move(value));
-    // Vectors grow by doubling and are copied meanwhile.
+    // A vector doubles when it grows, and old and new storage coexist during the copy.
     return held_ > memory_ / 4 ? spill() : Status{};
   }
   /// Writes the values in memory to the file, as a run.
@@ -115,7 +115,7 @@ class Sorted {
     held_ = 0;
     return {};
   }
-  /// Adds `values`, which it frees, to the file as a run.
+  /// Adds `values` to the file as a run and frees them.
   Status add_run(std::vector<Value>& values) {
     if (values.empty()) return {};
     if (!file_) {
@@ -162,7 +162,7 @@ class Sorted {
   void end() { merged_.reset(); }
 
  private:
-  // Runs merged at a time, and size of the write buffer.
+  // Number of runs merged at a time; size of the write buffer.
   static constexpr std::size_t kMostRuns = 64, kWriteBuffer = std::size_t{1} << 14;
 
   struct Run {
@@ -182,7 +182,7 @@ class Sorted {
     bool operator()(const Value& a, const Value& b) const { return order->before(a, b); }
   };
 
-  // Values are large: their indices are sorted.
+  // Values are large, so their indices are sorted instead.
   std::vector<std::size_t> sorted_places(const std::vector<Value>& values) const {
     std::vector<std::size_t> places(values.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
@@ -223,11 +223,11 @@ class Sorted {
   std::uint64_t memory_, held_ = 0;
   Order order_;
   std::vector<Value> values_;
-  std::vector<std::size_t> places_;  // of the values in memory, in order
-  std::size_t place_ = 0;            // the next of these
+  std::vector<std::size_t> places_;  // indices of the values in memory, in order
+  std::size_t place_ = 0;            // the next one of these
   std::optional<SpoolFile> file_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> runs_;
-  std::optional<KWayMerge<Value, Run, Before>> merged_;  // while runs are read
+  std::optional<KWayMerge<Value, Run, Before>> merged_;  // set while runs are read
   std::optional<Value*> ahead_;                          // the first value of the next group
   std::string record_;
 };

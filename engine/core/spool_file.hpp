@@ -15,11 +15,11 @@ namespace hmmjit {
 /// An open file in `folder` (empty: $TMPDIR or /tmp) that has no name; -1 and errno on failure.
 int open_unnamed_file(const std::string& folder = {});
 
-/// Bytes are appended and can be read at any offset. The file disappears with the object or the
+/// Bytes are appended and can be read at any offset. The file disappears with the object or
 /// process. One thread at a time.
 class SpoolFile {
  public:
-  /// Bytes of the pieces of for_each.
+  /// Size of the pieces of for_each, in bytes.
   static constexpr std::size_t kPiece = std::size_t{1} << 20;
 
   /// `buffer`: bytes held in memory before they are written. `folder`: see open_unnamed_file. Fails
@@ -29,9 +29,9 @@ class SpoolFile {
 
   Status append(std::string_view bytes);
   std::uint64_t size() const { return written_ + buffer_.size(); }
-  /// At most `size` bytes from `offset` on; fewer at the end.
+  /// Reads at most `size` bytes from `offset` on; fewer at the end.
   Status read(std::uint64_t offset, std::size_t size, std::string& bytes);
-  /// Calls `use` with all bytes in order, in pieces.
+  /// Calls `use` with all bytes in order, piece by piece.
   Status for_each(const std::function<Status(std::string_view)>& use);
 
  private:

@@ -28,7 +28,7 @@ bool can_start_threads(int count) {
   try {
     while (static_cast<int>(threads.size()) < count)
       threads.emplace_back([&release] { release.wait(false); });
-  } catch (const std::exception&) {  // no further thread, or no memory for it
+  } catch (const std::exception&) {  // no further thread can be started, or no memory for it
   }
   release = true;
   release.notify_all();

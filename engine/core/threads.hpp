@@ -12,12 +12,12 @@
 
 namespace hmmjit {
 
-/// Cores granted to the process: the smallest of the scheduler affinity mask and the cgroup CPU
-/// quota (v1 and v2, rounded up), at least 1.
+/// Cores granted to the process: the minimum of the scheduler affinity mask and the cgroup CPU
+/// quota (v1 and v2, rounded up); at least 1.
 int available_cores();
 
-/// True if the system lets this process start `count` further threads now (limits on processes,
-/// tasks of the control group, address space). Starts them briefly: some libraries, among them the
+/// True if the system lets this process start `count` more threads now (limits on processes,
+/// control group tasks, address space). Starts them briefly, because some libraries, including the
 /// CUDA driver, abort or hang if a thread is refused.
 bool can_start_threads(int count);
 
@@ -25,21 +25,21 @@ bool can_start_threads(int count);
 /// it.
 void lower_thread_priority(int steps);
 
-/// A thread that runs `work`. If that runs out of memory, the thread calls `out_of_memory`, which
+/// A thread that runs `work`. If `work` runs out of memory, the thread calls `out_of_memory`, which
 /// must not throw, and ends.
 std::thread thread_until_out_of_memory(std::function<void()> work,
                                        std::function<void()> out_of_memory);
 
-/// The error where the system has refused a thread: "`threads` cannot be started".
+/// The error for threads that the system has refused: "`threads` cannot be started".
 Error refused_threads(std::string_view threads, const std::system_error& refusal);
 
-/// CPU time of the calling thread so far, in seconds.
+/// CPU time used by the calling thread so far, in seconds.
 double thread_seconds();
 
-/// Core-seconds of the thread that uses it.
+/// Measures the core-seconds of the thread that uses it.
 class CoreClock {
  public:
-  /// Since the last lap, or since construction.
+  /// Core-seconds since the last lap, or since construction.
   double lap() {
     const double now = thread_seconds();
     return now - std::exchange(begun_, now);

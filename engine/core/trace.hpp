@@ -10,7 +10,7 @@
 
 namespace hmmjit {
 
-/// Collects spans from any thread. Times are seconds of the steady clock.
+/// Collects spans from any thread. Times are in seconds of the steady clock.
 class Trace {
  public:
   static double now() {
@@ -25,9 +25,9 @@ class Trace {
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
   }
 
-  /// One span on the row `row` of the group `group` ("cpu", "gpu 0", "compiler", ...).
+  /// Adds a span on row `row` of the group `group` ("cpu", "gpu 0", "compiler", ...).
   void add(std::string_view group, int row, std::string_view name, double begin, double end);
-  /// The same on the calling thread's own row.
+  /// Adds a span on the calling thread's own row.
   void add(std::string_view group, std::string_view name, double begin, double end);
   std::string json() const;
 

@@ -28,7 +28,7 @@ int Workers::threads() const {
 void Workers::run(std::function<void()> work) {
   work_ = std::move(work);
   this->work();
-  for (std::thread ending;; ending.join()) {  // which may add further ones
+  for (std::thread ending;; ending.join()) {  // a worker may add further ones
     const MutexLock lock(mutex_);
     if (threads_.empty()) break;
     ending = std::move(threads_.back());
@@ -46,7 +46,7 @@ void Workers::add() {
       threads_.emplace_back([this] { this->work(); });
       ++started_;
       return;
-    } catch (const std::exception&) {  // no thread, or no memory for it
+    } catch (const std::exception&) {  // no thread can be started, or no memory for it
       most_ = started_;
     }
   }
@@ -74,8 +74,8 @@ void for_each_index(int threads, std::size_t count, const std::function<void(std
   std::atomic<std::size_t> next = 0;
   Workers workers(static_cast<int>(most));
   workers.run([&] {
-    if (next < count) workers.add();  // each starts the next
-    // The other indices are done after an exception, too: some may wait for them.
+    if (next < count) workers.add();  // each worker starts the next
+    // The remaining indices are processed even after an exception: other threads may wait for them.
     std::exception_ptr failure;
     for (std::size_t i = next++; i < count; i = next++) {
       try {

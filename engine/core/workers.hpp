@@ -11,9 +11,9 @@
 
 namespace hmmjit {
 
-/// Worker threads, at most `threads` including the one that calls run(). Each calls the same
-/// function, once; it takes pieces of work until none is left, for example from an agenda. If the
-/// system refuses a thread, the others do its part. Workers run with flush-to-zero set.
+/// A pool of at most `threads` worker threads, including the one that calls run(). Each calls the
+/// same function once, which takes pieces of work until none is left, for example from an agenda.
+/// If the system refuses a thread, the others do its part. Workers run with flush-to-zero set.
 ///
 ///   Workers workers(16);
 ///   workers.run([&] {
@@ -32,9 +32,9 @@ class Workers {
   /// Calls `work` on this thread, and returns once all workers have ended. Rethrows the first
   /// exception. Call it once.
   void run(std::function<void()> work);
-  /// Starts a worker, unless there are as many as there may be. Thread-safe; called by workers.
+  /// Starts a worker unless the maximum is reached. Thread-safe; called by workers.
   void add();
-  /// Threads that work or may still be started. Thread-safe.
+  /// Number of threads that work or may still be started. Thread-safe.
   int threads() const;
 
  private:
@@ -49,7 +49,7 @@ class Workers {
   std::exception_ptr failure_ HMMJIT_GUARDED_BY(mutex_);
 };
 
-/// Calls `work` with 0 to `count` - 1, on at most `threads` threads; rethrows the first exception.
+/// Calls `work` with 0 to `count` - 1 on at most `threads` threads; rethrows the first exception.
 void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace hmmjit

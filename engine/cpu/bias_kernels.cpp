@@ -1,7 +1,7 @@
-// Composition bias filter, one target per lane, one instruction set per pass of foreach_target.
+// Composition bias filter, one target per lane; each pass of foreach_target is an instruction set.
 //
-// A single target waits for its recurrence (a division per residue) and for a library logarithm;
-// concurrent targets hide both latencies. Each lane performs the operations of
+// A single target has to wait for its recurrence (a division per residue) and for a library
+// logarithm; concurrent targets hide both latencies. Each lane performs the operations of
 // reference::bias_filter in the same order, so it rounds identically.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/bias_kernels.cpp"
@@ -21,7 +21,7 @@ namespace hmmjit::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The widest vectors: logarithms and divisions fill them.
+// The widest vectors, which logarithms and divisions can fill.
 using Floats = hn::ScalableTag<float>;
 using Doubles = hn::Repartition<double, Floats>;
 using FloatVector = hn::Vec<Floats>;
@@ -30,13 +30,13 @@ using DoubleVector = hn::Vec<Doubles>;
 using HalfVector = hn::Vec<hn::Half<Floats>>;
 inline constexpr std::size_t kLanes = hn::MaxLanes(Floats());
 
-// log(z * 2^k) for z in [sqrt(1/2), sqrt(2)], z with a float's mantissa. With s = (z-1)/(z+1), log
-// z = 2 atanh(s) = 2s + s^3 (2/3 + 2/5 s^2 + ...), |s| < 0.17158; the constants are a Chebyshev fit
-// of the bracket with a relative error of 7e-16. z-1 and z+1 are exact, s and 2s are within 2^-53,
-// and the cubic term is below 1 % of the sum, so log z is within 1e-15 relative. |k log 2| is at
-// least twice
-// log z| if k != 0, so cancellation at most doubles the two roundings of k log 2 and does not
-// affect the share of log z. The total is below 2e-15, with or without fused operations.
+// log(z * 2^k) for z in [sqrt(1/2), sqrt(2)], where z has a float's mantissa. With s = (z-1)/(z+1),
+// log z = 2 atanh(s) = 2s + s^3 (2/3 + 2/5 s^2 + ...), |s| < 0.17158; the constants are a Chebyshev
+// fit of the bracket with a relative error of 7e-16. z-1 and z+1 are exact, s and 2s are within
+// 2^-53, and the cubic term is below 1 % of the sum, so log z is within 1e-15 relative. |k log 2|
+// is at least twice |log z| if k != 0, so cancellation at most doubles the two roundings of k log 2
+// and does not affect the part from log z. The total is below 2e-15, with or without fused
+// operations.
 HWY_INLINE DoubleVector LogOfParts(HalfVector z_float, HalfVector k_float) {
   const Doubles d;
   const auto one = hn::Set(d, 1.0);
@@ -56,9 +56,9 @@ HWY_INLINE DoubleVector LogOfParts(HalfVector z_float, HalfVector k_float) {
   return hn::MulAdd(k, hn::Set(d, 0x1.62e42fefa39efp-1), log_z);
 }
 
-// Whether log, wrong by up to 1e-14 relative, may round to another float than the exact value.
-// 1e-14 is less than kGuard units in the last place, and the rounding changes half way between two
-// floats, where the 29 mantissa bits that a float lacks are a one and zeros. The library's
+// True if log, with a relative error of up to 1e-14, may round to a different float than the exact
+// value. 1e-14 is less than kGuard units in the last place. Rounding changes half way between two
+// floats, where the 29 mantissa bits that a float lacks are a one followed by zeros. The library's
 // logarithm is wrong by less than one unit, so elsewhere both round alike.
 HWY_INLINE hn::Mask<Doubles> NearTie(DoubleVector log) {
   constexpr std::int64_t kGuard = 128;
@@ -83,7 +83,7 @@ HWY_INLINE FloatVector RoundedLog(FloatVector m, FloatMask used) {
   const auto high = LogOfParts(hn::UpperHalf(half, z), hn::UpperHalf(half, k_float));
   auto result = hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 
-  // Zero, subnormal, infinite or NaN: the parts are meaningless.
+  // Zero, subnormal, infinite or NaN values, whose parts are meaningless.
   const auto normal = hn::And(hn::Ge(m, hn::Set(d, std::numeric_limits<float>::min())),
                               hn::Le(m, hn::Set(d, std::numeric_limits<float>::max())));
   const bool tie = !hn::AllFalse(Doubles(), hn::Or(NearTie(low), NearTie(high)));
@@ -118,11 +118,11 @@ void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* sc
     std::size_t left = 0;
   };
   Lane lanes[kLanes];
-  // Prediction for both states from the previous step, before emission; idle lanes hold harmless
+  // Prediction for both states from the previous step, before emission. Idle lanes hold harmless
   // values.
   alignas(64) float predicted0[kLanes], predicted1[kLanes];
   alignas(64) float t00[kLanes], t01[kLanes], sum[kLanes], ends[kLanes], active[kLanes];
-  alignas(64) float last[kLanes];  // scale of the step whose logarithm is added next
+  alignas(64) float last[kLanes];  // scale of the previous step, whose logarithm is added next
   alignas(64) float odds[kBlock * kLanes];
   std::fill_n(predicted0, kLanes, 0.999f);
   std::fill_n(predicted1, kLanes, 0.001f);
@@ -146,7 +146,7 @@ void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* sc
         lane.target = &targets[taken++];
         lane.next = lane.target->residues.data();
         lane.left = lane.target->residues.size();
-        // The start probabilities are a step from a fictitious state.
+        // The start probabilities act as a step from a fictitious state.
         predicted0[r] = 0.999f;
         predicted1[r] = 0.001f;
         t00[r] = lane.target->p1;
@@ -179,15 +179,15 @@ void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* sc
     auto a1 = hn::Zero(d);
     for (std::size_t i = 0; i < steps; ++i) {
       // The odds of state 0 are 1. Max may treat a NaN unlike the reference, but a NaN stays a NaN,
-      // and the reference scores such a target.
+      // and such a target is scored by the reference.
       const auto n1 = hn::Mul(p1, hn::Load(d, odds + i * kLanes));
       const auto best = hn::Max(hn::Max(hn::Zero(d), p0), n1);
       a0 = hn::Div(p0, best);
       a1 = hn::Div(n1, best);
       p0 = hn::Add(hn::Mul(a0, stay0), hn::Mul(a1, t10));
       p1 = hn::Add(hn::Mul(a0, leave0), hn::Mul(a1, t11));
-      // Add one step late: the logarithm then waits for nothing, and out-of-order execution reaches
-      // the next step of the recurrence. The first logarithm, log 1 = 0, adds nothing.
+      // Add the logarithm one step late: nothing then waits for it, and out-of-order execution
+      // reaches the next step of the recurrence. The first logarithm, log 1 = 0, adds nothing.
       score = hn::Add(score, RoundedLog(previous, used));
       previous = best;
     }

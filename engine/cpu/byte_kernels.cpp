@@ -1,7 +1,7 @@
-// SSV and MSV filters in bytes, one instruction set per pass of foreach_target.
+// SSV and MSV filters in bytes; each pass of foreach_target is an instruction set.
 //
-// Both use the striped layout of Farrar (2007): node k sits in stripe (k-1) mod Q, lane (k-1) div
-// Q, so that M(i-1,k-1) is the previous stripe and only the last stripe of a row moves by a lane.
+// Both use the striped layout of Farrar (2007): node k is in stripe (k-1) mod Q, lane (k-1) div Q,
+// so M(i-1,k-1) is in the previous stripe, and only the last stripe of a row has to move by a lane.
 // Score definitions: Eddy (2011), doi:10.1371/journal.pcbi.1002195.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/byte_kernels.cpp"
@@ -25,20 +25,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- SSV
 //
-// S(i,k) = max(-128, S(i-1,k-1) - cost) is one saturating signed subtraction. Rows are updated in
-// place from the last stripe to the first, in registers, so only cost vectors are read from memory.
+// S(i,k) = max(-128, S(i-1,k-1) - cost) is one saturating signed subtraction. Registers hold the
+// row, updated in place from last stripe to first, so only cost vectors are read from memory.
 //
-// Rows are processed in pairs, after the first one if their number is odd: with code after the
+// Rows are processed in pairs, after a single first row if their number is odd; with code after the
 // loop, compilers would keep the row in memory. Two cells of a diagonal are reduced to their
-// maximum before it is compared with the best so far. Several running maxima are kept, because a
+// maximum before it is compared with the best so far. There are several running maxima, because a
 // single one would be a dependency chain as long as the row, with up to two clocks per step.
 //
-// Intel's cores run saturating additions and maxima of 512 bits on one port, plain additions on
-// two. `kGains` is for them: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost), and
-// max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition can wrap only after a cell
-// that already means overflow (a step gains at most the bias), where the exact maximum does not
-// matter. AMD's cores have as many ports for maxima as for additions but load at most two vectors a
-// clock, so a third load per two cells would be the bottleneck.
+// Intel's cores execute saturating additions and maxima of 512 bits on one port, but plain
+// additions on two. `kGains` is for them: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost),
+// so max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition can only wrap after a
+// cell that already means overflow (a step gains at most the bias), where the exact maximum does
+// not matter. AMD's cores have as many ports for maxima as for additions but load at most two
+// vectors per clock, so a third load per two cells would be the bottleneck.
 
 template <class D, std::size_t kVectors, bool kGains, std::size_t kMaxima>
 class SsvRows {
@@ -46,7 +46,7 @@ class SsvRows {
   using V = hn::Vec<D>;
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
   // A 128-bit block shifts the begin score into node 1 at no cost. Wider vectors rotate: their last
-  // slot is padding (cost 127), so the begin score is rotated in as well.
+  // slot is padding (cost 127), from which the begin score is rotated in.
   static constexpr bool kShifts = kLanes == 16;
   static constexpr std::size_t kStride = ssv_row_bytes(kLanes, kVectors, kGains);
 
@@ -72,19 +72,19 @@ class SsvRows {
     return table + (residue % kSsvCodes) * kStride;
   }
 
-  /// The last stripe of the first row of a pair; `in` as for Pair.
+  /// Computes the last stripe of the first row of a pair; `in` as in Pair.
   HWY_INLINE V LastOfFirst(D d, const std::int8_t* first, V in) const {
     const V above = kVectors == 1 ? in : s_[kVectors < 2 ? 0 : kVectors - 2];
     return hn::SaturatedSub(above, hn::Load(d, first + (kVectors - 1) * kLanes));
   }
-  /// Two rows with the table rows of their residues; `in1`, `in2` enter the first stripe.
+  /// Computes two rows from their residues' table rows; `in1`, `in2` enter the first stripe.
   HWY_INLINE void Pair(D d, const std::int8_t* first, const std::int8_t* second, V in1, V in2) {
     PairCells(d, first, second, in1, in2, std::make_index_sequence<kVectors>());
   }
   HWY_INLINE void Single(D d, const std::int8_t* costs, V in) {
     SingleCells(d, costs, in, std::make_index_sequence<kVectors>());
   }
-  /// Two rows, and one, of a model that is not tiled.
+  /// Computes two rows (WholeSingle: one row) of a model that is not tiled.
   HWY_INLINE void WholePair(D d, const std::int8_t* table, const Residue* residues) {
     const std::int8_t* const first = Costs(table, residues[0]);
     const V in = Next(d, Last());
@@ -95,7 +95,7 @@ class SsvRows {
   HWY_INLINE void WholeSingle(D d, const std::int8_t* table, Residue residue) {
     Single(d, Costs(table, residue), Next(d, Last()));
   }
-  /// For cells that no later pair covers: the output of the last stripe between the rows of a pair.
+  /// Covers cells that no later pair covers: the last stripe's output between the rows of a pair.
   HWY_INLINE void Cover(V cells) { Keep<kVectors>(cells); }
   HWY_INLINE int Best(D d) const {
     V best = best_[0];
@@ -126,7 +126,7 @@ class SsvRows {
     if constexpr (kGains) {
       Keep<j>(hn::Add(upper, hn::Load(d, second + kRow + j * kLanes)));
     } else if constexpr (j == 0) {
-      // The begin score or the last stripe, which Cover sees, enters the first stripe.
+      // The first stripe is entered by the begin score or the last stripe, which Cover sees.
       Keep<j>(s_[j]);
     } else {
       Keep<j>(hn::Max(upper, s_[j]));
@@ -151,7 +151,7 @@ class SsvRows {
   V best_[kMaxima];
 };
 
-// Running maxima for a single target: four if there are registers for them.
+// Running maxima for a single target: four if there are enough registers.
 template <class D, bool kGains>
 inline constexpr std::size_t kMaximaAlone = hn::MaxLanes(D()) == 64 && !kGains ? 4 : 2;
 
@@ -166,8 +166,8 @@ int SsvSingleKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RE
   return rows.Best(d);
 }
 
-// Short rows are bound by the dependency from a row's last stripe to the first stripe of the next.
-// Interleaving several targets hides it; a finished target is replaced by the next one.
+// Short rows are bound by the dependency between a row's last stripe and the next row's first
+// stripe. Interleaving several targets hides it; a finished target is replaced by the next one.
 template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
 class SsvSlots {
  public:
@@ -266,7 +266,7 @@ class SsvSlots {
   std::size_t next_ = 0, busy_ = 0;
   SsvRows<D, kVectors, kGains, 2> rows_[kSlots];
   const Residue* residues_[kSlots] = {};
-  // Rows of the block and behind it, even numbers.
+  // Rows left in the block, and rows after it; both even.
   std::size_t left_[kSlots], rest_[kSlots] = {};
   int* best_[kSlots] = {};
 };
@@ -278,7 +278,7 @@ void SsvGroupKernel(const std::int8_t* table, std::span<const std::span<const Re
   slots.Run();
 }
 
-// A tile of a longer model: its stripes, and one byte per row from and to its neighbours.
+// One tile of a longer model: its stripes, and one byte per row from and to its neighbours.
 template <class D, std::size_t kVectors, bool kGains>
 int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RESTRICT residues,
                   std::size_t length, const std::int8_t* HWY_RESTRICT in,
@@ -291,8 +291,8 @@ int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_REST
   const auto enter = [&](auto rotated, std::int8_t incoming) HWY_ATTR {
     return hn::IfThenElse(first_lane, hn::Set(d, incoming), rotated);
   };
-  // Lane 0 of a rotated last stripe is the tile's last slot. Storing four bytes is one instruction;
-  // the next row overwrites three of them.
+  // Lane 0 of the rotated last stripe is the tile's last slot. Storing four bytes takes one
+  // instruction; the following rows overwrite three of them.
   const auto leave = [&](auto rotated, std::size_t i)
                          HWY_ATTR { hn::StoreU(FourLanes(d, rotated), d4, out + i); };
   auto rotated = rows.Last();
@@ -326,7 +326,7 @@ template <class D, bool kGains, std::size_t... j>
 constexpr auto TileKernels(std::index_sequence<j...>) {
   return std::array<SsvTile, sizeof...(j)>{&SsvTileKernel<D, j + 1, kGains>...};
 }
-// Number of interleaved targets, by vectors per row, whose rows fit into registers.
+// Number of interleaved targets whose rows fit into registers, by vectors per row.
 template <class D, std::size_t kVectors, bool kGains>
 constexpr SsvGroup GroupKernel() {
   constexpr bool kMany = hn::MaxLanes(D()) == 64 && !kGains;
@@ -344,9 +344,9 @@ constexpr auto GroupKernels(std::index_sequence<j...>) {
 
 // ---- MSV
 //
-// Only targets that SSV cannot decide get here, so the row is in memory and one loop serves all
-// model lengths. The row maximum is needed only where it changes the begin score or overflows: a
-// comparison per row, no reduction.
+// Only targets that SSV cannot decide get here, so the row is kept in memory and one loop serves
+// all model lengths. The row maximum matters only if it changes the begin score or overflows, so
+// each row takes a comparison but no reduction.
 
 template <class D>
 int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters& parameters,
@@ -360,7 +360,7 @@ int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters
   const auto subtract = [](int a, int b) { return a > b ? a - b : 0; };
 
   int J = 0;
-  // A larger E either overflows or raises B.
+  // Only a larger E can overflow or raise B.
   const auto event_threshold = [&](int j) {
     const int begin = (parameters.base > j ? parameters.base : j) + parameters.tec;
     const int overflow = 254 - parameters.bias;
@@ -370,7 +370,7 @@ int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters
     return static_cast<std::uint8_t>(
         subtract(parameters.base > j ? parameters.base : j, parameters.tjb_tbm));
   };
-  // -1 when every E >= 0 overflows (bias 255): then no threshold byte exists.
+  // -1 if every E >= 0 overflows (bias 255), for which no threshold byte exists.
   int threshold = event_threshold(J);
   auto begin = hn::Set(d, begin_score(J));
   auto largest = zero;
@@ -429,14 +429,14 @@ std::size_t SsvScan(const std::uint8_t* HWY_RESTRICT table, int stripes, std::ui
 }
 
 #if HWY_TARGET == HWY_AVX3
-// 32 registers; the costs, and gains, of the 20 common residues stay close to the L1 cache.
+// There are 32 registers; costs and gains of the 20 common residues stay near the L1 cache.
 constexpr std::size_t kGainVectors = 20;
 constexpr std::size_t kWideVectors = 24;
 constexpr std::size_t kNarrowVectors = 8;
 using Bytes64 = hn::Simd<std::int8_t, 64, 0>;
 #else
-// 16 registers (NEON: 32) for state, maxima and rows in flight. With more than ten vectors
-// compilers spill, and two tiles of half the size are faster.
+// There are 16 registers (NEON: 32) for state, maxima and rows in flight. With more than ten
+// vectors compilers spill, and two tiles of half the size are faster.
 constexpr std::size_t kWideVectors = HWY_TARGET == HWY_NEON ? 12 : 10;
 constexpr std::size_t kNarrowVectors = 8;
 #endif

@@ -35,10 +35,10 @@ bool runs_here(const NamedTarget& target) {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// Time of one SSV row of a target in hundredths of a nanosecond, for choosing the vector width.
-// Rows of up to three vectors are bound by the latency of the lane rotation, longer ones by the
-// vector ports. Measured on a 3.1 GHz Cascade Lake core with single targets and on a 4.3 GHz Zen 5
-// core with groups of targets.
+// Time of one SSV row of a target in hundredths of a nanosecond, for choosing the vector width. Up
+// to three vectors, the latency of the lane rotation is the bound, above that the vector ports.
+// Measured with single targets on a 3.1 GHz Cascade Lake core and with groups of targets on a 4.3
+// GHz Zen 5 core.
 int ssv_row_time(VectorPorts ports, int lanes, int vectors) {
   struct Times {
     std::array<int, 3> short_rows;
@@ -62,7 +62,7 @@ int viterbi_row_time(VectorPorts ports, int lanes, int stripes) {
 
 }  // namespace
 
-// Rows of a block as of SsvGroup.
+// Value for `block` of SsvGroup.
 constexpr std::size_t kWholeTargets = ~std::size_t{1};
 
 struct FilterScratch::State {
@@ -70,8 +70,8 @@ struct FilterScratch::State {
   AlignedArray<std::int16_t> words;
   AlignedArray<std::int8_t> flow[2];             // bytes between SSV tiles, one per row
   std::vector<int> best;                         // SSV's results for a batch
-  std::vector<MarkedRows> chunks, marked;        // of a scan
-  std::vector<std::span<const Residue>> views;   // of chunks, with the rows before them
+  std::vector<MarkedRows> chunks, marked;        // for a scan
+  std::vector<std::span<const Residue>> views;   // chunks, each with the rows that precede it
 };
 
 FilterScratch::FilterScratch() : state_(std::make_unique<State>()) {}
@@ -108,11 +108,11 @@ struct FilterTables::Tables {
 
   Tables(const SearchModel& model, std::string_view target, VectorPorts ports);
 
-  /// Largest cells, -128..127; of one target, or as SsvGroup finds them. Tiles take whole targets.
+  /// Largest cells, -128..127, of one target or per block as in SsvGroup. Tiles take whole targets.
   int ssv_best(std::span<const Residue> residues, FilterScratch& scratch) const;
   const std::vector<int>& ssv_best_batch(std::span<const std::span<const Residue>> targets,
                                          std::size_t block, FilterScratch& scratch) const;
-  /// Fills FilterScratch::State::marked. `height`: reference::marking_height().
+  /// Fills FilterScratch::State::marked. `height`: see reference::marking_height().
   void mark_rows(int height, std::span<const std::span<const Residue>> targets,
                  FilterScratch& scratch) const;
 
@@ -139,7 +139,7 @@ struct FilterTables::Tables {
   int M, Kp;
   VectorPorts ports;
   bool scalar = false;
-  // The profiles' constants; their score arrays are kept for the scalar target only.
+  // The profiles' constants; score arrays are kept only for the scalar target.
   ByteProfile bytes;
   WordProfile words;
   BiasModel bias;
@@ -147,7 +147,7 @@ struct FilterTables::Tables {
 
   SsvSingle ssv_single = nullptr;  // null: tiles
   SsvGroup ssv_group = nullptr;    // null: tiles
-  std::vector<Tile> tiles;         // one for the single kernel
+  std::vector<Tile> tiles;         // a single one for the single kernel
   int ssv_lanes = 0;
   bool ssv_gains = false;
 
@@ -163,7 +163,7 @@ struct FilterTables::Tables {
   std::size_t match_offset = 0, transitions_offset = 0, deletes_offset = 0, bound_offset = 0;
 
   AlignedArray<std::uint8_t> storage;
-  std::uint8_t* begin = nullptr;  // of it
+  std::uint8_t* begin = nullptr;  // start of the tables in it
   std::size_t storage_bytes = 0;
 };
 
@@ -204,7 +204,7 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target,
   plan_ssv(byte_set);
   plan_msv(byte_set);
   plan_viterbi(*word_kernels(chosen->bit));
-  // State 0 emits the background, so its odds are 1 unless the model comes from elsewhere.
+  // State 0 emits the background, so its odds are 1 unless the model was made elsewhere.
   const float* background = bias.odds[0].data();
   if (std::all_of(background, background + Kp, [](float odds) { return odds == 1.0f; })) {
     bias_kernel = bias_kernels(chosen->bit)->bias;
@@ -218,7 +218,7 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target,
 // ---- SSV
 
 void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
-  // The cheapest width that holds the whole model in registers, else tiles of the widest.
+  // The cheapest width that holds the whole model in registers, or else tiles of the widest.
   const auto for_these_ports = [&](const SsvShape& shape) {
     return shape.lanes != 64 || shape.gains == (ports == VectorPorts::kOneForMaxima);
   };
@@ -226,7 +226,7 @@ void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
   Tile whole{.first_node = 0, .nodes = M};
   for (const SsvShape& shape : kernels.ssv) {
     if (shape.lanes == 0 || !for_these_ports(shape)) continue;
-    // Wider rows rotate and need a padding slot to separate the last node from node 1.
+    // Wider rows rotate and need a padding slot between the last node and node 1.
     const int slots = shape.lanes == 16 ? M : M + 1;
     const int vectors = divide_up(slots, shape.lanes);
     if (vectors > shape.max_vectors) continue;
@@ -343,13 +343,13 @@ void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
   bound_offset = reserve(static_cast<std::size_t>(viterbi_lanes) * sizeof(std::int16_t));
 }
 
-// Bounds, per node j (from 0), beyond which paths through delete states can beat B->M at the match
-// state where they end. Sums in int: without gains on the way, a saturated step only lowers a path
-// to a floor that beats nothing.
+// Bounds per node j (from 0) above which paths through delete states can beat B->M at the match
+// state where they end. Sums are ints: without gains on the way, saturation only lowers a path to a
+// floor that beats nothing.
 struct DeleteBounds {
-  bool always = false;       // transitions with gains: no bound holds
+  bool always = false;       // some transition gains, so no bound holds
   std::vector<int> returns;  // D(i,j) matters only if it exceeds B - returns[j]
-  std::vector<int> matches;  // M(i,j) can matter through paths that kMDM omits if above B - this
+  std::vector<int> matches;  // M(i,j) matters, by paths kMDM omits, only above B - matches[j]
 };
 DeleteBounds delete_bounds(const WordProfile& words) {
   constexpr int kNever = -1 << 20;
@@ -368,7 +368,7 @@ DeleteBounds delete_bounds(const WordProfile& words) {
   bounds.matches.assign(static_cast<std::size_t>(M), kNever);
   for (int j = 0; j + 2 < M; ++j) {
     bounds.matches[j] = words.md_out[j] + words.dd_out[j + 1] + bounds.returns[j + 2];
-    // The sum does not fit a word: A(A(M,MD),DM) is less than A(M,kMDM), and either must lose.
+    // The sum does not fit into a word: A(A(M,MD),DM) is less than A(M,kMDM), and either must lose.
     if (words.md_out[j] + words.dm_in[j + 2] < kWordMinimum) {
       bounds.matches[j] = std::max(bounds.matches[j], kWordMinimum - words.entry[j + 2]);
     }
@@ -545,7 +545,7 @@ float FilterTables::viterbi_filter(std::span<const Residue> residues,
 
 namespace {
 
-// Rows of a scanned target whose largest cell is found together.
+// Number of rows of a scanned target that share one maximum.
 constexpr std::size_t kMarkedRows = 128;
 
 // Exact scan of parts of one target, in order.
@@ -563,7 +563,7 @@ class ExactScan {
     std::memset(row_, 0, row_bytes_);
   }
 
-  /// Residues from index `first` to `last`; between the parts no cell reaches the threshold.
+  /// Scans residues from index `first` to `last`; between parts no cell reaches the threshold.
   template <typename Found>
   void run(std::size_t first, std::size_t last, const Found& found) {
     const std::size_t warm = first - std::min(first, static_cast<std::size_t>(t_.M));
@@ -624,9 +624,9 @@ void mark(const MarkedRows& rows, std::vector<MarkedRows>& marked) {
   }
 }
 
-// SSV without clearing rows marks the blocks that may have a cell above the threshold, since
-// clearing only lowers cells. Targets are cut into chunks, which are interleaved. A chunk also
-// reads one preceding row per node of the model, on which its cells depend.
+// Marks blocks that may have a cell above the threshold, by SSV that does not clear rows (clearing
+// only lowers cells). Targets are cut into chunks, which are interleaved. A chunk also reads the M
+// preceding rows, on which its cells depend.
 void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const Residue>> targets,
                                      FilterScratch& scratch) const {
   FilterScratch::State& s = scratch.state();
@@ -657,7 +657,7 @@ void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const
       if (value < height) continue;
       std::size_t first = start + b * block, last = first + block + length % 2;
       if (b > 0) first += length % 2;
-      // The kernels with gains may lose a pair of cells after such a value (byte_kernels.cpp), and
+      // After such a value the kernels with gains may lose a pair of cells (byte_kernels.cpp), and
       // a target may end there.
       if (value >= 256 - 2 * bytes.bias) last += nodes;
       first = std::max(first, chunk.first);
@@ -749,11 +749,11 @@ void FilterTables::bias_filter_batch(std::span<const std::span<const Residue>> t
   std::sort(batch.begin(), batch.end(), [](const BiasTarget& a, const BiasTarget& b) {
     return a.residues.size() > b.residues.size();
   });
-  // A vector step takes as long as two residues of the scalar filter. A target that would keep the
-  // vectors waiting for more than half of its length is therefore scored alone, above all in a
+  // A vector step takes as long as two residues in the scalar filter. A target that would keep the
+  // vectors waiting for more than half of its length is therefore scored alone, especially in a
   // batch of one.
   constexpr std::size_t kMostLanes = 16;
-  std::size_t rest = 0;  // residues after the longest target
+  std::size_t rest = 0;  // residues of the targets after the longest
   for (const BiasTarget& target : batch) rest += target.residues.size();
   std::size_t alone = 0;
   for (; alone < batch.size(); ++alone) {

@@ -13,29 +13,29 @@
 
 namespace hmmjit::cpu {
 
-/// Supported instruction sets that this CPU can run, best first; named as in --stats ("AVX3",
+/// Supported instruction sets that this CPU can execute, best first; named as in --stats ("AVX3",
 /// "AVX2", "SSE4", "NEON", "SCALAR").
 std::vector<std::string_view> available_targets();
 
-/// How a processor executes 512-bit vectors. Affects the choice of kernels, not the results.
+/// How a processor executes 512-bit vectors. Affects the choice of kernels, but not the results.
 enum class VectorPorts {
-  kOneForMaxima,  ///< one port for maxima and saturating additions, two for vectors half as wide
-                  ///< (Intel)
-  kAlikeForAll,   ///< as many ports as for narrower vectors, or no fewer bytes a clock (AMD)
+  kOneForMaxima,  ///< one port for maxima and saturating additions, but two for vectors half as
+                  ///< wide (Intel)
+  kAlikeForAll,   ///< as many ports as for narrower vectors, or as many bytes per clock (AMD)
 };
 VectorPorts vector_ports_here();
 
-/// A diagonal of one of several targets.
+/// A diagonal in one of several targets.
 struct FoundDiagonal {
   std::size_t target;
   reference::Diagonal diagonal;
 };
 
-/// Rows of one of several targets, as indices of residues: `first` to `last` - 1.
+/// Rows of one of several targets, as residue indices `first` to `last` - 1.
 struct MarkedRows {
   std::size_t target, first, last;
 };
-/// Appends rows of the last target or a later one, or unites them with the last ones.
+/// Appends rows of the last target or a later one, or merges them with the last ones.
 void mark(const MarkedRows& rows, std::vector<MarkedRows>& marked);
 
 /// Scratch rows of one thread; grows to the longest model, then never allocates.
@@ -52,11 +52,11 @@ class FilterScratch {
   std::unique_ptr<State> state_;
 };
 
-/// Striped tables of one model for the widest vectors of this CPU (or a named target, for tests).
-/// Immutable after construction, shareable between threads.
+/// Striped tables of one model for the widest vectors of this CPU (or, in tests, of a named
+/// target). Immutable after construction; threads may share it.
 class FilterTables {
  public:
-  /// `target`: one of available_targets(), empty for the best one.
+  /// `target`: one of available_targets(); empty for the best one.
   explicit FilterTables(const SearchModel& model, std::string_view target = {},
                         VectorPorts ports = vector_ports_here());
   ~FilterTables();
@@ -64,31 +64,31 @@ class FilterTables {
   FilterTables& operator=(FilterTables&&) noexcept;
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// results[i] = ssv(targets[i]), with targets interleaved if the model is short. `results` has
-  /// the size of `targets`.
+  /// results[i] = ssv(targets[i]), with targets interleaved if the model is short. `results` is as
+  /// long as `targets`.
   void ssv_batch(std::span<const std::span<const Residue>> targets,
                  std::span<reference::SsvResult> results, FilterScratch& scratch) const;
-  /// True if `ssv` may read bytes that are not residue codes; the score is then meaningless.
+  /// True if `ssv` may read bytes that are not residue codes; such a score is meaningless.
   bool ssv_takes_any_byte() const;
   float msv_recurrence(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// SSV first, then the recurrence if SSV has no result. Nats, +inf on overflow.
+  /// SSV first, then the recurrence if SSV has no result. In nats; +inf on overflow.
   float msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// Nats, +inf on overflow, -inf without a path.
+  /// In nats; +inf on overflow, -inf without a path.
   float viterbi_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// The results of reference::ssv_scan for all targets in order, each with the target's number.
-  /// `profile` must be of the same model. `marked`: all rows in which a cell may reach the
-  /// threshold, in order, where another device has found them; null: found here.
+  /// The results of reference::ssv_scan for all targets in order, each with its target's number.
+  /// `profile` must belong to the same model. `marked`: all rows in which a cell may reach the
+  /// threshold, in order, if a device has found them; null: they are found here.
   void ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                 std::span<const std::span<const Residue>> targets, FilterScratch& scratch,
                 std::vector<FoundDiagonal>& found,
                 const std::vector<MarkedRows>* marked = nullptr) const;
-  /// reference::viterbi_scan; `words` must be of the same model.
+  /// Same as reference::viterbi_scan; `words` must belong to the same model.
   void viterbi_scan(const WordProfile& words, int move, int threshold,
                     std::span<const Residue> residues, FilterScratch& scratch,
                     std::vector<reference::Diagonal>& records) const;
   float bias_filter(std::span<const Residue> residues) const;
-  /// scores[i] = bias_filter(targets[i]) with interleaved targets: many times faster, best from two
-  /// dozen targets on. `scores` has the size of `targets`.
+  /// scores[i] = bias_filter(targets[i]) with interleaved targets, which is many times faster, best
+  /// from two dozen targets on. `scores` is as long as `targets`.
   void bias_filter_batch(std::span<const std::span<const Residue>> targets,
                          std::span<float> scores) const;
 

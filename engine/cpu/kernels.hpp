@@ -1,4 +1,4 @@
-// Table layouts and kernel function pointers of one instruction set, shared by the per-target
+// Table layouts and kernel function pointers for one instruction set, shared by the per-target
 // translation units and the rest of engine/cpu. Private to engine/cpu.
 #pragma once
 
@@ -13,21 +13,21 @@
 
 namespace hmmjit::cpu {
 
-/// Rows of the SSV tables. More than an alphabet has: SSV reads targets directly from a mapping,
-/// and a byte that another process wrote there must not index outside the table.
+/// Number of rows in the SSV tables, more than an alphabet has: SSV reads targets directly from a
+/// mapping, and a byte that another process wrote there must not index outside the table.
 inline constexpr std::size_t kSsvCodes = 32;
 /// Bytes between rows of an SSV table: [vectors][lanes] signed costs; with SsvShape::gains
-/// [2][vectors][lanes], costs then gains max(0, -cost). The two rows read together are an odd
+/// [2][vectors][lanes], costs then gains max(0, -cost). Two rows that are read together lie an odd
 /// number of cache lines apart: in banked L1 caches, multiples of four lines share a bank.
 constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool gains) {
   constexpr std::size_t kLine = 64;
   const std::size_t bytes = lanes * vectors * (gains ? 2 : 1);
   return lanes == kLine && !gains ? bytes | kLine : bytes;
 }
-/// Largest S(i,k) of the SSV recurrence over one tile, -128..127, with a table of kSsvCodes rows.
+/// Largest S(i,k) of the SSV recurrence in one tile, -128..127, with a table of kSsvCodes rows.
 using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
-/// The same for blocks of `block` rows, an even number, of several targets, one after the other in
-/// `best`. The first block of a target has one row more if their number is odd.
+/// The same for blocks of `block` rows (an even number) of several targets, written consecutively
+/// to `best`. A target's first block has one more row if the number of its rows is odd.
 using SsvGroup = void (*)(const std::int8_t* table,
                           std::span<const std::span<const Residue>> targets, std::size_t block,
                           int* best);
@@ -39,7 +39,7 @@ constexpr std::size_t ssv_blocks(std::size_t length, std::size_t block) {
 using SsvTile = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length,
                         const std::int8_t* in, std::int8_t* out);
 
-/// SSV kernels of one vector width; kernels for 1..max_vectors registers of DP state.
+/// SSV kernels of one vector width, for 1..max_vectors registers of DP state.
 struct SsvShape {
   int lanes = 0;
   int max_vectors = 0;
@@ -56,9 +56,9 @@ inline constexpr int kMsvOverflow = 256;
 /// Final J byte or kMsvOverflow. `table` is [code][stripes][lanes], `row` [stripes][lanes] scratch.
 using MsvKernel = int (*)(const std::uint8_t* table, int stripes, const MsvParameters& parameters,
                           std::span<const Residue> residues, std::uint8_t* row);
-/// Computes rows `first` to `last` (residue indices) of the SSV recurrence in unsigned bytes;
-/// returns the index of the first row with a cell of at least `threshold`, else `last`. `row` holds
-/// the row before `first`, then the last one computed. `begin`: score where an alignment begins.
+/// Computes rows `first` to `last` (residue indices) of the SSV recurrence in unsigned bytes.
+/// Returns the index of the first row with a cell of at least `threshold`, else `last`. `row` holds
+/// the row before `first`, then the last one computed. `begin`: score at which an alignment begins.
 using SsvScanKernel = std::size_t (*)(const std::uint8_t* table, int stripes, std::uint8_t begin,
                                       std::uint8_t bias, std::uint8_t threshold,
                                       std::span<const Residue> residues, std::size_t first,
@@ -69,7 +69,7 @@ struct MsvShape {
   SsvScanKernel scan = nullptr;
 };
 
-/// Words of one node as the main loop of the Viterbi filter reads them, per stripe.
+/// Words of a node that the main loop of the Viterbi filter reads, per stripe.
 enum ViterbiWord { kEntry, kMM, kIM, kMDM, kMI, kII, kViterbiWords };
 /// Words needed only on rows with explicit delete states, per stripe.
 enum DeleteWord { kDM, kMD, kDD, kDeleteBound, kDeleteReturn, kDeleteWords };
@@ -81,13 +81,13 @@ struct ViterbiTables {
   const std::int16_t* deletes = nullptr;      ///< [stripes][kDeleteWords][lanes]
   const std::int16_t* lane_bound = nullptr;   ///< [lanes] largest kDeleteBound of each lane
   int base = 0, ec = 0, ej = 0;
-  bool always_deletes = false;  ///< no bound holds: delete states on every row
+  bool always_deletes = false;  ///< no bound holds: every row needs delete states
 };
 inline constexpr int kViterbiOverflow = 1 << 20;
 /// Final C word or kViterbiOverflow. `rows` is 3 * stripes * lanes words of scratch.
 using ViterbiKernel = int (*)(const ViterbiTables& tables, int move,
                               std::span<const Residue> residues, std::int16_t* rows);
-/// reference::viterbi_scan, except for the order of the cells of a row.
+/// Same as reference::viterbi_scan, except for the order of cells in a row.
 using ViterbiScanKernel = void (*)(const ViterbiTables& tables, int move, int threshold, int M,
                                    std::span<const Residue> residues, std::int16_t* rows,
                                    std::vector<reference::Diagonal>& records);
@@ -97,17 +97,17 @@ struct ViterbiShape {
   ViterbiScanKernel scan = nullptr;
 };
 
-/// One target of a batch of the composition bias filter; never empty.
+/// One target in a batch for the composition bias filter; never empty.
 struct BiasTarget {
   std::span<const Residue> residues;
   float p1 = 0;             ///< null_p1 of its length
-  std::uint32_t index = 0;  ///< where its score goes
+  std::uint32_t index = 0;  ///< index of its score
 };
-/// scores[index] = reference::bias_filter of every target, for models whose odds of state 0 are 1.
-/// Longest targets first keeps the lanes busy to the end.
+/// scores[index] = reference::bias_filter of every target, for models in which the odds of state 0
+/// are 1. With the longest targets first, lanes stay busy to the end.
 using BiasKernel = void (*)(const BiasModel& model, std::span<const BiasTarget> targets,
                             float* scores);
-/// logs[i] = float(log(double(values[i]))), the bits of the C library; for tests.
+/// logs[i] = float(log(double(values[i]))), with the bits of the C library; for tests.
 using RoundedLogsKernel = void (*)(const float* values, float* logs, std::size_t count);
 struct BiasKernels {
   BiasKernel bias = nullptr;
@@ -118,14 +118,14 @@ struct BiasKernels {
 /// Replaces each value by float(log(double(value))).
 void library_logs(float* values, std::size_t count);
 /// The score of a target from the sum of all its logarithms but the last, the scale of its last
-/// step and the sum of both states at its end; from the reference if that is not finite.
+/// step, and the sum of both states at its end; computed by the reference if that is not finite.
 float bias_score(const BiasModel& model, const BiasTarget& target, float sum, float last,
                  float ends);
 
 inline constexpr int kMaxShapes = 4;
 
-/// Unused shapes have lanes = 0; used ones come widest first. Of the two of 64 bytes, one with and
-/// one without gains, a processor has one.
+/// Unused shapes have lanes = 0; used ones are in order of decreasing width. A processor has at
+/// most one of the two 64-byte shapes, with or without gains.
 struct ByteKernels {
   SsvShape ssv[kMaxShapes];
   MsvShape msv[kMaxShapes];
@@ -134,7 +134,7 @@ struct WordKernels {
   ViterbiShape viterbi[kMaxShapes];
 };
 
-/// Kernels for a Highway target bit, null when not built.
+/// Kernels for a Highway target bit; null if not built.
 const ByteKernels* byte_kernels(std::int64_t target);
 const WordKernels* word_kernels(std::int64_t target);
 const BiasKernels* bias_kernels(std::int64_t target);

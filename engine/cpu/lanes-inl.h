@@ -11,7 +11,7 @@
 
 #include "hwy/highway.h"
 
-// The targets the filters are written for; every other one falls back to engine/reference.
+// Targets for which the filters are written; every other one falls back to engine/reference.
 #undef HMMJIT_CPU_TARGET
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 || \
     HWY_TARGET == HWY_NEON
@@ -41,7 +41,7 @@ HWY_INLINE V RotateLanes(D d, V v) {
     const auto swapped = hn::ConcatLowerUpper(d8, bytes, bytes);
     return hn::BitCast(d, hn::CombineShiftRightBytes<kBlockShift>(d8, bytes, swapped));
   } else {
-    // Every 128-bit block one up: a permutation with a constant index is one instruction.
+    // Moves every 128-bit block up by one: a permutation with a constant index is one instruction.
     static_assert(kBytes == 64);
     const hn::Repartition<std::uint64_t, D> d64;
     alignas(64) static constexpr std::uint64_t kPreviousBlock[8] = {6, 7, 0, 1, 2, 3, 4, 5};
@@ -70,7 +70,7 @@ HWY_INLINE hn::TFromD<D> LargestLane(D d, V v) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   alignas(64) T values[kLanes];
   hn::Store(v, d, values);
-  // Folded to one 128-bit block, then rotated onto itself.
+  // Folds to one 128-bit block, then rotates that onto itself.
   constexpr std::size_t kBlock = 16 / sizeof(T);
   const hn::Simd<T, kBlock, 0> block;
   const hn::Repartition<std::uint8_t, decltype(block)> d8;

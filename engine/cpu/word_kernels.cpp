@@ -1,9 +1,9 @@
-// Viterbi filter in 16-bit words, one instruction set per pass of foreach_target.
+// Viterbi filter in 16-bit words; each pass of foreach_target is an instruction set.
 //
-// Striped as in Farrar (2007). Delete states: D(i,k) affects the result only through M(i+1,k+1). In
-// almost every row no path with two or more consecutive deletes can beat B->M, so normally a row
-// has no D: M(i-1,k-2) -> D -> M(i,k) is one transition (kMDM), and D is computed only after rows
-// where the bound of FilterTables (kDeleteBound) shows that longer paths may matter.
+// Striped as in Farrar (2007). D(i,k) affects the result only through M(i+1,k+1). In almost every
+// row no path with two or more consecutive deletes can beat B->M, so normally a row has no D:
+// M(i-1,k-2) -> D -> M(i,k) is one transition (kMDM). D is computed only after rows for which
+// FilterTables' bound (kDeleteBound) shows that longer paths may matter.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/word_kernels.cpp"
 #include "hwy/foreach_target.h"
@@ -37,11 +37,11 @@ class ViterbiRows {
     Clear();
   }
 
-  /// Sets match and insert cells to minus infinity; delete cells are not read then.
+  /// Sets match and insert cells to minus infinity; delete cells are then not read.
   HWY_INLINE void Clear() {
     for (std::size_t j = 0; j < 2 * stripes_; ++j) hn::Store(Floor(), D(), match_ + j * kLanes);
   }
-  /// Appends the nodes of the row whose M is E.
+  /// Appends the nodes of the row at which M equals E.
   HWY_INLINE void Record(int row, int E, int M, std::vector<reference::Diagonal>& records) const {
     const auto largest = hn::Set(D(), static_cast<std::int16_t>(E));
     for (std::size_t q = 0; q < stripes_; ++q) {
@@ -54,7 +54,7 @@ class ViterbiRows {
     }
   }
 
-  /// Computes one row and returns the largest M of each lane. With `kDeletes` the previous row has
+  /// Computes one row and returns the largest M in each lane. With `kDeletes` the previous row has
   /// delete states; this row's are then computed along with it, except across lanes
   /// (FinishDeletes).
   template <bool kDeletes>
@@ -108,7 +108,7 @@ class ViterbiRows {
     return largest;
   }
 
-  /// Whether a path through two or more deletes from this row can beat B->M.
+  /// True if a path through two or more deletes from this row can beat B->M.
   HWY_INLINE bool NeedsDeletes(V begin) const {
     const D d;
     V above = Floor();
@@ -119,7 +119,7 @@ class ViterbiRows {
     return !hn::AllFalse(d, hn::Gt(above, begin));
   }
 
-  /// D(i,k) within the lanes, for a row that Advance<false> computed.
+  /// Computes D(i,k) within lanes, for a row that Advance<false> computed.
   HWY_INLINE void StartDeletes() {
     const D d;
     V current = Floor();
@@ -131,9 +131,8 @@ class ViterbiRows {
     leaving_ = current;
   }
 
-  /// D(i,k) across lanes. Each pass extends by one lane, until nothing improves that could still
-  /// beat B->M where it returns to a match state (kDeleteReturn); with `kAll`, until nothing
-  /// improves.
+  /// Computes D(i,k) across lanes. Each pass extends by one lane, until nothing improves that could
+  /// still beat B->M on returning to a match state (kDeleteReturn) or, with `kAll`, nothing at all.
   template <bool kAll>
   HWY_INLINE void FinishDeletes(V begin) {
     const D d;
@@ -170,11 +169,11 @@ class ViterbiRows {
   std::int16_t* match_;
   std::int16_t* insert_;
   std::int16_t* delete_;
-  V leaving_ = Floor();  // output of the last stripe's D across lanes
+  V leaving_ = Floor();  // output across lanes of the last stripe's D
 };
 
-// Stops if the largest M of a row reaches `limit`; with `kScan`, records its cells instead and
-// clears the row, which then changes no special state.
+// Stops once the largest M of a row reaches `limit`. With `kScan`, it instead records the row's
+// cells and clears the row, which then changes no special state.
 template <class D, bool kScan>
 HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int M,
                            std::span<const Residue> residues, std::int16_t* rows,
@@ -185,8 +184,8 @@ HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int
   ViterbiRows<D> state(tables, rows);
   const auto lane_bound = hn::Load(d, tables.lane_bound);
   int J = kFloor;
-  // B changes only with J, and J only if E reaches J's current value: lower rows need no reduction
-  // over lanes.
+  // B changes only with J, and J only if E reaches J's current value, so lower rows need no
+  // reduction over lanes.
   const auto event_threshold = [&](int j) {
     return std::clamp(std::max(j, tables.base) - tables.ej, kFloor, std::max(kFloor, limit - 1));
   };
@@ -218,8 +217,8 @@ HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int
       begin = hn::Set(d, begin_score(J));
       threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
     }
-    // A row with delete states computes those of the next along with it. Whether they are needed is
-    // tested with the bound of each lane alone, which is not tight but free.
+    // A row with delete states computes the next row's along with it. Whether they are needed is
+    // tested only with each lane's own bound, which is not tight but costs nothing.
     if (HWY_UNLIKELY(tables.always_deletes)) {
       if (!deletes) state.StartDeletes();
       state.template FinishDeletes<true>(begin);

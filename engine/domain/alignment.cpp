@@ -36,8 +36,8 @@ float posterior(const AccuracyChoices& a, bool insert, int i, int k) {
 
 namespace {
 
-// B at row i follows N rather than J. The unihit model does not enter J from E: J is worth 0, and N
-// what the posteriors of its residues add up to.
+// True if B in row i follows N rather than J. The unihit model never enters J from E, so J has
+// value 0 and N the sum of its residues' posteriors.
 bool begins_from_N(const AccuracyChoices& a, int i) {
   if (i == 0) return true;
   const SpecialRows forward = a.lanes.forward_of(a.job), backward = a.lanes.backward_of(a.job);
@@ -61,8 +61,8 @@ void trace(const AccuracyChoices& a, std::vector<PathState>& path) {
         path.push_back({kM, i, k, posterior(a, false, i, k)});
         if (chose(a, kFromBegin, i, k)) {
           if (begins_from_N(a, i - 1)) return;
-          // J can only be left at the first residue: the path begins anew there, with the domain
-          // that comes first on the target.
+          // J can only be left at the first residue: the path starts over there, in the first
+          // domain on the target.
           path.clear();
           i = 1;
           k = a.job.decoded.first_node;
@@ -88,7 +88,7 @@ void trace(const AccuracyChoices& a, std::vector<PathState>& path) {
         break;
     }
   }
-  path.clear();  // off the matrix: there is no path
+  path.clear();  // off the matrix: no path
 }
 
 bool Aligner::align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain) {
@@ -122,7 +122,7 @@ bool Aligner::align(const ForwardTables::Tables& tables, const EmissionRows& emi
 bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission, int first_row,
                    const Residue* residues, const Hmm& hmm, Domain& domain) {
   const auto is_match = [](const PathState& e) { return e.state == kM; };
-  // The path runs backwards: its reverse is the order of display.
+  // The path runs backwards, so its reverse is the order of display.
   const auto begin = std::find_if(path_.rbegin(), path_.rend(), is_match);
   if (begin == path_.rend()) return false;
   const auto end = std::find_if(path_.begin(), path_.end(), is_match);

@@ -1,4 +1,4 @@
-// Optimal accuracy traceback and the alignment shown for a domain, as HMMER3 does (Eddy 2011).
+// Optimal accuracy traceback and the alignment shown for a domain, as in HMMER3 (Eddy 2011).
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hmmjit::domain {
 
-/// An envelope after Kernels::decode.
+/// An envelope as Kernels::decode leaves it.
 struct AccuracyChoices {
   const ForwardTables::Tables& tables;
   const Kernels& kernel;
@@ -17,7 +17,7 @@ struct AccuracyChoices {
   const Job& job;
 };
 
-/// The choice at the cell of row i and node k.
+/// True if the cell of row i and node k made this choice.
 bool chose(const AccuracyChoices& choices, Choice choice, int i, int k);
 /// The posterior of the cell; 0 where it is not above HotCells::above.
 float posterior(const AccuracyChoices& choices, bool insert, int i, int k);
@@ -28,8 +28,8 @@ struct PathState {
   int i, k;
   float posterior;
 };
-/// Sets `path` to the most accurate path, from the end to the begin; empty: there is none, which
-/// only unusable probabilities can cause.
+/// Sets `path` to the most accurate path, from end to begin; empty if there is none, which only
+/// unusable probabilities can cause.
 void trace(const AccuracyChoices& choices, std::vector<PathState>& path);
 /// The posterior as shown: tenths, or `*`.
 char posterior_code(float p);
@@ -37,8 +37,8 @@ char posterior_code(float p);
 /// Buffers of one thread.
 class Aligner {
  public:
-  /// Fills coordinates and alignment of `domain` (ienv set). False when the trace holds no match,
-  /// which only unusable probabilities can cause.
+  /// Fills coordinates and alignment of `domain` (ienv set). False if the trace has no match, which
+  /// only unusable probabilities can cause.
   bool align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain);
   /// The same for an envelope of these residues whose path is known; its rows of `emission` begin
   /// with `first_row`.

@@ -9,12 +9,12 @@ namespace hmmjit::domain {
 namespace {
 
 constexpr float kMinProbability = 0.25f;
-constexpr float kMinEndFraction = 0.02f;  // share of the traces that makes an end point credible
+constexpr float kMinEndFraction = 0.02f;  // fraction of the traces that makes an end point credible
 
 }  // namespace
 
-// Components are numbered in the order in which this very procedure finds them; the order of
-// clusters with equal starts depends on it.
+// Components are numbered in the order in which this exact procedure finds them, because the order
+// of clusters with equal starts depends on it.
 void Clustering::link(const std::vector<Segment>& segments) {
   const std::size_t n = segments.size();
   component_.assign(n, -1);
@@ -57,8 +57,8 @@ void Clustering::link(const std::vector<Segment>& segments) {
   }
 }
 
-// The smallest (or largest) value seen at least `threshold` times, else the most frequent one, of
-// those the smallest.
+// The smallest (or largest) value that occurs at least `threshold` times; otherwise the most
+// frequent one, and among equally frequent ones the smallest.
 int Clustering::end_point(std::span<const int> values, int threshold, bool largest) {
   const auto [least, most] = std::ranges::minmax(values);
   counts_.assign(static_cast<std::size_t>(most - least) + 1, 0);
@@ -74,7 +74,7 @@ int Clustering::end_point(std::span<const int> values, int threshold, bool large
 }
 
 void Clustering::summarise(const std::vector<Segment>& segments, int trace_count) {
-  // Members by component, in order of the segments.
+  // Members by component, in segment order.
   offsets_.assign(static_cast<std::size_t>(components_) + 1, 0);
   for (const int c : component_) ++offsets_[static_cast<std::size_t>(c) + 1];
   for (std::size_t c = 1; c < offsets_.size(); ++c) offsets_[c] += offsets_[c - 1];

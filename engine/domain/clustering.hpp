@@ -1,5 +1,5 @@
-// From sampled domain segments to envelopes: single-linkage clusters, consensus end points,
-// removal of dominated clusters, as HMMER3 does (Eddy 2011).
+// Derives envelopes from sampled domain segments by single-linkage clusters, consensus end points
+// and removal of dominated clusters, as in HMMER3 (Eddy 2011).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Cluster {
 /// Buffers of one thread.
 class Clustering {
  public:
-  /// Envelopes of `segments`, which are in order of the traces and, within one, left to right.
+  /// Envelopes of `segments`, which are ordered by trace and, within a trace, from left to right.
   const std::vector<Cluster>& run(const std::vector<Segment>& segments, int trace_count);
 
  private:
@@ -34,13 +34,13 @@ class Clustering {
   int end_point(std::span<const int> values, int threshold, bool largest);
 
   std::vector<int> component_;  // component number by segment
-  // Segments of no component yet: their numbers and, side by side, their coordinates.
+  // Segments without a component so far: their numbers and, in parallel arrays, their coordinates.
   std::vector<int> waiting_;
   std::vector<std::int32_t> i_, j_, k_, m_;
   std::vector<std::uint8_t> linked_;
   std::vector<int> stack_;
   std::vector<int> members_, offsets_;
-  std::vector<int> values_, counts_;  // of end points; by value
+  std::vector<int> values_, counts_;  // end points; their counts by value
   std::vector<Cluster> clusters_;
   std::vector<char> dominated_;
   int components_ = 0;

@@ -35,10 +35,10 @@ class Stopwatch {
   double start_;
 };
 
-// Tracebacks read all over the matrices of a set of regions: these should stay in a cache near the
-// core.
+// Tracebacks read all over the matrices of a set of regions, which should therefore stay in a cache
+// near the core.
 constexpr std::size_t kRegionSetBytes = std::size_t{1} << 20;
-// Targets of one batch of Forward scores, if nothing else is kept.
+// Targets in a batch of Forward scores, if nothing else is kept.
 constexpr std::size_t kFilterSet = 64;
 
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
@@ -62,7 +62,7 @@ struct TargetWork {
   const TargetView* target = nullptr;
   const ParsedTarget* parsed = nullptr;  // null: not known yet
   std::unique_ptr<LongTarget> in_parts;  // null: parsed with all rows kept
-  const Job* job = nullptr;              // of the parsers, where these were needed
+  const Job* job = nullptr;              // used by the parsers, if they were needed
   float* correction = nullptr;           // null2 in nats, [L + 1]
   float forward_nats = 0;
   bool dropped = false;
@@ -75,7 +75,7 @@ struct TargetWork {
   }
 };
 
-// A region, and then its outcome: one envelope, or those of its clusters.
+// A region, and later its outcome: one envelope, or those of its clusters.
 struct RegionWork {
   std::size_t target;
   Region region;
@@ -97,7 +97,7 @@ struct EnvelopeWork {
 struct Workspace::State {
   DomainTimes times;
   AlignedArray<float> cells, correction;
-  Lanes all, passed;  // of the parsers: before and after the filter
+  Lanes all, passed;  // for the parsers: before and after the filter
   std::vector<Job> all_jobs, passed_jobs;
   AlignedArray<Occupancy> occupancy;
   std::vector<ZeroPages<float>> long_corrections;
@@ -111,7 +111,7 @@ struct Workspace::State {
   EnvelopeScorer scorer;
   Aligner aligner;
   LinearCongruential random{42};
-  bool seeded = false;  // the generator has been started and is never reset
+  bool seeded = false;  // the generator has been started and will not be reset
 };
 
 Workspace::Workspace() : state_(std::make_unique<State>()) {}
@@ -138,7 +138,7 @@ DomainTimes& DomainTimes::operator+=(const DomainTimes& other) {
 
 namespace {
 
-// Forward of jobs, longest first, with their special states kept.
+// Runs Forward on jobs, longest first, and keeps their special states.
 void run_forward(const ForwardTables::Tables& t, const EmissionRows& emission, std::span<Job> jobs,
                  const LengthModel& odds, Lanes& lanes, AlignedArray<float>& cells) {
   const Kernels& kernel = deal(emission, jobs, lanes);
@@ -146,11 +146,11 @@ void run_forward(const ForwardTables::Tables& t, const EmissionRows& emission, s
                  0);
 }
 
-// Everything after the Forward filter for some targets of one model, step by step, so that equal
-// work of different targets can share vectors.
+// Everything after the Forward filter for some targets of one model, stage by stage, so that the
+// same work on different targets can share vectors.
 class Batch {
  public:
-  /// `parse`, `sample`: emissions of the parsers and of sampled traces.
+  /// `parse`, `sample`: emissions for the parsers and for sampled traces.
   Batch(const ForwardTables& model, const EmissionRows& parse, const EmissionRows& sample,
         const DomainOptions& options, Workspace::State& state)
       : model_(model),
@@ -174,7 +174,7 @@ class Batch {
     s_.long_corrections.clear();
   }
 
-  /// Envelopes of the targets that pass.
+  /// Finds the envelopes of the targets that pass.
   void find(std::span<const TargetView> targets, const PassesForward& passes,
             std::span<const ParsedTarget* const> parsed, std::span<float> forward_nats) {
     take(targets, parsed);
@@ -208,7 +208,7 @@ class Batch {
       work.dropped = L == 0;
       if (!parsed.empty()) work.parsed = parsed[n];
       if (is_long(L)) {
-        // Residues outside the regions stay zero, and their pages take no memory.
+        // Elements outside the regions stay zero, so their pages take no memory.
         s_.long_corrections.emplace_back(L + 1);
         work.correction = s_.long_corrections.back().data();
       } else {
@@ -263,7 +263,7 @@ class Batch {
                     s_.cells.ensure(kernel.scratch(t_.Q)));
   }
 
-  // Appends the regions to s_.regions. False: the decoding overflows.
+  // Appends the regions to s_.regions. False if decoding overflows.
   bool decode(TargetWork& work) {
     if (work.in_parts != nullptr) {
       const auto in_parts = std::move(work.in_parts);
@@ -321,8 +321,7 @@ class Batch {
                     max_matrix_bytes() >> 20));
   }
 
-  // Sampled traces and clusters of regions of about equal length, whose Forward passes share
-  // vectors.
+  // Samples traces and clusters for regions of similar length, whose Forward passes share vectors.
   void sample(std::span<Job> jobs) {
     const LengthModel odds = length_model(1, true);
     const Kernels& kernel = deal(sample_, jobs, s_.all, static_cast<int>(jobs.size()));
@@ -355,8 +354,8 @@ class Batch {
     }
   }
 
-  // The device's sampled traces of a region of several domains; null: none. They are of no use if
-  // the generator is never reset, since its numbers then depend on all regions before.
+  // The device's sampled traces of a region with several domains, or null. Unusable if the
+  // generator is never reset, because its numbers then depend on all previous regions.
   const SampledRegion* sampled(const RegionWork& r) const {
     return options_.reseed && r.found != nullptr && r.found->sampled ? &*r.found->sampled : nullptr;
   }
@@ -393,7 +392,7 @@ class Batch {
     }
   }
 
-  // In order of the targets and their regions.
+  // In the order of the targets and their regions.
   void collect_envelopes() {
     s_.envelopes.clear();
     const auto found = [](const std::optional<ScoredEnvelope>& envelope) {
@@ -426,7 +425,7 @@ class Batch {
       work.correction[i] = logs[work.target->residues[static_cast<std::size_t>(i - 1)]];
   }
 
-  // By what decode() has left, or else by the path that is known already.
+  // Uses what decode() has left or, without `choices`, the path that is already known.
   void align(EnvelopeWork& envelope, const AccuracyChoices* choices) {
     const Stopwatch watch(s_.times.alignment);
     Domain& domain = envelope.domain;
@@ -486,7 +485,7 @@ class Batch {
   }
 
   void score_envelopes() {
-    std::vector<Job> jobs[2];  // by sums: clusters have their null2 already
+    std::vector<Job> jobs[2];  // by sums: clusters already have their null2
     for (std::size_t e = 0; e < s_.envelopes.size(); ++e) {
       EnvelopeWork& envelope = s_.envelopes[e];
       if (envelope.found != nullptr) {

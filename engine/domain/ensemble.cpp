@@ -10,7 +10,7 @@
 namespace hmmjit::domain {
 namespace {
 
-// The reference's choice: normalised by a compensated sum, running sum in double.
+// The reference's choice: weights normalised by a compensated sum, running sum in double.
 int choose_exactly(float* weights, int n, double u) {
   normalise({weights, static_cast<std::size_t>(n)});
   double norm = 0;
@@ -23,21 +23,21 @@ int choose_exactly(float* weights, int n, double u) {
   return n - 1;
 }
 
-// A threshold of the reference differs from the true running sum of the weights by less than
-// 2^-22 of the total (one rounding of each of up to four normalised weights); the sums made here
-// from at most four floats, their quotient by the total and its product with u add less than
-// 12 * 2^-24. Twice the sum of both; weights below the total of kLeastTotal may have been flushed
+// A threshold of the reference differs from the true running sum of the weights by less than 2^-22
+// of the total (one rounding of each of up to four normalised weights). The sums made here from at
+// most four floats, their quotient by the total and its product with u add less than 12 * 2^-24.
+// The margin is twice the sum of both; below a total of kLeastTotal, weights may have been flushed
 // to zero.
 constexpr float kMargin = 2.0e-6f, kLeastTotal = 1.0e-30f;
 constexpr std::uint32_t kDeviateMargin = 8600;  // the same in units of 2^-32
 
-// A deviate in units of 2^-32; `x`: 0 to 1.
+// Converts x in [0, 1] to a deviate in units of 2^-32.
 std::uint32_t deviate_at(float x) {
   return static_cast<std::uint32_t>(
       std::min<std::int64_t>(static_cast<std::int64_t>(x * 0x1p32f), 0xffffffff));
 }
 
-// Draws one deviate: exact in double, and rounded to float for the first look.
+// One deviate: exact in double, and rounded to float for the first comparison.
 struct Deviate {
   explicit Deviate(LinearCongruential& random) : exact(random.uniform()), state(random.state()) {}
   float rounded() const { return static_cast<float>(static_cast<std::int64_t>(state)) * 0x1p-32f; }
@@ -45,7 +45,7 @@ struct Deviate {
   std::uint32_t state;
 };
 
-// Deviates below the result are clearly below the probability; 0 if that is not a number.
+// Deviates below the result are clearly below the probability; 0 if it is NaN.
 std::uint32_t clearly_below(float probability) {
   const auto limit = static_cast<std::int64_t>(probability > 0 ? probability * 0x1p32f : 0.0f);
   return static_cast<std::uint32_t>(std::max<std::int64_t>(limit - kDeviateMargin, 0));
@@ -68,7 +68,7 @@ void Ensemble::prepare(const RegionMatrix& region) {
   const int M = t.M;
   const auto rows = static_cast<std::size_t>(job.L) + 1;
   offset_of_.resize(static_cast<std::size_t>(M) + 1);
-  // Node 0 has no cell; the value read in its place is multiplied by a transition of zero.
+  // Node 0 has no cell; the value read in its place is multiplied by a zero transition.
   offset_of_[0] = 0;
   for (int k = 1; k <= M; ++k) {
     offset_of_[k] =
@@ -103,8 +103,8 @@ void Ensemble::prepare(const RegionMatrix& region) {
                                [&](Residue x) { return static_cast<int>(x) < t.K; });
 }
 
-// Cells are visited in the order they lie in the reference's vectors; every other order would pick
-// other domains.
+// Visits cells in the order in which they lie in the reference's vectors; any other order would
+// choose other domains.
 Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u) {
   double sum = 0;
   for (;;) {
@@ -139,7 +139,7 @@ std::optional<Exit> clear_exit_of_row(const float* row, const MatrixLayout& layo
                                       float norm, std::span<const double> sums, double u) {
   const auto block = static_cast<std::size_t>(std::ranges::upper_bound(sums, u) - sums.begin());
   if (block == sums.size()) return {};
-  // Two orders of adding the same 8*Q doubles of a total near one differ by less.
+  // Any two orders of adding the same 8*Q doubles, with a total near one, differ by less.
   const double margin = (16.0 * Q + 64.0) * 0x1p-52;
   double sum = block > 0 ? sums[block - 1] : 0.0;
   const int first = static_cast<int>(block) * kExitBlock;
@@ -175,9 +175,9 @@ Exit Ensemble::choose_exit(const RegionMatrix& region, int i, double u) {
   return exit_of_row(row, region.layout, Q, norm, u);
 }
 
-// Null2 odds of one sampled domain, added at its positions after the first. Only visited nodes
-// have a weight; adding the zeros of all others would change nothing. Lanes are summed apart, in
-// ascending order of their nodes, as in the full sum.
+// Adds the null2 odds of one sampled domain at its positions after the first. Only visited nodes
+// have a weight; adding the zeros of the others would change nothing. Lanes are summed separately,
+// in ascending node order, as in the full sum.
 void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitted, int first,
                          int last, float* correction) {
   const ForwardTables::Tables& t = *region.tables;
@@ -231,17 +231,17 @@ int Ensemble::Entry::choose(std::uint32_t deviate) const {
   return choice;
 }
 
-// N, and everything before it, draws nothing: the trace ends there. It also ends where every weight
-// has underflown.
+// N and everything before it draw no random numbers, so the trace ends there. It also ends if all
+// weights underflow.
 enum class Ensemble::State { kC, kJ, kE, kM, kD, kI, kB, kEnd };
 
-// Where a trace stands, and its domain at hand, from the end to the begin.
+// Position of a trace, and its current domain from end to begin.
 struct Ensemble::Walk {
   LinearCongruential random;
   int i, k = 0;
   int first_i = 0, first_k = 0, last_i = 0, last_k = 0;  // matches; last_i 0: none yet
   int emitted = 0, visit_count = 0;
-  int uncorrected;  // positions above it have got their null2 of this trace
+  int uncorrected;  // higher positions have received this trace's null2
 };
 
 void Ensemble::visit(Walk& w) {
@@ -258,7 +258,7 @@ const float* Ensemble::cell(const RegionMatrix& region, int i, int k) const {
   return region.cells + static_cast<std::size_t>(i) * region.layout.row + offset_of_[k];
 }
 
-// Through C or J to the end of a domain.
+// Goes through C or J to the end of a domain.
 Ensemble::State Ensemble::leave_flank(const RegionMatrix& region, bool in_c, Walk& w) const {
   const std::uint32_t* const stay = in_c ? stay_c_.data() : stay_j_.data();
   LinearCongruential random = w.random;
@@ -279,7 +279,7 @@ Ensemble::State Ensemble::leave_flank(const RegionMatrix& region, bool in_c, Wal
   return next;
 }
 
-// The entries of a match and of those before it on the diagonal, to the end of their block.
+// The entries of a match and of those before it on the diagonal, up to the end of their block.
 std::span<Ensemble::Entry> Ensemble::entries(int i, int k) {
   const int at = last_row_ < last_node_ ? last_row_ - i : last_node_ - k;
   std::int32_t& block = entry_block_[static_cast<std::size_t>(i + last_node_ - k) * entry_blocks_ +
@@ -293,7 +293,7 @@ std::span<Ensemble::Entry> Ensemble::entries(int i, int k) {
       .subspan(static_cast<std::size_t>(at % kEntryBlock));
 }
 
-// Matches along the diagonal, to the state before the first of them.
+// Follows matches along the diagonal to the state before the first of them.
 Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
   if (w.last_i == 0) {
     w.last_i = w.i;
@@ -367,7 +367,7 @@ void Ensemble::add_outside(int first, int last, float* correction) {
   for (int p = first; correction && p <= last; ++p) correction[p - 1] += 1.0f;
 }
 
-// The domain is complete: N or J comes before it.
+// The domain is complete; N or J comes before it.
 Ensemble::State Ensemble::leave_begin(const RegionMatrix& region, Walk& w, float* correction) {
   if (correction) {
     // The first residue of a domain counts as outside, as in the reference.

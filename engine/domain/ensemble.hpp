@@ -1,11 +1,11 @@
-// Stochastic tracebacks of a multidomain region: sampled domains and the null2 correction by
-// sampling, as HMMER3 does (Eddy 2011).
+// Stochastic tracebacks of a multidomain region: sampled domains, and the null2 correction by
+// sampling, as in HMMER3 (Eddy 2011).
 //
-// The 200 traces of a region must be those of the reference, choice by choice, or every later
-// random number means something else. A choice compares one deviate u with running sums of
-// normalised weights, in a fixed order and precision. Here it is first made with cheap sums whose
-// error is bounded; only when u lies closer to a boundary than that bound (about once in 10^5
-// choices) the reference's own arithmetic decides. The results are therefore the same, always.
+// The 200 traces of a region must match the reference's choice by choice, or every later random
+// number would be used differently. A choice compares a deviate u with running sums of normalised
+// weights, in a fixed order and precision. Here it is first made with cheap sums of bounded error;
+// only if u lies closer to a boundary than that bound (about once in 10^5 choices) does the
+// reference's own arithmetic decide. The results are therefore always identical.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@
 
 namespace hmmjit::domain {
 
-/// The Forward matrix of a region, one group of it.
+/// The Forward matrix of a region: one group of its layout.
 struct RegionMatrix {
   const ForwardTables::Tables* tables;
   const Job* job;
@@ -35,10 +35,10 @@ struct Exit {
   int node;
   bool in_match;
 };
-/// The exit from a row of a matrix that the deviate `u` chooses by the reference's own arithmetic,
-/// among the row's cells times `norm`.
+/// The exit from a matrix row that the deviate `u` chooses by the reference's own arithmetic among
+/// the row's cells times `norm`.
 Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u);
-/// The same from the running sums of add_exits(); nothing where rounding might decide.
+/// The same from the running sums of add_exits(); nullopt if rounding might decide.
 std::optional<Exit> clear_exit_of_row(const float* row, const MatrixLayout& layout, int Q,
                                       float norm, std::span<const double> sums, double u);
 /// Writes the running sums of exit probabilities, one for each kExitBlock stripes.
@@ -50,13 +50,13 @@ class Ensemble {
  public:
   static constexpr int kTraces = 200;
 
-  /// Samples kTraces traces with `random`. Segments come in target coordinates (region position
-  /// plus `offset`). `correction`: log null2 odds of region positions 1..L at [0..L-1], or null
-  /// when not wanted.
+  /// Samples kTraces traces with `random`. Segments are in target coordinates (region position plus
+  /// `offset`). `correction`: receives log null2 odds of region positions 1..L at [0..L-1]; null if
+  /// not wanted.
   const std::vector<Segment>& sample(const RegionMatrix& region, LinearCongruential& random,
                                      int offset, float* correction);
 
-  /// Log null2 odds from the sums of the odds in all traces; may be the same array.
+  /// Log null2 odds from the sums of the odds over all traces; may be the same array.
   static void to_correction(std::span<const float> sums, float* correction);
 
  private:
@@ -81,22 +81,22 @@ class Ensemble {
 
   std::vector<Segment> segments_;
   std::vector<std::int32_t> offset_of_;  // offset of node k in a row
-  // Deviates below which C(i) clearly comes from C(i-1), J(i) from J(i-1).
+  // Deviates below these clearly choose C(i-1) before C(i), or J(i-1) before J(i).
   std::vector<std::uint32_t> stay_c_, stay_j_;
 
-  // Sums of add_exits(), made when the first trace leaves through a row.
+  // Sums of add_exits(), computed when the first trace leaves through a row.
   std::vector<std::int32_t> exit_slot_;  // by row, -1: not made yet
   std::vector<double> exits_;
   int exit_blocks_ = 0;
 
-  // What comes before a match, B, M, I or D, by the deviate in units of 2^-32: clearly M for
-  // `width` deviates from `low` on; `i`, `d`: where I and D begin. Computed when a trace first asks
+  // The predecessor of a match (B, M, I or D) by the deviate in units of 2^-32: clearly M for
+  // `width` deviates from `low` on; I and D begin at `i` and `d`. Computed when a trace first asks
   // for it, because the traces of a region mostly follow the same diagonals. Blocks of a diagonal
-  // are allocated on demand, in the order of a trace.
+  // are allocated on demand, in trace order.
   struct Entry {
-    std::uint32_t low = 0, width = 0, i = 0, d = 0;  // low 0: not known
+    std::uint32_t low = 0, width = 0, i = 0, d = 0;  // low 0: not yet computed
     static Entry of(const FourFloats& weights);
-    int choose(std::uint32_t deviate) const;  // -1: not clear
+    int choose(std::uint32_t deviate) const;  // -1: unclear
   };
   static constexpr int kEntryBlock = 16;
   int last_node_ = 0, last_row_ = 0;
@@ -109,7 +109,7 @@ class Ensemble {
     float count;
   };
   bool null2_ = false;         // needs visits
-  std::vector<Visit> visits_;  // of the current segment, from its end to its start
+  std::vector<Visit> visits_;  // in the current segment, from end to start
   bool all_canonical_ = true;
 };
 

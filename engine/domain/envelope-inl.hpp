@@ -1,8 +1,8 @@
-// Envelopes without matrices, for the unihit model. Forward leaves special states; Backward these
-// and its M and I cells of every block_rows-th row (checkpoints: Grice, Hughey & Speck 1997, CABIOS
-// 13:45). Then the rows once more, ascending: Backward's a block at a time from its checkpoint,
-// Forward's along with them, and in the same loop over the stripes posteriors, their sums, and
-// optimal accuracy, of which the choices are kept. Included once per Highway target.
+// Envelopes without matrices, for the unihit model. Forward keeps special states; Backward keeps
+// these and the M and I cells of every block_rows-th row (checkpoints: Grice, Hughey & Speck 1997,
+// CABIOS 13:45). A third, ascending pass recomputes Backward by blocks from the checkpoints and
+// Forward row by row; the same loop over stripes computes posteriors, their sums, and optimal
+// accuracy, whose choices are kept. Included once per Highway target.
 #if defined(HMMJIT_DOMAIN_ENVELOPE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef HMMJIT_DOMAIN_ENVELOPE_INL_HPP
 #undef HMMJIT_DOMAIN_ENVELOPE_INL_HPP
@@ -24,10 +24,10 @@ namespace hmmjit::domain::HWY_NAMESPACE {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-// Backward's rows that a cache near the core holds.
+// Size of a block of Backward rows, which should fit in a cache near the core.
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
-// Rows of cells; `pair`: floats of one of M and I.
+// Rows of cells; `pair`: number of floats in a row of M and I.
 template <class V>
 struct EnvelopeCells {
   EnvelopeCells(const Tables& t, const Lanes& lanes, EnvelopeSpace& space) {
@@ -48,7 +48,7 @@ struct EnvelopeCells {
     checkpoints = at;
   }
   float* in_block(int r, int first) const { return block + (r - first) * pair; }
-  /// Row r, which begins a block other than the first.
+  /// Row r, the first of a block other than the first block.
   float* checkpoint(int r) const {
     return checkpoints + static_cast<std::size_t>(r / block_rows - 1) * pair;
   }
@@ -69,7 +69,7 @@ void envelope_backward(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& s
                    });
 }
 
-// Null2 odds of the K residues by expectation: `sums` of the posteriors of one group over the rows.
+// Null2 odds of the K residues by expectation, from `sums` of one group's posteriors over the rows.
 template <class V>
 void null2_by_expectation(const Tables& t, const float* sums, int L, float n, float c,
                           float* odds) {
@@ -92,8 +92,8 @@ void null2_by_expectation(const Tables& t, const float* sums, int L, float n, fl
   for (int x = 0; x < t.K; ++x) odds[x] = group_value(group_sum(sum[x]), 0) + outside;
 }
 
-// Where the path of group g leaves a row of optimal accuracy: the last match of the largest value.
-// A deletion is worth no more than a match of its row. 0: a cell without node.
+// The node at which group g's path leaves a row of optimal accuracy: the last match with the
+// largest value (no deletion in the row exceeds it). 0 for a cell without a node.
 template <class V>
 int exit_node(const Tables& t, const float* row, int g, float value) {
   for (int q = t.Q - 1; q >= 0; --q) {
@@ -107,8 +107,8 @@ int exit_node(const Tables& t, const float* row, int g, float value) {
   return 0;
 }
 
-// The value of a way into a cell of optimal accuracy, and its rank where ways are compared: 0 and
-// last where the transition does not exist (Tables::plain: all of them exist).
+// The value of a transition into a cell of optimal accuracy, and its rank in comparisons. If the
+// transition does not exist, it has value 0 and ranks last (Tables::plain: all transitions exist).
 template <class V>
 struct Way {
   V value, rank;
@@ -119,14 +119,14 @@ HWY_INLINE Way<V> way(const std::uint32_t* exists, V value) {
   const V mask = V::same(exists);
   return {mask & value, choose(mask, value, V::all(kNever))};
 }
-// The larger of both; sets the bits of `choice` where it is the second one.
+// The larger of both; sets the bits of `choice` where that is the second.
 template <class V>
 HWY_INLINE Way<V> better(Way<V> a, Way<V> b, std::uint8_t* choice) {
   store_greater(b.rank, a.rank, choice);
   return {max(a.value, b.value), max(a.rank, b.rank)};
 }
 
-// Third pass over the rows. Values of special states: one a group in all its lanes.
+// Third pass over the rows. Special states have one value per group, in all its lanes.
 template <class V, bool kPlain, bool kSums>
 class Decoder {
  public:
@@ -155,7 +155,7 @@ class Decoder {
 
  private:
   static constexpr int W = kWidth<V>;
-  using Bits = std::uint32_t;  // as store_greater leaves them
+  using Bits = std::uint32_t;  // as store_greater writes them
   static constexpr Bits bits_of(int g) { return Bits{0xf} << V::mask_bit(g); }
 
   std::size_t choice_row() const {
@@ -170,7 +170,7 @@ class Decoder {
     at_borders(borders, [&](int g) HWY_ATTR { begin(g, r); });
   }
 
-  // The job of group g has had its last row.
+  // Called after the last row of group g's job.
   void finish(int g, int last) {
     Job* const job = at_[g];
     if (job == nullptr) return;
@@ -185,7 +185,7 @@ class Decoder {
     }
   }
 
-  // The next job of group g has its row 0 here.
+  // Called at row 0 of group g's next job.
   void begin(int g, int r) {
     Job* const job = at_.next(g);
     fill_group<V>(cells_.forward, 3 * t_.Q, g, 0.0f);
@@ -224,20 +224,20 @@ class Decoder {
   EnvelopeCells<V> cells_;
   LaneCursor at_;
   int turn_ = 0;
-  V loop_{}, own_{}, scale_{};  // scale_: of posteriors
-  // Scale of Forward's deletions in the row before, applied when read. `{}` would leave a vector of
-  // Highway's undefined on ARM, and zero times that need not be zero.
+  V loop_{}, own_{}, scale_{};  // scale_: for posteriors
+  // Scale of Forward's deletions in the previous row, applied when they are read. `{}` would leave
+  // a Highway vector undefined on ARM, and zero times that need not be zero.
   V scale_d_ = V::zero();
   V N_{}, C_{}, E_{};           // optimal accuracy
   V sum_n_{}, sum_c_{};         // posteriors
-  // Deletions of optimal accuracy of the row before: before the first stripe, of the last stripe.
+  // Optimal accuracy of the previous row's deletions: before the first stripe, in the last stripe.
   V enters_{}, last_deletion_{};
   bool any_own_ = false;
-  Bits candidates_ = 0;  // groups whose path may end in the row before
+  Bits candidates_ = 0;  // groups whose path may end in the previous row
   Bits first_rows_ = 0;  // groups whose next row is row 1
 };
 
-// Forward of the row, posteriors, and what becomes of them.
+// Computes Forward for the row, the posteriors, and everything derived from them.
 template <class V, bool kPlain, bool kSums>
 void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   const int Q = t_.Q;
@@ -249,7 +249,7 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   const V factor = scale_ * forward_scale;
   float* const sums = cells_.sums;
 
-  // Optimal accuracy from the row before, whose deletions are made on the way.
+  // Optimal accuracy from the previous row, whose deletions are computed along the way.
   const V edge = never & V::same(kLaneMask[0]);  // enters lane 0
   const float* const from = previous();
   float* const to = current();
@@ -258,10 +258,10 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   V ip = V::load(last + W).up() | edge;
   V dp = last_deletion_.up() | edge;
   V deletion = enters_;
-  V best = never;                           // match of the row
-  V leaves = never, leaves_before = never;  // deletion behind the stripe if none enters its lane
+  V best = never;                           // best match of the row
+  V leaves = never, leaves_before = never;  // deletion leaving the stripe if none enters its lane
   V through = V::same(kEveryLane), through_before = through;
-  const V begin = N_;  // J is never larger: the unihit model does not enter it from E
+  const V begin = N_;  // J is never larger, as the unihit model does not enter it from E
   const MaskStripe* const mask = t_.mask.data();
   std::uint8_t* choice = space_.choices.data() + r * choice_row();
   std::uint8_t* choice_before = choice - choice_row();
@@ -306,7 +306,7 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
     deletion = better(way<kPlain>(m.md, mp), way<kPlain>(m.dd, deletion),
                       choice_before + kStayDeletion * kBytes)
                    .value;
-    // No deletions in row 0, the only one whose matches are less than 0.
+    // Row 0 has no deletions; it is the only row whose matches are negative.
     if constexpr (!kPlain) deletion = choose(greater(zero, mp), never, deletion);
     value.store(to + at);
     (stay + posterior_i).store(to + at + W);
@@ -335,8 +335,8 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   if (any_own_) scale_ = scale_ * choose(own_, forward_scale / after.scale, one);
 }
 
-// Special states of a row of optimal accuracy, and the rows where paths end: the last one whose E
-// is not less than C that comes from the row before.
+// Updates the special states for optimal accuracy and notes where paths end: in the last row whose
+// E is not less than the C that comes from the previous row.
 template <class V, bool kPlain, bool kSums>
 void Decoder<V, kPlain, kSums>::special_states(int r, V best, V posterior_n, V posterior_c) {
   if constexpr (kSums) {

@@ -1,4 +1,4 @@
-// Envelopes, scored in sets that fill the vectors.
+// Scores envelopes in sets that fill the vectors.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@ namespace hmmjit::domain {
 /// Buffers of one thread.
 class EnvelopeScorer {
  public:
-  /// Envelopes to score and align, `sums`: with null2 by expectation. `max_bytes`: of the choices
-  /// of a set, unless it is of one envelope.
+  /// Sets the envelopes to score and align. `sums`: with null2 by expectation. `max_bytes`: limit
+  /// on the choices of a set, unless it has only one envelope.
   void start(const ForwardTables& model, const EmissionRows& emission, std::vector<Job>&& jobs,
              bool sums, std::size_t max_bytes);
-  /// Scores the next set and returns its jobs; empty: there are no more.
+  /// Scores the next set and returns its jobs; empty if there are no more.
   std::span<const Job> next();
-  /// Keeps the posteriors of all cells, 8 bytes each, not only those that show.
+  /// Keeps the posteriors of all cells, 8 bytes each, and not only those that are displayed.
   void keep_all_posteriors() { space_.hot.above = -1.0f; }
   /// Results of the current set.
   float forward_nats(const Job& job) const { return forward_score(lanes_, job); }
   AccuracyChoices choices(const Job& job) const {
     return {*tables_, *kernel_, lanes_, space_, job};
   }
-  /// Memory that the choices of an envelope take at least.
+  /// Minimum memory for the choices of an envelope, in bytes.
   static std::size_t choice_bytes(const ForwardTables& model, int L);
 
  private:

@@ -1,7 +1,6 @@
-// Vectors of floats in groups of four lanes, one group for each sequence. Nothing crosses the
-// border of a group, so that a sequence sees the same operations in the same order at every width:
-// that of the reference implementation, whose vectors have four lanes. Included once per Highway
-// target.
+// Vectors of floats in groups of four lanes, one group per sequence. Nothing crosses a group
+// boundary, so at every width a sequence undergoes the same operations in the same order: that of
+// the reference implementation, whose vectors have four lanes. Included once per Highway target.
 #if defined(HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP
 #undef HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP
@@ -22,7 +21,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
-// For processors without any set of instructions that Highway serves (x86-64 before SSSE3).
+// For processors without any instruction set that Highway supports (x86-64 before SSSE3).
 template <int kCount>
 using Groups = FourFloats;
 #else
@@ -37,13 +36,13 @@ struct Groups {
 
   static HWY_INLINE Groups zero() { return {hn::Zero(D())}; }
   static HWY_INLINE Groups load(const float* p) { return {hn::Load(D(), p)}; }
-  // The same four values in every group.
+  // Loads the same four values into every group.
   static HWY_INLINE Groups same(const float* p) { return {hn::LoadDup128(D(), p)}; }
   static HWY_INLINE Groups same(const std::uint32_t* p) {
     return {hn::BitCast(D(), hn::LoadDup128(Words(), p))};
   }
   static HWY_INLINE Groups all(float x) { return {hn::Set(D(), x)}; }
-  // Group g from p[g] + offset.
+  // Loads group g from p[g] + offset.
   static HWY_INLINE Groups gather(const float* const* p, std::size_t offset) {
     if constexpr (kCount == 1) {
       return {hn::Load(D(), p[0] + offset)};
@@ -52,7 +51,7 @@ struct Groups {
       return {hn::Combine(D(), Half::gather(p + kCount / 2, offset).v, Half::gather(p, offset).v)};
     }
   }
-  // x[g] in all lanes of group g; x is aligned to 16 bytes if there are four groups.
+  // Copies x[g] to all lanes of group g; x is aligned to 16 bytes if there are four groups.
   static HWY_INLINE Groups of_groups(const float* x) {
     if constexpr (kCount == 1) {
       return all(x[0]);
@@ -66,7 +65,7 @@ struct Groups {
     }
   }
   HWY_INLINE void store(float* p) const { hn::Store(v, D(), p); }
-  // Lane r of a group takes lane r-1, lane 0 takes zero; and the other way round.
+  // up: lane r of a group gets lane r-1, and lane 0 gets zero. down: the reverse.
   HWY_INLINE Groups up() const { return {hn::ShiftLeftLanes<1>(D(), v)}; }
   HWY_INLINE Groups down() const { return {hn::ShiftRightLanes<1>(D(), v)}; }
   HWY_INLINE Groups swap1() const { return {hn::Shuffle2301(v)}; }
@@ -85,12 +84,12 @@ struct Groups {
   friend HWY_INLINE Groups greater(Groups a, Groups b) {
     return {hn::VecFromMask(D(), hn::Gt(a.v, b.v))};
   }
-  // One lane of a group in all of its lanes.
+  // Copies one lane of each group to all of its lanes.
   template <int kLane>
   HWY_INLINE Groups lane() const {
     return {hn::Broadcast<kLane>(v)};
   }
-  // a > b, one bit a lane; those of group g begin with bit mask_bit(g).
+  // a > b, one bit per lane; the bits of group g begin at bit mask_bit(g).
   static constexpr int kMaskBytes = kCount == 4 ? 2 : 1;
   static constexpr int mask_bit(int g) { return g * kLanes; }
   friend HWY_INLINE void store_greater(Groups a, Groups b, std::uint8_t* p) {
@@ -105,7 +104,7 @@ struct Groups {
 #endif
 
 // Two vectors that go through the recurrences together. Forward and Backward are chains of
-// dependent additions and products over the stripes; a second chain fills the waiting time.
+// dependent additions and products over the stripes; a second chain fills the latency.
 template <class V>
 struct Pair {
   static constexpr int kGroups = 2 * V::kGroups;

@@ -1,5 +1,5 @@
-// Forward and Backward over one kind of vector. Included once per Highway target, between the
-// passes of foreach_target: everything here lives in the target's namespace.
+// Forward and Backward for one kind of vector. Included once per Highway target, between the passes
+// of foreach_target: everything here is in the target's namespace.
 #if defined(HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP
 #undef HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP
@@ -35,7 +35,7 @@ HWY_INLINE V group_max(V a) {
   const V pairs = max(a, a.swap1());
   return max(pairs, pairs.swap2());
 }
-// All ones in every group that has any bit set.
+// All ones in every group with any bit set.
 template <class V>
 HWY_INLINE V group_any(V a) {
   const V pairs = a | a.swap1();
@@ -51,7 +51,7 @@ alignas(64) constexpr std::uint32_t kLaneMask[4][4] = {
     {~0u, 0, 0, 0}, {0, ~0u, 0, 0}, {0, 0, ~0u, 0}, {0, 0, 0, ~0u}};
 alignas(16) constexpr std::uint32_t kEveryLane[4] = {~0u, ~0u, ~0u, ~0u};
 
-// Lane r of every group from the r-th argument; all arguments hold one value per group.
+// Lane r of every group comes from the r-th argument; each argument has one value per group.
 template <class V>
 HWY_INLINE V pack(V a, V b, V c, V d) {
   return ((a & V::same(kLaneMask[0])) | (b & V::same(kLaneMask[1]))) |
@@ -78,13 +78,13 @@ HWY_INLINE void fill_group(float* cells, int vectors, int g, float value) {
   }
 }
 
-// Calls visit(g) for each group that a job begins or ends in.
+// Calls visit(g) for each group in which a job begins or ends.
 template <typename Visit>
 HWY_INLINE void at_borders(unsigned borders, const Visit& visit) {
   for (; borders != 0; borders &= borders - 1) visit(std::countr_zero(borders));
 }
 
-// Special states and scale factor of a row, one value per group in all its lanes.
+// Special states and scale factor of a row; each group has one value, in all its lanes.
 template <class V>
 struct Specials {
   V E, N, J, B, C, scale;
@@ -108,7 +108,7 @@ struct Specials {
 };
 constexpr SpecialRow kNoRow{0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 1.0f};
 
-// Moves of the jobs at hand, zero if there is none.
+// Moves of the current jobs; zero for groups without one.
 template <class V>
 struct Moves {
   V loop, move;
@@ -124,7 +124,7 @@ struct Moves {
   }
 };
 
-// Match odds of the residues in a row of the lanes.
+// Match odds of the residues in one row of the lanes.
 template <class V>
 struct Emissions {
   const float* odds[V::kGroups];
@@ -135,7 +135,7 @@ struct Emissions {
   }
   HWY_INLINE V operator[](int q) const { return V::gather(odds, q * kLanes); }
 };
-// Below these, times B, nothing changes a deletion of the row.
+// Chains below these bounds times B change no deletion in the row.
 template <class V>
 HWY_INLINE V deletion_bounds(const Lanes& lanes, int row) {
   alignas(32) float bounds[kMaxGroups];
@@ -146,18 +146,18 @@ HWY_INLINE V deletion_bounds(const Lanes& lanes, int row) {
 
 constexpr float kRescaleAbove = 10000.0f;
 constexpr float kOwnScaleAbove = 1.0e16f;
-// A deletion chain is looked at this often for the point where it stops changing anything.
+// Number of stripes between tests whether a deletion chain still changes anything.
 constexpr int kCheckEvery = 8;
 
-// The passes of deletions over a Forward row after the first, which has left `c` at the last
-// stripe. Returns the sum of `matches` and all deletions by lane, if asked for.
+// Runs the deletion passes over a Forward row after the first, which has left `c` at the last
+// stripe. Returns the sum of `matches` and all deletions by lane (`kSum`).
 template <class V, bool kSum>
 HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* deletions) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
   const ForwardStripe* const stripe = t.forward.data();
-  // E adds the D cells in order, after all passes. The pass that turns out to be the last one
-  // (nearly always the first) does so on the way.
+  // E adds the D cells in order, after all passes. The pass that turns out to be the last (nearly
+  // always the first one) does so along the way.
   V sum = matches;
   int summed = 0;
   for (int pass = 1; pass < kLanes; ++pass) {
@@ -182,7 +182,7 @@ HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* d
     }
     summed = q;
     if (q < Q) break;
-    // Longer models stop after a pass without effect; that changes what a later pass would add.
+    // Longer models stop after a pass without effect, which changes what a later pass would add.
     if (t.M >= 100) c = c & group_any(changed);
   }
   for (int q = summed; kSum && q < Q; ++q) {
@@ -191,9 +191,9 @@ HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* d
   return sum;
 }
 
-// One row of Forward: reads `previous`, writes `current`, which may be the same row. visit(q, M, I)
-// may change the cells of stripe q before they are stored. Returns E before scaling (`kSum`);
-// without it deletions of the row before are times `scale_d`.
+// Computes a row of Forward from `previous` into `current`, which may be the same row. visit(q, M,
+// I) may change the cells of stripe q before they are stored. With `kSum`, returns E before
+// scaling; without, the previous row's deletions are multiplied by `scale_d` when read.
 template <class V, bool kSum, typename Visit>
 HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V bound, V scale_d,
                          const float* previous, float* current, const Visit& visit) {
@@ -210,8 +210,8 @@ HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V b
     m = m + d0 * V::same(f.dm_in);
     return m * emission[q];
   };
-  // The match of the last stripe leads into the first deletion of the next lane: computed ahead, so
-  // that the chain of deletions runs in the loop of the matches. There are at least two stripes.
+  // The last stripe's match leads to the next lane's first deletion. It is computed ahead, so that
+  // the deletion chain can run in the loop over the matches. There are at least two stripes.
   const float* const last = previous + static_cast<std::size_t>(Q - 1) * 3 * W;
   const float* const before = last - 3 * W;
   V c = (match_of(Q - 1, V::load(before), V::load(before + 2 * W), load_d(before + W)) *
@@ -252,7 +252,7 @@ HWY_INLINE void scale_row(float* row, int vectors, V factor) {
   }
 }
 
-// Special states of a Forward row from its E; rescales `row` where E asks for it.
+// Computes a Forward row's special states from its E, and rescales `row` if E is too large.
 template <class V>
 HWY_INLINE void forward_specials(Specials<V>& s, const Moves<V>& moves, V E, V ec, V ej, float* row,
                                  int Q) {
@@ -305,7 +305,7 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
   }
 }
 
-// The passes of deletions over a Backward row after the first, which has left `c` at stripe 0.
+// Runs the deletion passes over a Backward row after the first, which has left `c` at stripe 0.
 template <class V>
 HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* deletions) {
   const BackwardStripe* const stripe = t.backward.data();
@@ -326,7 +326,7 @@ HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* 
   }
 }
 
-// Terms of B of the row before one whose emitted matches are given, a sum a lane.
+// Sums by lane the terms of B for the row before the one whose emitted matches are given.
 template <class V>
 HWY_INLINE V begin_terms(const Tables& t, const float* row) {
   V sum = V::zero();
@@ -335,10 +335,10 @@ HWY_INLINE V begin_terms(const Tables& t, const float* row) {
   return sum;
 }
 
-// One row of Backward: from M and I of row i+1 to those of row i times `inverse`. E(i) is given.
-// The first pass (`kEmits`) keeps emitted matches, i.e. M(i) times the odds of residue i, may write
-// the row in the place of row i+1, and returns the terms of B(i-1); `emission` is that of residue
-// i. Later passes keep M; `emission` is that of residue i+1. `copy`: null, or place for M and I.
+// Computes a row of Backward: M and I of row i+1 give those of row i, times `inverse`. E(i) is
+// given. The first pass (`kEmits`) keeps emitted matches, i.e. M(i) times the odds of residue i,
+// may overwrite row i+1, and returns the terms of B(i-1); `emission` belongs to residue i. Later
+// passes keep M, and `emission` belongs to residue i+1. `copy`: receives M and I, or null.
 template <class V, bool kEmits>
 HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, V inverse,
                           const float* next, float* row, float* deletions, float* copy = nullptr) {
@@ -384,7 +384,7 @@ HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, V 
   return sum;
 }
 
-// Row 0 of a job, where only B and N are left, from the emitted matches of row 1, whose N is given.
+// Row 0 of a job, which has only B and N, from the emitted matches and N of row 1.
 template <class V>
 HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells,
                                         float N) {
@@ -398,8 +398,8 @@ HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const f
   return {0.0f, B * job.move + N * job.loop, 0.0f, B, 0.0f, 1.0f};
 }
 
-// Scale factors of a Backward row are Forward's, until B grows too large: from there on they are
-// its own. `own`: all ones in groups for which this holds.
+// A Backward row uses Forward's scale factors until B grows too large, and its own from there on.
+// `own`: all ones in groups for which this has happened.
 template <class V>
 HWY_INLINE V backward_scale(V own, V B, V forward_scale) {
   const V limit = V::all(kRescaleAbove);
@@ -418,7 +418,7 @@ HWY_INLINE V own_scales(const LaneCursor& at) {
   return greater(own, V::zero());
 }
 
-// Moves on to the jobs that end in the row before a border. Returns their moves to T, zero for all
+// Moves on to the jobs that end in the row before a border. Returns their moves to T, and zero for
 // other groups.
 template <class V>
 HWY_INLINE V begin_backward(unsigned borders, LaneCursor& at, Moves<V>& moves) {
@@ -436,8 +436,8 @@ HWY_INLINE void clear_pairs(const Tables& t, float* row) {
   std::memset(row, 0, static_cast<std::size_t>(t.Q) * 2 * kWidth<V> * sizeof(float));
 }
 
-// Rows last to first of Backward with emitted matches, all in `row`, see backward_row(), where row
-// last+1 is given. M and I of row r are copied to copy_of(r).
+// Computes rows last to first of Backward with emitted matches, all in `row` (see backward_row()),
+// which holds row last+1 at the start. M and I of row r are copied to copy_of(r).
 template <class V, typename CopyOf>
 HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first, float ec,
                               float ej, float* row, float* deletions, const CopyOf& copy_of) {
@@ -447,7 +447,7 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
   auto moves = Moves<V>::of(at);
   V own = own_scales<V>(at);
   Specials<V> s{zero, zero, zero, zero, zero, one};
-  V terms = zero;  // of B of the row to come
+  V terms = zero;  // for B of the next row
   if (last + 1 < lanes.rows) {
     s = Specials<V>::load(lanes.backward_row(last + 1));
     terms = begin_terms<V>(t, row);
@@ -498,8 +498,8 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
   }
 }
 
-// M and I of rows last to first of the unihit model once more, row r to rows + (r - first) * 2QW.
-// `next`: those of row last+1, unless it is the end.
+// Recomputes M and I of rows last to first for the unihit model, with row r at rows + (r - first) *
+// 2QW. `next`: those of row last+1, unless it is the end.
 template <class V>
 HWY_INLINE void backward_rows_again(const Tables& t, Lanes& lanes, int last, int first, float ec,
                                     const float* next, float* deletions, float* rows) {

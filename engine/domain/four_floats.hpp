@@ -1,5 +1,5 @@
-// Four floats in the vector type of the compiler: for the trace sampler, where more lanes would not
-// be of use, and for kernels without Highway, see float_groups-inl.hpp.
+// Four floats in the compiler's vector type: for the trace sampler, which has no use for more
+// lanes, and for kernels without Highway (see float_groups-inl.hpp).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct FourFloats {
   static FourFloats zero() { return {Floats{}}; }
   static FourFloats all(float x) { return {Floats{x, x, x, x}}; }
   static FourFloats of(float a, float b, float c, float d) { return {Floats{a, b, c, d}}; }
-  /// `p`: aligned to 16 bytes.
+  /// `p` must be aligned to 16 bytes.
   static FourFloats load(const float* p) { return {*reinterpret_cast<const Floats*>(p)}; }
   static FourFloats same(const float* p) { return load(p); }
   static FourFloats same(const std::uint32_t* p) { return {*reinterpret_cast<const Floats*>(p)}; }
@@ -50,13 +50,13 @@ struct FourFloats {
   FourFloats lane() const {
     return {__builtin_shufflevector(v, v, kLane, kLane, kLane, kLane)};
   }
-  /// Lane r from lane r - kBy, zeros from below.
+  /// Lane r gets lane r - kBy; zeros enter from below.
   template <int kBy = 1>
   FourFloats up() const {
     return {__builtin_shufflevector(Floats{}, v, 4 - kBy, 5 - kBy, 6 - kBy, 7 - kBy)};
   }
   FourFloats magnitude() const { return {Floats(Words(v) & 0x7fffffff)}; }
-  /// Bit r: the sign of lane r.
+  /// Bit r is the sign of lane r.
   int signs() const {
 #if defined(__SSE2__)
     return _mm_movemask_ps(__m128(v));

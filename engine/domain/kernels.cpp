@@ -1,5 +1,5 @@
-// The recurrences for every instruction set, one pass of foreach_target each, and the choice at run
-// time. No FMA: every product is rounded (the build says -ffp-contract=off).
+// Compiles the recurrences for every instruction set, in one pass of foreach_target each, and
+// chooses one at run time. No FMA: every product is rounded (the build sets -ffp-contract=off).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "domain/kernels.cpp"
 #include "hwy/foreach_target.h"
@@ -10,7 +10,7 @@
 #include "domain/kernels.hpp"
 #include "hwy/highway.h"
 
-// Vectors of four, eight and sixteen floats; the sets in between add nothing that is used here.
+// Vectors of four, eight and sixteen floats; the sets in between add nothing of use here.
 #undef HMMJIT_DOMAIN_TARGET
 #if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 #define HMMJIT_DOMAIN_TARGET 1
@@ -27,9 +27,9 @@ namespace {
 inline std::int32_t smaller(std::int32_t a, std::int32_t b) { return a < b ? a : b; }
 inline std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : b; }
 
-// Two segments are linked when they overlap by four fifths of the shorter one on the target and on
-// the model, where the overlap is counted one short as in the reference, and lie on about the same
-// diagonal at one end.
+// Two segments are linked if they overlap by four fifths of the shorter one on both target and
+// model (the overlap is counted one short, as in the reference) and lie on about the same diagonal
+// at one end.
 bool link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, std::int32_t j,
                    std::int32_t k, std::int32_t m, std::uint8_t* __restrict linked) {
   const std::int32_t* const __restrict si = s.i;
@@ -42,7 +42,7 @@ bool link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, st
     const std::int32_t shorter = smaller(sj[p] - si[p], j - i) + 1;
     const std::int32_t nodes = smaller(sm[p], m) - larger(sk[p], k);
     const std::int32_t fewer = smaller(sm[p] - sk[p], m - k) + 1;
-    // |shift| <= 4 as one unsigned comparison.
+    // Tests |shift| <= 4 with one unsigned comparison.
     const auto first = static_cast<std::uint32_t>((si[p] - sk[p]) - (i - k) + 4);
     const auto last = static_cast<std::uint32_t>((sj[p] - sm[p]) - (j - m) + 4);
     const int close = (first <= 8u) | (last <= 8u);

@@ -13,8 +13,8 @@
 
 namespace hmmjit::domain {
 
-/// Cells in a matrix of G groups: row i, stripe q, state s, group g, lane r are at
-/// i*row + q*stripe + s*state + g*4 + r.
+/// The cells in a matrix of G groups: that of row i, stripe q, state s, group g, lane r is at i*row
+/// + q*stripe + s*state + g*4 + r.
 struct MatrixLayout {
   std::size_t row, stripe, state;
   static MatrixLayout of(int Q, int groups) {
@@ -24,14 +24,14 @@ struct MatrixLayout {
 };
 enum CellState { kCellM = 0, kCellD = 1, kCellI = 2 };
 
-/// What optimal accuracy chose, one bit a lane: into a match from insertion rather than match, from
-/// deletion rather than these, from B rather than these; insertion from insertion, deletion from
-/// deletion rather than match.
+/// The choices of optimal accuracy, one bit per lane: a match is entered from insertion rather than
+/// match, from deletion rather than either, from B rather than any of these; an insertion from
+/// insertion, a deletion from deletion, rather than match.
 enum Choice { kFromInsert, kFromDeletion, kFromBegin, kStayInsert, kStayDeletion, kChoices };
 
-/// Posteriors above a threshold, a vector each, by row.
+/// Posteriors above a threshold, one vector each, by row.
 struct HotCells {
-  float above = 0.04f;  ///< below 0.05 they show as 0
+  float above = 0.04f;  ///< those below 0.05 are displayed as 0
   std::size_t count = 0;
   AlignedArray<std::int32_t> cells;    ///< [count]; 2 * stripe, + 1 for insertions
   AlignedArray<float> values;          ///< [count][groups * kLanes]
@@ -41,7 +41,7 @@ struct HotCells {
 /// Buffers of decode().
 struct EnvelopeSpace {
   int block_rows = 0;
-  AlignedArray<float> cells;           ///< some rows, see envelope-inl.hpp
+  AlignedArray<float> cells;           ///< a few rows, see envelope-inl.hpp
   AlignedArray<std::uint8_t> choices;  ///< [rows][Q][kChoices][mask_bytes]
   HotCells hot;
 };
@@ -54,41 +54,41 @@ struct SegmentArrays {
 struct Kernels {
   const char* name;
   int groups;
-  int mask_bytes;                         ///< of one choice of a stripe
-  std::array<int, kMaxGroups> first_bit;  ///< of each group in these
-  /// Rows first to last of Forward; the special states of row first-1 are given. Cells of row r go
-  /// to cells + r * row_stride: row_stride 0 keeps one row, which holds row first-1 at the start.
+  int mask_bytes;                         ///< per choice of a stripe
+  std::array<int, kMaxGroups> first_bit;  ///< of each group's bits in these bytes
+  /// Computes Forward rows first to last, given row first-1's special states. Cells of row r go to
+  /// cells + r * row_stride; row_stride 0 keeps one row, which holds row first-1 at the start.
   void (*forward)(const ForwardTables::Tables& tables, Lanes& lanes, int first, int last, float ec,
                   float ej, float* cells, std::size_t row_stride);
-  /// Rows last to first of Backward; those of Forward are given, and the special states of row
-  /// last+1 and its M and I in `cells`, unless it is the end. Those of row `first` are there then.
-  /// Here M stands for M times the match odds of the row's residue.
+  /// Computes Backward rows last to first from Forward's, given row last+1 (unless it is the end):
+  /// its special states, and in `cells` its M and I, which those of row `first` finally replace. M
+  /// here means M times the match odds of the row's residue.
   void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first, float ec,
                    float ej, float* cells);
   /// All of Backward of the unihit model after forward(). Prepares decode().
   void (*envelope_backward)(const ForwardTables::Tables& tables, Lanes& lanes, float ec,
                             EnvelopeSpace& space);
-  /// Optimal accuracy of the same jobs, and null2 by expectation (`sums`).
+  /// Optimal accuracy of the same jobs, and null2 by expectation if `sums`.
   void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums,
                  EnvelopeSpace& space);
-  /// linked[p] = 1 where segment p of 0..count-1 is linked to the segment (i, j, k, m), else 0.
-  /// Returns whether any is.
+  /// Sets linked[p] to 1 if segment p of 0..count-1 is linked to segment (i, j, k, m), else to 0.
+  /// Returns true if any is.
   bool (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
                         std::int32_t j, std::int32_t k, std::int32_t m, std::uint8_t* linked);
 
-  /// Floats that `cells` takes for one row of Forward, and in Backward.
+  /// Number of floats in `cells` for one row of Forward, or for Backward.
   std::size_t scratch(int Q) const { return static_cast<std::size_t>(3 * Q * groups * kLanes); }
   std::size_t choice_row(int Q) const {
     return static_cast<std::size_t>(Q * kChoices * mask_bytes);
   }
 };
 
-/// Every instruction set this CPU can run, best first; in each the widths, narrowest first.
+/// Every instruction set that this CPU supports, best first; each with its widths, narrowest first.
 std::vector<std::span<const Kernels>> kernel_sets();
 /// Kernels of one width for this CPU: the widest with at most `groups` groups.
 const Kernels& kernels(int groups);
-/// The kernels expected to be the fastest for these jobs, longest first, of at most `widest`
-/// groups; deals the jobs to their lanes.
+/// Chooses the kernels expected to be fastest for these jobs (longest first), with at most `widest`
+/// groups, and deals the jobs to their lanes.
 const Kernels& deal(const EmissionRows& emission, std::span<Job> jobs, Lanes& lanes,
                     int widest = kMaxGroups);
 

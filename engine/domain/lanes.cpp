@@ -32,7 +32,7 @@ void Lanes::clear(int group_count, int row_count) {
   for (auto& of_group : jobs) of_group.clear();
   codes.assign(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(groups), kPaddingCode);
   borders.assign(static_cast<std::size_t>(rows) + 1, 0);
-  // Where there is no job Backward reads scale factors, too.
+  // Backward reads scale factors even where there is no job.
   std::fill_n(forward.ensure(row_offset(rows)), row_offset(rows), 1.0f);
   backward.ensure(row_offset(rows));
 }

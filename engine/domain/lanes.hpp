@@ -1,4 +1,4 @@
-// Sequences of one model side by side in a vector and one after the other in each group of four
+// Sequences of one model, side by side in a vector and one after the other in each group of four
 // lanes, with the special states of their rows.
 #pragma once
 
@@ -21,7 +21,7 @@ struct SpecialRow {
   float E, N, J, B, C, scale;
 };
 
-/// The special states of one job: four lanes of two vectors a row.
+/// The special states of one job: four lanes in two vectors per row.
 class SpecialRows {
  public:
   SpecialRows(const float* first, int groups, int start)
@@ -30,7 +30,7 @@ class SpecialRows {
     const float* const p = first_ + std::ptrdiff_t{start_ + i} * 2 * width_;
     return {p[0], p[1], p[2], p[3], p[width_], p[width_ + 1]};
   }
-  /// Writes the row of one group at `row`.
+  /// Writes one group's special states to `row`.
   static void put(const SpecialRow& s, int groups, float* row) {
     row[0] = s.E, row[1] = s.N, row[2] = s.J, row[3] = s.B;
     row += groups * kLanes;
@@ -42,12 +42,12 @@ class SpecialRows {
   int width_, start_;
 };
 
-/// An envelope after Kernels::decode.
+/// An envelope as Kernels::decode leaves it.
 struct DecodedEnvelope {
   bool sound = false;                    ///< false: the posteriors overflowed
   float accuracy = 0;                    ///< expected accuracy of the path
-  int exit_row = 0, exit_node = 0;       ///< last match of the path; no node: there is no path
-  int first_node = 0;                    ///< the same if the path ended in row 1
+  int exit_row = 0, exit_node = 0;       ///< last match of the path; node 0: no path
+  int first_node = 0;                    ///< exit node if the path ended in row 1
   std::array<float, kMaxCodes> null2{};  ///< odds of the K residues by expectation
 };
 
@@ -56,10 +56,10 @@ struct Job {
   const Residue* residues = nullptr;
   int L = 0;
   float loop = 0, move = 0;  ///< N, C, J odds
-  int first_row = 0;         ///< of its table in the EmissionRows of the lanes
+  int first_row = 0;         ///< of its table in the lanes' EmissionRows
   std::size_t owner = 0;     ///< index of its target, region or envelope
-  int group = 0, start = 0;  ///< where row 0 lies: group of lanes, row
-  bool own_scale = false;    ///< Backward left Forward's scale factors
+  int group = 0, start = 0;  ///< group of lanes, and row in it, where row 0 lies
+  bool own_scale = false;    ///< Backward no longer uses Forward's scales
   DecodedEnvelope decoded;
 
   std::uint16_t row_of(Residue code) const { return static_cast<std::uint16_t>(first_row + code); }
@@ -67,8 +67,8 @@ struct Job {
 
 struct EmissionRows;
 
-/// Rows of jobs. Each group of lanes takes its jobs one after the other: rows 0 to L of one, then
-/// row 0 of the next. The last row of all belongs to no job.
+/// Rows of jobs. Each group of lanes holds its jobs one after the other: rows 0 to L of one, then
+/// row 0 of the next. The very last row belongs to no job.
 struct Lanes {
   /// Deals jobs, longest first, each to the group with the fewest rows.
   void deal(const EmissionRows& emission_rows, std::span<Job> jobs, int group_count);
@@ -77,7 +77,7 @@ struct Lanes {
   /// Rows first to last+1 of a job that has all lanes to itself; row `first` becomes row 0 here.
   void take_part(const EmissionRows& emission_rows, Job& job, int first, int last);
 
-  /// Forward's special states of a job that has other rows in `from`.
+  /// Copies Forward's special states for a job that has other rows in `from`.
   void copy_forward(const Job& job, const Lanes& from, const Job& there);
 
   SpecialRows forward_of(const Job& job) const { return special_rows(forward, job); }
@@ -86,7 +86,7 @@ struct Lanes {
   float* backward_row(int row) { return backward.data() + row_offset(row); }
 
   int groups = 0, rows = 0;
-  std::array<std::vector<Job*>, kMaxGroups> jobs;  ///< of each group, in the order of their rows
+  std::array<std::vector<Job*>, kMaxGroups> jobs;  ///< of each group, ordered by row
   const EmissionRows* emission = nullptr;
   std::vector<std::uint16_t> codes;       ///< [rows + 1][groups]: rows of `emission`; those of
                                           ///< kPaddingCode in row 0 of a job
@@ -105,12 +105,12 @@ struct Lanes {
 
 /// 1/x, rounded from double to float as the reference does.
 inline float inverse_of(float x) { return static_cast<float>(1.0 / static_cast<double>(x)); }
-/// `log_scale` and the logarithms of the scale factors of rows 1 to L, added row by row.
+/// Adds the logarithms of the scale factors of rows 1 to L to `log_scale`, row by row.
 float add_log_scales(const SpecialRows& rows, int L, float log_scale);
 /// Forward's score of a job in nats, see forward_nats().
 float forward_score(const Lanes& lanes, const Job& job);
 
-/// The job of each group that has a given row.
+/// For each group, the job that contains a given row.
 class LaneCursor {
  public:
   LaneCursor(const Lanes& lanes, int row);

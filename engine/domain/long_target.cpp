@@ -31,7 +31,7 @@ void LongTarget::restore(const Checkpoint& checkpoint, float* cells, float* spec
   job_.own_scale = checkpoint.own_scale;
 }
 
-// The part from its checkpoint; the first one begins itself.
+// Computes a part from its checkpoint; the first part initialises itself.
 void LongTarget::forward_rows(int part) {
   const int first = first_of(part), count = last_of(part) - first;
   lanes_.take_part(tables_.emission, job_, first, last_of(part));
@@ -39,7 +39,7 @@ void LongTarget::forward_rows(int part) {
   kernels(1).forward(tables_, lanes_, part > 0, count, ec_, ej_, cells_.data(), 0);
 }
 
-// The same after forward_rows(); the last part begins itself.
+// The same after forward_rows(); the last part initialises itself.
 void LongTarget::backward_rows(int part) {
   const int count = last_of(part) - first_of(part);
   const bool end = part + 1 == parts_;
@@ -66,12 +66,12 @@ bool LongTarget::find_regions(std::vector<Region>& regions, float& expected_doma
     keep(backward_[part - 1], cells_.data(), 2, lanes_.backward_row(1));
   }
 
-  // Decoding goes from the first row on, and begins with a factor that the last row of Backward
-  // gives.
+  // Decoding runs from the first row on, and starts with a factor that Backward's last row
+  // provides.
   float scale = 1;
   bool own_scale = false;
   std::vector<Occupancy> occupancy(1, Occupancy{0, 0, 0});
-  int base = 0;  // the row that `occupancy` begins with
+  int base = 0;  // the row of occupancy[0]
   RegionSearch search;
   SpecialRow before{};
   for (int part = 0; part < parts_; ++part) {
@@ -92,7 +92,7 @@ bool LongTarget::find_regions(std::vector<Region>& regions, float& expected_doma
                         scale, occupancy.data() + (first - base));
     hmmjit::domain::find_regions(occupancy.data(), base, first, last, search, regions);
     expected_domains = occupancy.back().begins;
-    // A region that is not complete is looked at from the row before it on.
+    // An incomplete region needs the row before it.
     const int keep = search.start == 0 ? last : search.start - 1;
     occupancy.erase(occupancy.begin(), occupancy.begin() + (keep - base));
     base = keep;

@@ -1,4 +1,4 @@
-// Completing null2 odds: codes that stand for several residues, or for none (postprocess 9).
+// Completes null2 odds for codes that stand for several residues or none (postprocess 9).
 #pragma once
 
 #include "model/alphabet.hpp"

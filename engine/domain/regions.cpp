@@ -6,12 +6,12 @@
 namespace hmmjit::domain {
 namespace {
 
-constexpr float kTrigger = 0.25f;      // a region must be this likely inside a domain somewhere
-constexpr float kBorder = 0.10f;       // and is extended down to this
-constexpr float kMultidomain = 0.20f;  // expected further domain that asks for clustering
+constexpr float kTrigger = 0.25f;      // minimum peak probability of being inside a domain
+constexpr float kBorder = 0.10f;       // a region extends down to this probability
+constexpr float kMultidomain = 0.20f;  // expected further domains that require clustering
 
-// Some position ends one domain and begins another within a region with enough probability. `o`:
-// of its first position; `last`: how many follow.
+// True if, with enough probability, a position within the region ends one domain and another begins
+// later. `o`: of its first position; `last`: number of further ones.
 bool is_multidomain(const Occupancy* o, int last) {
   float most = 0;
   for (int z = 0; z <= last; ++z) {

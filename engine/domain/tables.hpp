@@ -10,7 +10,7 @@
 
 namespace hmmjit::domain {
 
-/// Rows of the emission table; codes without a meaning (padding) have all-zero rows.
+/// Number of rows in the emission table; rows of unused codes (padding) are all zero.
 inline constexpr int kCodeRows = 32;
 
 /// Transition vectors of one stripe as Forward reads them: *_in lead into the node of the cell,
@@ -24,7 +24,7 @@ struct BackwardStripe {
   float mm[kLanes], im[kLanes], dm[kLanes], bm[kLanes];
   float mi[kLanes], ii[kLanes], md[kLanes], dd[kLanes];
 };
-/// All-ones where the transition odds are positive, else zero: optimal accuracy looks only at
+/// All ones if the transition's odds are positive, else zero: optimal accuracy only needs to know
 /// whether a transition exists.
 struct MaskStripe {
   std::uint32_t bm[kLanes], mm_in[kLanes], im_in[kLanes], dm_in[kLanes];
@@ -38,8 +38,8 @@ struct NodeTransitions {
   float mi, ii;                   ///< into I(k), from M, I (k)
 };
 
-/// Match odds in stripes, a row for each code of a model; in Kernels also those of tables that
-/// stand one after the other, see Job::first_row.
+/// Match odds in stripes, one row per code of a model; in Kernels possibly those of several
+/// consecutive tables, see Job::first_row.
 struct EmissionRows {
   AlignedArray<float> odds;            ///< [rows][Q][kLanes]
   AlignedArray<float> deletion_bound;  ///< [rows]; DeletionBounds::forward
@@ -59,7 +59,7 @@ struct ForwardTables::Tables {
   int K = 0;
   int Kp = 0;
   const Alphabet* alphabet = nullptr;
-  /// Every entry and every transition between nodes exists: nearly all models.
+  /// True if every entry and every transition between nodes exists, as in nearly all models.
   bool plain = true;
   AlignedArray<ForwardStripe> forward;    ///< [Q]
   AlignedArray<BackwardStripe> backward;  ///< [Q]

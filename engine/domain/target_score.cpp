@@ -26,7 +26,7 @@ void score_target(const SearchModel& model, bool null2, int L, float forward_nat
   score.correction_nats = total.value();
   score.pre_bits = nats_to_bits(forward_nats - null);
   score.bits = nats_to_bits(forward_nats - (null + bias(total.value())));
-  // Residues outside the envelopes cost a step of the flanking states each.
+  // Each residue outside the envelopes costs one step of the flanking states.
   const double step =
       std::log(static_cast<double>(static_cast<float>(L) / static_cast<float>(L + 3)));
   float sum = 0, sum_correction = 0;

@@ -13,27 +13,27 @@ enum class DriverState {
   kReady,     ///< at least one device
   kNoDriver,  ///< no libcuda.so.1 on this machine
   kStub,      ///< the toolkit's stub library was found instead of a driver
-  kNoDevice,  ///< a driver, but no device it may use
+  kNoDevice,  ///< a driver, but no device that it may use
   kTooOld,    ///< a driver without the functions hmmjit needs (before CUDA 12.0)
   kFailed,    ///< the driver does not start; the message quotes it
   kNotBuilt,  ///< hmmjit was built without CUDA headers
 };
 const char* driver_state_name(DriverState state);
 
-/// The state of the driver; `message` and `remedy` are complete sentences for users.
+/// State of the driver; `message` and `remedy` are complete sentences for users.
 struct DriverReport {
   DriverState state = DriverState::kNoDriver;
-  int version = 0;   ///< 12040 for CUDA 12.4; 0 when unknown
+  int version = 0;   ///< 12040 for CUDA 12.4; 0 if unknown
   std::string path;  ///< of the library
   std::string message;
   std::string remedy;
 };
 
-/// The kNoDevice error for a state other than kReady.
+/// The kNoDevice error for any state other than kReady.
 Error error_of(const DriverReport& report);
 
-/// Opens libcuda.so.1 (or the file that $HMMJIT_CUDA_LIBRARY names) and resolves the table. Neither
-/// initialises the driver nor ever closes it.
+/// Opens libcuda.so.1 (or the file that $HMMJIT_CUDA_LIBRARY names) and resolves the table. Never
+/// initialises the driver, and never closes it.
 struct CudaLibrary {
   DriverReport report;  ///< kReady: `api` is complete
   DriverApi api{};

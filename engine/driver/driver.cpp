@@ -21,8 +21,8 @@ namespace {
 std::atomic<bool> exiting{false};
 std::atomic<bool> any_abandoned{false};
 
-/// Called once a driver is open. Exit handlers run before the destructors of statics constructed
-/// earlier, so a host program's statics that own driver objects see the flag.
+/// Called once a driver is open. Exit handlers run before the destructors of statics that were
+/// constructed earlier, so a host program's statics that own driver objects see the flag.
 void watch_exit() {
   static const int registered = std::atexit([] { exiting.store(true); });
   (void)registered;
@@ -216,12 +216,12 @@ Result<plan::DeviceTraits> Driver::traits(int ordinal) const {
   t.l2_bytes = l2;
   // All memory types of these devices make two transfers per clock.
   t.memory_bandwidth = 2.0 * memory_khz * 1e3 * bus_bits / 8;
-  // Newer drivers do not report clocks: predictions then use the figures of the table's device
-  // whose name is part of this one's ("NVIDIA H200"), else of its architecture or the last one
-  // before.
+  // Newer drivers do not report clocks: predictions then use the figures of the table's device with
+  // the nearest architecture not above this one's, preferably one whose name is part of this one's
+  // ("NVIDIA H200").
   if (t.clock_khz <= 0 || t.memory_bandwidth <= 0) {
     const plan::DeviceTraits* known = nullptr;
-    std::pair<int, std::size_t> best;  // capability, length of the name that is part of this one's
+    std::pair<int, std::size_t> best;  // capability, length of the matching name
     for (const plan::DeviceTraits& entry : plan::device_table()) {
       if (entry.capability() > t.capability()) continue;
       const bool named = t.name.find(entry.name) != std::string::npos;
@@ -338,7 +338,7 @@ Result<bool> Stream::finished() const {
   return true;
 }
 
-// cuLaunchHostFunc, which is to replace it, does not call after an error.
+// Its intended successor cuLaunchHostFunc makes no call after an error.
 Status Stream::then(StreamCallback callback, void* argument) const {
   HMMJIT_TRY(device_->use());
   return device_->driver().check(device_->api().stream_add_callback(handle_, callback, argument, 0),
@@ -562,7 +562,7 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
 
 LoadedKernel::~LoadedKernel() {
   if (driver_ == nullptr || library_ == nullptr || process_is_exiting()) return;
-  // An image serves all devices; an abandoned one may still be running it.
+  // An image serves all devices, and an abandoned one may still be running it.
   if (!driver_->device_abandoned_.load()) driver_->api().library_unload(library_);
 }
 

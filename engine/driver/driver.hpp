@@ -1,13 +1,13 @@
-// Devices, memory, streams and kernels: thin RAII owners over the driver's table.
+// Devices, memory, streams and kernels: thin RAII owners over the driver's function table.
 //
-// One Driver per process is enough; it must outlive its devices. Only primary contexts are used:
-// retained on first use of a device and never released. Kernels are loaded independently of
-// contexts, so one loaded image serves every device of its architecture. Destructors free what the
-// object owns, except while the process exits (the driver may already be gone, and the operating
-// system frees everything) and on an abandoned device, whose driver calls may never return.
-//
-// Threads: Driver, Device and LoadedKernel are immutable and shareable. A Stream, Event or buffer
-// belongs to one thread at a time. Every call makes its device's context current by itself.
+// One Driver per process suffices; it must outlive its devices. Only primary contexts are used,
+// which are retained on a device's first use and never released. Kernels are loaded independently
+// of contexts, so one loaded image serves every device of its architecture. Destructors free what
+// the object owns, except while the process exits (the driver may already be gone, and the
+// operating system frees everything) and on an abandoned device, where driver calls may never
+// return.
+// Threads: Driver, Device and LoadedKernel are immutable and may be shared. A Stream, Event or
+// buffer belongs to one thread at a time. Every call makes its device's context current.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,9 @@ class Device;
 
 class Driver : public std::enable_shared_from_this<Driver> {
  public:
-  /// Opens and initialises this machine's libcuda. Never fails: see report().
+  /// Opens and initialises this machine's libcuda. Never fails; see report().
   static std::shared_ptr<Driver> open();
-  /// Uses a given table (tests), which is initialised like a real one.
+  /// Uses the given table (for tests) and initialises it like a real one.
   static std::shared_ptr<Driver> open(const DriverApi& api);
 
   const DriverReport& report() const { return report_; }
@@ -49,7 +49,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
 
   const DriverApi& api() const { return api_; }
   /// Converts a driver result to a Status whose error names the call and quotes the driver. Codes:
-  /// kResources for out of memory, kCompile for a refused image, kNoDevice for no device, else
+  /// kResources if out of memory, kCompile for a refused image, kNoDevice for no device, otherwise
   /// kInternal.
   Status check(int result, std::string_view call) const;
 
@@ -77,15 +77,15 @@ class Device {
   const Driver& driver() const { return *driver_; }
   /// Makes the context current in the calling thread.
   Status use() const;
-  /// Waits for all work of the device; reports errors of earlier launches.
+  /// Waits for all of the device's work; reports errors of earlier launches.
   Status synchronize() const;
   struct Memory {
     std::uint64_t free = 0, total = 0;
   };
   Result<Memory> memory() const;
 
-  /// Call when a kernel on this device does not end. Since freeing would wait for it in the driver,
-  /// nothing of this device is freed from now on, and the program should end with
+  /// Call this if a kernel on this device does not end. Because freeing would wait for it in the
+  /// driver, nothing of this device is freed from now on, and the program should end with
   /// end_process_beside_abandoned(). Thread-safe; irreversible.
   void abandon();
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
@@ -100,24 +100,24 @@ class Device {
 };
 using DevicePtr = std::shared_ptr<Device>;
 
-/// Ordered queue of copies, fills and launches of one device.
+/// Ordered queue of copies, fills and launches on one device.
 class Stream {
  public:
-  /// `urgent`: kernels of this stream are scheduled before those of other streams.
+  /// `urgent`: this stream's kernels are scheduled before those of other streams.
   static Result<Stream> create(DevicePtr device, bool urgent = false);
-  /// Wraps a stream of the same primary context, which must outlive the work queued on it; null:
-  /// the legacy default stream. The destructor leaves it alone.
+  /// Wraps a stream of the same primary context, which must outlive the work queued on it; null
+  /// means the legacy default stream. The destructor does not destroy it.
   static Stream borrow(DevicePtr device, StreamHandle handle);
   Stream() = default;
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
   ~Stream();
-  /// Waits for the queue; returns the first error of the queued work.
+  /// Waits for the queue; returns the first error of queued work.
   Status synchronize() const;
   /// True if the queue is empty.
   Result<bool> finished() const;
-  /// Queues a call of `callback`, also for the case that earlier work fails: its result says so.
-  /// It must not call the driver.
+  /// Queues a call of `callback`, which is made even if earlier work fails; its result says so. It
+  /// must not call the driver.
   Status then(StreamCallback callback, void* argument) const;
   StreamHandle handle() const { return handle_; }
   const DevicePtr& device() const { return device_; }
@@ -131,7 +131,7 @@ class Stream {
 class Event {
  public:
   static Result<Event> create(DevicePtr device, bool timing = false);
-  /// One with a time, which has finished: the origin of others.
+  /// A timing event that has already finished, as an origin for others.
   static Result<Event> now(const DevicePtr& device);
   Event() = default;
   Event(Event&& other) noexcept;
@@ -163,8 +163,8 @@ class DeviceBuffer {
 
   DevicePointer address() const { return address_; }
   std::size_t size() const { return size_; }
-  /// Queued; `from` must stay valid until the copy is done unless it is pageable memory. Fails with
-  /// kInternal if the range exceeds the buffer.
+  /// Queued. `from` must stay valid until the copy is done, unless it is pageable memory. Fails
+  /// with kInternal if the range exceeds the buffer.
   Status upload(const Stream& stream, const void* from, std::size_t bytes,
                 std::size_t offset = 0) const;
   Status download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
@@ -177,9 +177,9 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-/// Page-locked staging memory: pages of the process that are made present before the driver locks
-/// them. On an H200 host the driver then takes 0.3 to 0.8 ms for 4 MB; cuMemHostAlloc takes 2 ms,
-/// during which no other thread can load a kernel or allocate.
+/// Page-locked staging memory, in pages of the process that are made present before the driver
+/// locks them. On an H200 host the driver then takes 0.3 to 0.8 ms for 4 MB; cuMemHostAlloc takes 2
+/// ms, during which no other thread can load a kernel or allocate.
 class PinnedBuffer {
  public:
   static Result<PinnedBuffer> create(DevicePtr device, std::size_t bytes);
@@ -195,9 +195,9 @@ class PinnedBuffer {
   std::size_t size_ = 0;
 };
 
-/// Page-locked memory whose size varies between uses. Buffers that became too small are kept: to
-/// free one, the driver waits until the device is idle (a third of a second during the domain
-/// stage) and blocks all other threads meanwhile.
+/// Page-locked memory whose size varies between uses. Outgrown buffers are kept: to free one, the
+/// driver waits until the device is idle (a third of a second during the domain stage) and blocks
+/// all other threads meanwhile.
 class GrowingPinnedBuffer {
  public:
   /// Provides at least `bytes`, rounded up to a power of two, and at least `least`. Growing loses
@@ -211,7 +211,7 @@ class GrowingPinnedBuffer {
   std::vector<PinnedBuffer> buffers_;  // the last one is in use
 };
 
-/// Resources of a loaded kernel on one device, from the driver.
+/// A loaded kernel's resources on one device, as reported by the driver.
 struct LoadedResources {
   int registers = 0, local_bytes = 0, static_shared_bytes = 0, max_threads = 0;
   int blocks_per_sm = 0;  ///< for the given block size and shared memory
@@ -225,11 +225,11 @@ struct LaunchGrid {
   unsigned threads_y = 1, threads_z = 1;  ///< block dimensions beyond block_threads along x
 };
 
-/// An image loaded for all devices.
+/// An image that has been loaded for all devices.
 class LoadedKernel {
  public:
   /// Loads a cubin, or PTX text, which the driver compiles now. Fails with kCompile if the driver
-  /// refuses the image: discard its cache entry and compile it again, once.
+  /// refuses the image: then discard its cache entry and compile it again, once.
   static Result<std::shared_ptr<LoadedKernel>> load(std::shared_ptr<Driver> driver,
                                                     std::string_view image,
                                                     const std::string& entry_name);
@@ -241,7 +241,7 @@ class LoadedKernel {
   /// caller compares with the plan's.
   Result<LoadedResources> prepare(const Device& device, int block_threads,
                                   std::int64_t dynamic_shared_bytes) const;
-  /// Queues one launch; copies the struct that is the kernel's argument before it returns.
+  /// Queues one launch. The kernel's argument, a struct, is copied before this returns.
   Status launch(const Stream& stream, const LaunchGrid& grid, const void* parameters) const;
   KernelHandle handle() const { return kernel_; }
 
@@ -257,7 +257,7 @@ class LoadedKernel {
 bool process_is_exiting();
 
 /// If any device was abandoned, flushes the standard streams and ends the process with `status`
-/// without running exit handlers, since those of a driver whose kernel does not end may never
+/// without running exit handlers, because those of a driver whose kernel does not end may never
 /// return. Call it once all output is written.
 void end_process_beside_abandoned(int status);
 

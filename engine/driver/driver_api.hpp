@@ -1,6 +1,6 @@
-// The driver functions that hmmjit calls, as one table of pointers, filled from libcuda or by a
-// fake in tests. The types of the driver's C ABI (64-bit) are declared here so that no other file
-// needs CUDA headers; cuda_library.cpp checks them against the real ones.
+// The driver functions that hmmjit calls, as one table of pointers that is filled from libcuda or,
+// in tests, by a fake. The types of the driver's C ABI (64-bit) are declared here so that no other
+// file needs CUDA headers; cuda_library.cpp checks them against the real ones.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ using EventHandle = struct EventTag*;
 using LibraryHandle = struct LibraryTag*;
 using KernelHandle = struct KernelTag*;
 
-/// What a stream calls, on a thread of the driver, with the result of the work queued before.
+/// Called by a stream on a driver thread, with the result of the previously queued work.
 using StreamCallback = void (*)(StreamHandle stream, int result, void* argument);
 
-/// Values of the driver's enumerations that hmmjit uses.
+/// The values of the driver's enumerations that hmmjit uses.
 namespace code {
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3,
                      kStubLibrary = 34, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200,
@@ -36,8 +36,8 @@ inline constexpr int kKernelMaxThreads = 0, kKernelStaticShared = 1, kKernelLoca
                      kKernelRegisters = 4, kKernelMaxDynamicShared = 8;
 }  // namespace attribute
 
-/// Every member returns a driver result code unless noted. In tables that callers receive no member
-/// is null.
+/// Every member returns a driver result code unless noted. In tables that callers receive, no
+/// member is null.
 struct DriverApi {
   int (*init)(unsigned flags);
   int (*driver_version)(int* version);

@@ -1,4 +1,4 @@
-// A device that takes part in searches, and the state that its threads share.
+// A device that takes part in searches, and the state shared by its threads.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace hmmjit::gpu {
 
-/// The times at which a device was at work, in seconds since its origin. Thread-safe.
+/// Times at which a device was working, in seconds since its origin. Thread-safe.
 class BusyTimes {
  public:
   void add(double begin, double end) {
@@ -30,7 +30,7 @@ class BusyTimes {
     times_.emplace_back(begin, end);
     last_result_ = Trace::now();
     if (std::ssize(times_) < kMostTimes) return;
-    // The older half, which hardly any launch that still runs precedes.
+    // The older half; hardly any launch that is still running began before it.
     std::ranges::sort(times_);
     const auto half = times_.begin() + kMostTimes / 2;
     sum_ = join(times_.begin(), half, sum_);
@@ -51,7 +51,7 @@ class BusyTimes {
 
  private:
   using Times = std::vector<std::pair<double, double>>;
-  // Of the times up to `reached`.
+  // The sum of the times up to `reached`.
   struct Sum {
     double seconds = 0, reached = -1;
   };
@@ -65,16 +65,16 @@ class BusyTimes {
   }
 
   mutable Mutex mutex_;
-  Times times_ HMMJIT_GUARDED_BY(mutex_);  // the last ones; those before are summed
+  Times times_ HMMJIT_GUARDED_BY(mutex_);  // the latest; earlier ones are in sum_
   Sum sum_ HMMJIT_GUARDED_BY(mutex_);
   double last_result_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 
-/// How fast chains end, all lanes of a device together. Time between searches does not count.
-/// Thread-safe.
+/// The rate at which chains end, for all lanes of a device together. Time between searches does not
+/// count. Thread-safe.
 class ChainPace {
  public:
-  /// A chain that began at `begun` has ended at `end`, both as Trace::now.
+  /// A chain that began at `begun` has ended at `end`, both on Trace::now's clock.
   void add(double begun, double end) {
     const MutexLock lock(mutex_);
     seconds_ += std::max(0.0, end - std::max(begun, last_));
@@ -96,24 +96,24 @@ class ChainPace {
 struct ActiveDevice {
   explicit ActiveDevice(std::uint64_t budget) : memory(budget) {}
 
-  std::shared_ptr<driver::Driver> driver;  ///< what follows needs it
-  int position = 0;                        ///< among the devices
+  std::shared_ptr<driver::Driver> driver;  ///< must outlive the members below
+  int position = 0;                        ///< index among the devices
   driver::DevicePtr device;
   driver::Event origin;  ///< recorded at `origin_time` (Trace::now)
   double origin_time = 0;
   int lanes = 0, domain_lanes = 0;
-  std::uint64_t domain_workspace = 0;  ///< bytes for each domain lane
+  std::uint64_t domain_workspace = 0;  ///< in bytes, per domain lane
 
   DeviceMemory memory;
   DomainQueue domain_queue;
   BusyTimes busy;
-  BusyTimes filters_busy;  ///< with chains of filters
+  BusyTimes filters_busy;  ///< while chains of filters were running
   std::array<BusyTimes, kTimedStages.size()> filter_busy;
   std::array<BusyTimes, kDomainStages.size()> domain_busy;
   ChainPace pace;
-  std::atomic<bool> lost{false};    ///< given up
+  std::atomic<bool> lost{false};    ///< the device has been given up
   std::atomic<double> progress{0};  ///< see StreamWait
-  std::mutex upload_mutex;          ///< of what follows
+  std::mutex upload_mutex;          ///< for the uploader
   std::unique_ptr<Uploader> uploader;
 };
 

@@ -1,4 +1,4 @@
-// The models of a search that devices take part in.
+// The models of a search in which devices take part.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,15 @@ class ActiveModel {
 
   ModelId id() const { return id_; }
   const std::shared_ptr<const SearchModel>& search() const { return search_; }
-  /// The kernels of the model's size class; null until it has been planned.
+  /// The kernels of the model's size class; null until the class has been planned.
   const KernelClass* kernels() const { return kernels_; }
 
   enum class State { kWaiting, kReady, kDeclined };
   State state() const { return state_; }
-  /// Checks the state of its kernels. kDeclined: there are none, or decline() has been called.
-  /// `until` becomes no later than when a waiting model may be ready without a signal.
+  /// Checks the state of the model's kernels. kDeclined: there are none, or decline() has been
+  /// called. Lowers `until` to the time at which a waiting model may be ready without a signal.
   State refresh(KernelStore& store, double* until = nullptr);
-  /// The model falls back to the CPU; false if it has done so before.
+  /// Makes the model fall back to the CPU; false if that has already happened.
   bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }
 
  private:
@@ -39,14 +39,14 @@ class ActiveModel {
 };
 using ActiveModelPtr = std::shared_ptr<ActiveModel>;
 
-/// By id. Thread-safe.
+/// Models by id. Thread-safe.
 class ActiveModels {
  public:
   void add(ActiveModelPtr model) {
     const MutexLock lock(mutex_);
     models_.emplace(model->id(), std::move(model));
   }
-  /// Null where no model has this id.
+  /// Null if no model has this id.
   ActiveModelPtr find(ModelId id) const {
     const MutexLock lock(mutex_);
     const auto found = models_.find(id);

@@ -18,11 +18,11 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-// Entries of the results that a first download takes along, so that most chains need one only.
+// Number of entries of each list in the first download, so that most chains need only one.
 constexpr std::size_t kPrefetchPassed = 2048, kPrefetchOpen = 1024, kPrefetchUndecided = 512;
 constexpr std::size_t kPrefetchSurvivors = 4096;
 
-// Device counters of one chain, zeroed by the upload of the tables in front of which they lie.
+// Device counters of one chain. They precede the tables, whose upload zeroes them.
 struct ChainCounters {
   dev::Counters bytes;
   dev::LateCounters bias, viterbi, forward;
@@ -30,7 +30,7 @@ struct ChainCounters {
 };
 static_assert(sizeof(ChainCounters) <= 256);
 
-// Entry number `i` of a list that has been copied from the device.
+// Entry `i` of a list that has been copied from the device.
 template <typename T>
 T entry(const std::byte* list, std::size_t i = 0) {
   T out{};
@@ -43,7 +43,7 @@ dev::Gate device_gate(const ScoreBand& band) { return {band.rejects, band.passes
 ChainStages stages_of(const CascadeJob& job) {
   const FilterLimits& limits = job.limits;
   const auto kernel = [&](Link link) -> const ReadyKernel& { return of_link(job.kernels, link); };
-  // Costs above zero need saturation the device does not do; a kernel that speculates needs the
+  // Costs above zero need saturation that the device does not do; a speculating kernel needs the
   // exact one for the targets it leaves.
   const auto serves = [&](const ReadyKernel& ready) {
     return ready &&
@@ -102,7 +102,7 @@ struct Cascade::Run {
   const dev::DatabaseView database = job.targets.view();
   CascadeResult result{};
 
-  // The upload: the counters, followed by the tables of each stage.
+  // The upload: the counters, followed by each stage's tables.
   layout::TableBlock up{sizeof(ChainCounters)};
   std::uintptr_t base() const { return lane.tables_.address(); }
   ChainCounters* counters() const { return reinterpret_cast<ChainCounters*>(base()); }
@@ -116,11 +116,11 @@ struct Cascade::Run {
   const ReadyKernel& ssv = kernel(kernel(Link::kFineSsv) ? Link::kFineSsv : Link::kSsv);
 
   Status queue();
-  // The tables of the model, on their way to the device.
+  // Queues the upload of the model's tables.
   Status begin();
   Status provide_scratch();
-  // One launch, or one for each tile of the model; only the work counter, `next` bytes after the
-  // beginning of the counters, starts again with each.
+  // One launch, or one per tile of the model; only the work counter, `next` bytes into the
+  // counters, is reset for each.
   template <typename Params>
   Status launch(const ReadyKernel& ready, Params& p, std::size_t next = 0);
   Status record_end(Timed stage) {
@@ -130,15 +130,15 @@ struct Cascade::Run {
   Status queue_bias();
   Status queue_viterbi();
   Status queue_forward();
-  // The decisions about a list, after the stage that computed its scores.
+  // Queues the decisions about a list, after the stage that computed its scores.
   Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
-  // Copies pieces of the lists to the host, the last one to the end, and waits for them.
+  // Copies pieces of the lists to the host, the last one to the highest place, and waits for them.
   Result<const std::byte*> download(std::span<const ListCopy> copies);
-  // Tells which targets failed, from the lists of all stages.
+  // Determines which targets failed, from the lists of all stages.
   Status list_failed(const ChainCounters& c);
   void count_work(const dev::GateCounters& counters);
-  // The sample for comparison with the CPU, copied with the counters of the chain.
+  // Takes the sample for comparison with the CPU.
   Status sample(const ChainCounters& c);
 
   ChainStages stages = stages_of(job);
@@ -155,11 +155,11 @@ struct Cascade::Run {
 };
 
 namespace {
-// A quarter more than asked for, so that segments of about the same size need no new buffer.
+// A quarter more than requested, so that segments of about the same size need no new buffer.
 constexpr std::size_t with_slack(std::size_t bytes) {
   return layout::aligned_size(bytes + bytes / 4);
 }
-// Buffers whose size depends on the model grow by powers of two from a minimum.
+// Buffers whose size depends on the model grow by powers of two, from a minimum.
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t for_models(std::size_t bytes) {
   return std::bit_ceil(std::max(bytes, kFirstBuffer));
@@ -185,7 +185,7 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
-  // Now, while no chain waits for them: see for_models().
+  // Allocate now, while no chain has to wait: see for_models().
   HMMJIT_TRY(out->up_.reserve(device, kFirstBuffer, kFirstBuffer));
   (void)out->grow(out->tables_, kFirstBuffer, true);
   HMMJIT_TRY(out->down_.reserve(device, kFirstBuffer, kFirstBuffer));
@@ -230,7 +230,7 @@ Result<CascadeResult> Cascade::run(const CascadeJob& job) {
     if (kernel) HMMJIT_TRY(kernel.require(extent_of(job.model)));
   }
   if (Status queued = run.queue(); !queued) {
-    // Queued launches read the buffers that the next chain uploads from.
+    // Queued launches read the buffers from which the next chain uploads.
     if (queued.error().code == ErrorCode::kResources) HMMJIT_TRY(wait(job));
     return std::unexpected(std::move(queued.error()));
   }
@@ -259,7 +259,7 @@ Status Cascade::Run::begin() {
   const bool whole = ssv.candidate().expected.tile_length > 0;
   HMMJIT_ASSIGN(work, job.targets.work(model.bytes.M, whole));
 
-  // Everything the launches need of the model travels in one copy.
+  // Everything that the launches need of the model is copied at once.
   const auto& lengths = packed.targets.class_lengths;
   byte_stage.emplace(model.bytes, model.hmm.calibration, limits.F1, lengths).place(up, stages.msv);
   up_splits = up.add(work->splits);
@@ -278,7 +278,7 @@ Status Cascade::Run::begin() {
   return lane.tables_.upload(lane.stream_, pinned, up.bytes());
 }
 
-// The stages of a chain follow one another, so that all can use the same memory.
+// The stages of a chain run one after the other, so all can use the same memory.
 Status Cascade::Run::provide_scratch() {
   const auto needs = [&](bool with_fast) {
     std::size_t bytes = 0;
@@ -292,7 +292,7 @@ Status Cascade::Run::provide_scratch() {
     }
     return bytes;
   };
-  // A faster kernel does not pay for memory that targets could have.
+  // A faster kernel is not worth memory that targets could use.
   const bool exact = static_cast<bool>(kernel(Link::kExactViterbi));
   if (stages.fast_viterbi && exact && needs(true) > std::max(lane.most_scratch_, needs(false)))
     stages.fast_viterbi = stages.leaves = false;
@@ -440,7 +440,7 @@ Status Cascade::Run::queue_forward() {
 }
 
 Status Cascade::Run::collect() {
-  // Down: the counters, and as much of the lists as usual chains need.
+  // Download the counters, and as much of the lists as most chains need.
   const std::size_t at_listed = stages.gated ? lists.open : lists.survivors;
   std::size_t first_listed =
       std::min(n, stages.gated ? kPrefetchOpen : std::max(kPrefetchSurvivors, n / 24));
@@ -461,8 +461,8 @@ Status Cascade::Run::collect() {
         lane.tables_.download(lane.stream_, lane.down_.bytes().data(), sizeof(ChainCounters)));
     return download(pieces);
   };
-  // A copy that waits for its kernels would delay those of all other streams, since the copy
-  // engine takes them in order of request.
+  // The copy engine takes copies in order of request, so a copy that waits for its kernels would
+  // delay those of all other streams.
   HMMJIT_TRY(lane.wait(job));
   HMMJIT_ASSIGN(const std::byte* down, download_all());
   const auto c = entry<ChainCounters>(down);
@@ -486,7 +486,7 @@ Status Cascade::Run::collect() {
     HMMJIT_ASSIGN(result.end[i], driver::Event::milliseconds(*lane.origin_, lane.end_[i]));
   }
 
-  // Back to the order and the scores of the host.
+  // Convert back to the host's order and scores.
   const auto& [all_listed, all_passed, all_undecided] = pieces;
   const auto origin_of = [&](std::uint32_t sorted) -> const TargetOrigin* {
     return sorted < n ? &packed.origins[packed.targets.original[sorted]] : nullptr;
@@ -552,7 +552,7 @@ Result<const std::byte*> Cascade::Run::download(std::span<const ListCopy> copies
 }
 
 Status Cascade::Run::list_failed(const ChainCounters& c) {
-  // Each stage's list overrules those of the stages before; every entry begins with the target.
+  // Each stage's list overrides those of earlier stages; every entry begins with the target.
   struct List {
     std::size_t from, count, entry;
     Fate fate;

@@ -1,11 +1,11 @@
 // All filter stages of one model over one resident segment: SSV, MSV, bias filter, Viterbi and
-// Forward as a chain of launches on one stream, each stage's survivors compacted on the device for
-// the next. The host waits once, and only survivors travel.
+// Forward as a chain of launches on one stream. Each stage's survivors are compacted on the device
+// for the next. The host waits once, and only survivors are transferred.
 //
-// Decisions are hmmsearch's. Byte and word scores are exact; bias and Forward scores are floats
-// summed in another order, so that a target within their guard of a threshold, or of a P-value
-// that needs the reference's own arithmetic, falls back to the CPU ("open"). The CPU also
-// does a stage whose kernel is not there yet.
+// Decisions are hmmsearch's. Byte and word scores are exact. Bias and Forward scores are floats
+// summed in a different order, so a target within their guard of a threshold, or of a P-value that
+// needs the reference's own arithmetic, falls back to the CPU ("open"). The CPU also does a stage
+// whose kernel is not available yet.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@
 
 namespace hmmjit::gpu {
 
-/// A kernel that a chain was computed with. The finer SSV kernel counts as kSsv.
+/// A kernel that was used for a chain. The finer SSV kernel counts as kSsv.
 struct UsedKernel {
   Link link;
   std::string name;
@@ -38,54 +38,54 @@ struct UsedKernel {
 };
 using UsedKernels = std::shared_ptr<const std::vector<UsedKernel>>;
 
-/// Number of targets of a chain to return with their scores, by the last stage to compare.
+/// Numbers of targets that a chain returns with their scores, by the last stage to compare.
 struct SampleRequest {
   std::uint32_t msv = 0, bias = 0, viterbi = 0, forward = 0;
-  /// One bit per link: the first chosen target whose last score comes from it must be checked at
-  /// any cost.
+  /// One bit per link: the first chosen target whose last score comes from it must be checked in
+  /// any case.
   std::uint32_t always = 0;
   std::uint64_t seed = 0;
   explicit operator bool() const { return msv + bias + viterbi + forward > 0; }
 };
 constexpr std::uint32_t link_bit(Link link) { return 1u << static_cast<unsigned>(link); }
 
-/// The outcome of a target: the stage at which it failed, that the CPU continues with it
-/// (`kOpen`), or that it passed all stages of the chain.
+/// The outcome of a target: the stage at which it failed, `kOpen` if the CPU continues with it, or
+/// that it passed all stages of the chain.
 enum class Fate : std::uint8_t { kMsv, kBias, kViterbi, kForward, kOpen, kPassed };
 
 /// Scores in nats; NaN: not computed.
 struct SampledTarget {
   static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-  std::uint32_t index = 0;  ///< in its block
+  std::uint32_t index = 0;  ///< in the target's block
   Fate fate = Fate::kMsv;
   plan::Stage depth = plan::Stage::kMsv;  ///< the last stage to be compared
-  Link link = Link::kSsv;                 ///< that computed the score of that stage
+  Link link = Link::kSsv;                 ///< link that computed the score of that stage
   bool always = false;                    ///< see SampleRequest
   bool recurrence = false;                ///< `msv` comes from the MSV kernel
   bool undecided = false;                 ///< SSV gives no score
-  bool at_forward = false;                ///< has passed Viterbi, or was let past it
+  bool at_forward = false;                ///< has passed Viterbi, or was allowed past it
   float msv = kNone, filter = kNone, viterbi = kNone, forward = kNone;
 };
 
-/// Entries of a list, or results, that are missing or too many: a kernel lost targets.
+/// Missing or excess entries in a list, or results: a kernel lost targets.
 struct LostTargets {
   plan::Stage stage;
   std::uint64_t expected = 0, found = 0;
 };
 
-/// Sample of one block. Every block has the kernels of its chain; `lost` is set in one of them
-/// only.
+/// Sample of one block. Every block has the kernels of its chain; `lost` is set in only one of
+/// them.
 struct BlockSample {
   UsedKernels kernels;
   std::vector<SampledTarget> targets;
   std::optional<LostTargets> lost;
-  double seconds = 0;  ///< core-seconds that choosing them took
+  double seconds = 0;  ///< core-seconds that choosing the targets took
 };
 
-/// A target that passes the MSV filter, or whose MSV recurrence is still to be done.
+/// A target that passes the MSV filter, or whose MSV recurrence has still to be computed.
 struct MsvSurvivor {
   std::uint32_t index = 0;  ///< in its block
-  /// MSV filter score; NaN where SSV does not decide: the caller runs the MSV filter.
+  /// MSV filter score; NaN if SSV does not decide: the caller then runs the MSV filter.
   float nats = std::numeric_limits<float>::quiet_NaN();
 };
 
@@ -95,16 +95,16 @@ struct FailedTarget {
   Fate fate = Fate::kBias;
 };
 
-/// A device's results for the targets of one block; all other targets fail MSV.
+/// A device's results for the targets of one block; all targets not mentioned fail MSV.
 struct FilteredBlock {
   std::vector<MsvSurvivor> open;      ///< ascending index; the caller does everything after MSV
-  std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward except for rounding
-  /// Further results for each that passed, null if there are none; or empty.
+  std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi and, except for rounding, Forward
+  /// Further results for each one that passed, or null; may be empty.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
-  /// Targets that failed at a stage after MSV. One block of a launch has the counts of all.
+  /// Counts of targets that failed after MSV. One block of a launch has the counts of all.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
-  std::vector<FailedTarget> failed;  ///< each of them, with FilterLimits::list_failed
-  BlockSample sample;  ///< what it was computed with, and scores to be checked
+  std::vector<FailedTarget> failed;  ///< all of them if FilterLimits::list_failed
+  BlockSample sample;  ///< kernels used, and scores to be checked
 };
 
 /// Limits of hmmsearch's filters on P-values, and whether the bias filter runs.
@@ -117,23 +117,23 @@ struct FilterLimits {
   bool list_failed = false;  ///< for counts by target
 };
 
-/// Stages whose device time is measured one by one; a gate counts with the stage it follows.
+/// Stages whose device time is measured separately; a gate counts with the preceding stage.
 inline constexpr std::array<const char*, 5> kTimedStages{"SSV", "MSV", "bias", "Viterbi",
                                                          "Forward"};
 enum class Timed : std::size_t { kSsv, kMsv, kBias, kViterbi, kForward };
 
 struct CascadeJob {
   const SearchModel& model;
-  /// SSV at least; each covers the model. A stage without a kernel is done by the host.
+  /// At least SSV; each covers the model. The host does the stages that have no kernel.
   const std::array<ReadyKernel, kLinks>& kernels;
   const FilterLimits& limits;
   DeviceTargets& targets;
   const std::vector<bool>& claimed;  ///< by block of the segment
   StreamWait wait;
-  SampleRequest sample = {};  ///< targets to bring back with their scores
+  SampleRequest sample = {};  ///< targets to return with their scores
 };
 
-/// The work of a stage, and its duration at the rate that the planner assumes.
+/// The work of a stage, and its duration at the planner's assumed rate.
 struct StageWork {
   std::uint64_t cells = 0;  ///< model positions x residues
   double expected_seconds = 0;
@@ -145,14 +145,14 @@ struct PassedTarget {
 };
 
 struct CascadeResult {
-  std::vector<FilteredBlock> blocks;         ///< one for each of the segment
-  std::vector<PassedTarget> passed_targets;  ///< in the order of the blocks and their `passed`
+  std::vector<FilteredBlock> blocks;         ///< one for each block of the segment
+  std::vector<PassedTarget> passed_targets;  ///< in the order of the blocks and of their `passed`
   /// Milliseconds from `origin` at which the chain began and its stages ended.
   float begin = 0;
   std::array<float, kTimedStages.size()> end{};
   std::uint64_t launches = 0, survivors = 0, undecided = 0, open = 0, passed = 0;
   std::uint64_t viterbi_targets = 0, viterbi_flagged = 0, forward_targets = 0;
-  /// MSV's entry stays 0, since SSV leaves it few targets. Targets that the exact Viterbi kernel
+  /// MSV's entry stays 0, because SSV leaves it few targets. Targets that the exact Viterbi kernel
   /// repeats count once.
   std::array<StageWork, kTimedStages.size()> work{};
 };
@@ -160,20 +160,20 @@ struct CascadeResult {
 /// Stream, events and buffers of one lane, reused from model to model. One thread at a time.
 class Cascade {
  public:
-  /// Called before a buffer of `from` bytes of device memory is replaced by one of `to` bytes; an
-  /// error leaves no buffer.
+  /// Called before a buffer of `from` bytes of device memory is replaced by one of `to` bytes;
+  /// after an error there is no buffer.
   using Resize = std::function<Status(std::size_t from, std::size_t to)>;
-  /// `origin`: recorded before. `most_scratch`: bytes of scratch (plan::Expected) beyond which a
+  /// `origin`: already recorded. `most_scratch`: bytes of scratch (plan::Expected) above which a
   /// fast Viterbi kernel gives way to an exact one that needs less.
   static Result<std::unique_ptr<Cascade>> create(const driver::DevicePtr& device,
                                                  const driver::Event& origin, Resize resize,
                                                  std::size_t most_scratch);
-  /// Device memory a lane takes for lists over a segment of that many targets, at most.
+  /// Maximum device memory of a lane for lists over a segment of that many targets.
   static std::size_t bytes_for(std::size_t targets);
-  /// Allocates in advance what the first chain over these targets with a model of that length
-  /// needs, as far as memory allows.
+  /// Allocates in advance, as far as memory allows, what the first chain over these targets needs
+  /// with a model of that length.
   void reserve(DeviceTargets& targets, int model_length);
-  /// kResources: no memory; kCompile: a kernel does not cover the model, and nothing was
+  /// Fails with kResources: no memory; kCompile: a kernel does not cover the model, and nothing was
   /// launched; kInternal and others: the device must not be used any more. A device that did not
   /// answer in time has been abandoned.
   Result<CascadeResult> run(const CascadeJob& job);
@@ -193,7 +193,7 @@ class Cascade {
   driver::GrowingPinnedBuffer up_, down_;
   driver::DeviceBuffer tables_, lists_, scratch_, tile_best_;
   std::size_t most_scratch_ = 0;
-  std::vector<driver::DeviceBuffer> outgrown_;  // kept, as those of GrowingPinnedBuffer are
+  std::vector<driver::DeviceBuffer> outgrown_;  // kept like those of GrowingPinnedBuffer
 };
 
 }  // namespace hmmjit::gpu

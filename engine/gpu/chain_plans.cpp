@@ -7,7 +7,7 @@ namespace {
 
 struct LinkSpec {
   plan::Stage stage;
-  bool exact;  // only kernels that decide every target
+  bool exact;  // use only kernels that decide every target
   enum class Length { kAny, kCoarse, kViterbi, kRows, kFine } length;
   int priority;
   bool decides;
@@ -21,7 +21,7 @@ constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
     {plan::Stage::kViterbi, true, LinkSpec::Length::kCoarse, 7, true},
     {plan::Stage::kForward, false, LinkSpec::Length::kCoarse, 4, false},
     {plan::Stage::kGate, false, LinkSpec::Length::kAny, 8, true},
-    // A compile of these takes two seconds, ten times as long as others, and models of all lengths
+    // A compile of these takes two seconds, ten times as long as others, but models of all lengths
     // share it: they come right after the kernels that the most frequent class cannot do without.
     {plan::Stage::kParser, false, LinkSpec::Length::kRows, 44, false},
     {plan::Stage::kEnsemble, false, LinkSpec::Length::kRows, 45, false},
@@ -38,15 +38,15 @@ int fine_length(int model_length) {
   return model_length <= power + power / 2 ? power + power / 2 : 2 * power;
 }
 
-// One class more than the other stages have: on sm_90 a warp's registers hold rows of up to 1280
-// positions, and what takes a model in tiles is slower.
+// One class more than in other stages: on sm_90 a warp's registers hold rows of up to 1280
+// positions, and the alternative, tiles, is slower.
 int viterbi_length(int model_length) {
   constexpr int kMostInRegisters = 1280;
   const bool between = model_length > 1024 && model_length <= kMostInRegisters;
   return between ? kMostInRegisters : coarse_length(model_length);
 }
 
-// Lengths of which models of the link share a kernel, without those of kRows.
+// Length at which models share a kernel of the link, except for kRows.
 int shared_length(Link link, int model_length) {
   switch (spec_of(link).length) {
     case LinkSpec::Length::kAny:
@@ -63,9 +63,9 @@ int shared_length(Link link, int model_length) {
   return model_length;
 }
 
-// Rows in shared memory, of which a launch gives each model what its own length needs: the longest
-// class that a device has room for serves all models whose rows leave room for as many targets in a
-// warp, so that they share launches and one compile.
+// Rows are in shared memory, and a launch gives each model what its own length needs. The longest
+// class for which a device has room therefore serves all models whose rows leave room for as many
+// targets per warp: they share launches and one compile.
 int shared_rows_length(Link link, int model_length, int alphabet_codes,
                        const plan::DeviceTraits& device) {
   const auto own = link_plan(link, model_length, alphabet_codes, device, nullptr);
@@ -124,11 +124,11 @@ Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
 std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
                                      const plan::DeviceTraits& device,
                                      const plan::TuningTable* tuned) {
-  model_length = plan::class_length(model_length);  // as a search does: one plan for all of a class
+  model_length = plan::class_length(model_length);  // as in a search: one plan per class
   std::vector<plan::Plan> out;
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
-    if (link == Link::kSsv) continue;  // kFineSsv, made for the class, stands for both
+    if (link == Link::kSsv) continue;  // kFineSsv, for this class, stands for both
     const std::vector<int> lengths = link == Link::kFineSsv
                                          ? std::vector{model_length}
                                          : link_lengths(link, model_length, alphabet_codes, device);

@@ -15,14 +15,14 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-// Targets examined to find those nearest to a threshold.
+// Number of targets examined for those nearest to a threshold.
 constexpr std::size_t kWindow = 2048;
-// Initial value of `results` before a chain: no status has this value.
+// Value of `results` before a chain; no kernel writes this status.
 constexpr std::uint32_t kNoStatus = 3;
 
 std::uint32_t status_of(dev::FilterResult result) { return (result >> 16) & 3u; }
 
-// The lists of a chain on the host.
+// The lists of a chain, copied to the host.
 class FetchedLists {
  public:
   explicit FetchedLists(const ChainLists& lists) : lists_(lists) {}
@@ -55,13 +55,13 @@ class FetchedLists {
   int length(std::uint32_t target) const {
     return static_cast<int>(lists_.packed.targets.length[target]);
   }
-  // The slot of a target in a list, or the list's size.
+  // A target's slot in a list; the list's size if absent.
   template <typename Entry>
   static std::size_t slot_of(const std::vector<Entry>& list, std::uint32_t target) {
     return static_cast<std::size_t>(std::ranges::find(list, target, &Entry::target) - list.begin());
   }
 
-  // Whether the exact Viterbi kernel computed the score.
+  // True if the exact Viterbi kernel computed the score.
   bool exact(std::size_t slot) const {
     return !lists_.stages.fast_viterbi ||
            std::ranges::binary_search(flagged, static_cast<std::uint32_t>(slot));
@@ -78,7 +78,7 @@ class FetchedLists {
   std::vector<std::uint32_t> flagged;  // slots, ascending
 
  private:
-  // Calls `use` with each list, its offset on the device, and the number of its entries there.
+  // Calls `use` with each list, its offset on the device, and its number of entries.
   template <typename Use>
   void for_each_list(Use&& use) {
     const ChainStages& stages = lists_.stages;
@@ -103,7 +103,7 @@ class FetchedLists {
   const ChainLists& lists_;
 };
 
-// Chooses targets, and checks the lists against each other.
+// Chooses targets, and checks the lists against one another.
 class Sampler {
  public:
   Sampler(const ChainLists& lists, const SampleRequest& request, std::vector<FilteredBlock>& blocks)
@@ -206,8 +206,8 @@ class Sampler {
     block.sample.targets.push_back(out);
   }
 
-  // Candidates: the one nearest to the threshold, the last one, the first beyond the largest
-  // power of two, and random ones.
+  // Chooses candidates: the nearest to the threshold, the last, the first beyond the largest power
+  // of two, and random ones.
   void choose_late(plan::Stage depth, const std::vector<dev::Candidate>& list, std::size_t count) {
     if (list.empty()) return;
     const Calibration& c = lists_.model.hmm.calibration;
@@ -232,7 +232,7 @@ class Sampler {
       choose(list[i < std::size(usual) ? usual[i] : below(list.size())].target, depth);
   }
 
-  // Targets that passed MSV, with their result of the bias filter.
+  // Chooses targets that passed MSV, with their bias filter results.
   void choose_survivors() {
     if (host_.survivors.empty()) return;
     for (std::size_t i = 0; i < request_.bias; ++i) {
@@ -241,14 +241,14 @@ class Sampler {
     }
   }
 
-  // All targets: half of the sample lies nearest to the MSV threshold on both sides, the rest is
-  // random.
+  // Chooses among all targets: half of the sample are nearest to the MSV threshold on both sides,
+  // the rest random.
   void choose_any() {
     if (request_.msv == 0) return;
     const std::size_t begin = host_.size() <= kWindow ? 0 : below(host_.size() - kWindow);
     const std::size_t end = std::min(host_.size(), begin + kWindow);
     std::vector<std::pair<int, std::uint32_t>> near;  // distance, target
-    std::optional<std::uint32_t> recurrence;          // a target of the MSV kernel
+    std::optional<std::uint32_t> recurrence;          // a target scored by the MSV kernel
     for (std::size_t target = begin; target < end; ++target) {
       const std::uint32_t result = host_.results[target];
       if (status_of(result) != dev::kStatusScore) continue;

@@ -11,8 +11,8 @@
 
 namespace hmmjit::gpu {
 
-/// Counts changes. A thread reads the count, looks for work, and if there is none waits for a
-/// higher count, so that no change in between is missed. Thread-safe.
+/// Counts changes. A thread reads the count, looks for work and, if there is none, waits for a
+/// higher count, so that it misses no change in between. Thread-safe.
 class ChangeSignal {
  public:
   std::uint64_t count() const {
@@ -26,7 +26,7 @@ class ChangeSignal {
     }
     changed_.notify_all();
   }
-  /// `until` (Trace::now): when the caller has something to do without a change.
+  /// `until` (Trace::now): when the caller has something to do even without a change.
   void wait_beyond(std::uint64_t seen, double until = std::numeric_limits<double>::infinity()) {
     MutexLock lock(mutex_);
     if (std::isinf(until)) {

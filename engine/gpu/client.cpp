@@ -5,7 +5,7 @@
 namespace hmmjit::gpu {
 
 void ClientCalls::attach(Client& client, WorkBoard& board, const FilterLimits& limits) {
-  // Notified with the lock held: the waiting thread may destroy this object once it has the lock.
+  // Notify with the lock held: once the waiting thread has the lock, it may destroy this object.
   const auto end = [this](const ClientAccess* access) {
     delete access;
     const MutexLock lock(mutex_);

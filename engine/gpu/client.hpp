@@ -15,34 +15,34 @@
 
 namespace hmmjit::gpu {
 
-/// A device's result for a pair that it has claimed, or without the claim a part of the result,
-/// whose pair stays claimed.
+/// A device's result for a pair that it has claimed; or, without the claim, a part of the result
+/// for a pair that stays claimed.
 struct Delivery {
   Claim claim;
   TargetsPtr targets;
   FilteredBlock found;
 };
 
-/// The owner of the search. Called from any thread of the engine, and within attach(), detach() and
-/// backfill(), without any lock of GpuFilters held.
+/// The owner of the search. Called on any thread of the engine, and within attach(), detach() and
+/// backfill(), but never with a lock of GpuFilters held.
 class Client {
  public:
-  /// The device has done its part of pairs, all of them or none with their claims. What has come
-  /// early does not come again.
+  /// The device has done its part of these pairs, which come all with or all without their claims.
+  /// Parts that have been delivered early are not repeated.
   virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
-  /// The targets that a chain with these kernels must return with their scores. `blocks`: how
-  /// many it has claimed.
+  /// Returns how many targets a chain with these kernels must return with their scores. `blocks`:
+  /// the number of blocks it has claimed.
   virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,
                                std::size_t blocks) {
     (void)model, (void)kernels, (void)blocks;
     return {};
   }
-  /// Targets wait for the domain stage, which threads of the owner may take: see
+  /// Targets are waiting for the domain stage, which the owner's threads may take: see
   /// GpuFilters::backfill.
   virtual void targets_wait() {}
-  /// Nothing more will be claimed. `ends`: the search must end with this error, since the user
-  /// asked for a GPU and none could be started, or since the host is out of memory. Otherwise all
-  /// pairs fall back to the CPU next.
+  /// Nothing more will be claimed. `ends`: the search must end with this error, because the user
+  /// requested a GPU and none could be started, or because the host is out of memory. Otherwise all
+  /// pairs will fall back to the CPU.
   virtual void stopped(const Error& reason, bool ends) = 0;
   /// The load of the owner's threads; see handover_policy.hpp. By default they are busy.
   virtual HostLoad load() const { return {.waiting = std::numeric_limits<std::size_t>::max()}; }
@@ -57,15 +57,15 @@ struct ClientAccess {
   WorkBoard& board;
   FilterLimits limits;
 };
-/// Keeps the client, its board and its blocks alive. Whoever holds blocks of the client releases
-/// them before this. Null where no client is attached.
+/// Keeps the client, its board and its blocks alive. Whoever holds blocks of the client must
+/// release them before this. Null if no client is attached.
 using ClientUse = std::shared_ptr<const ClientAccess>;
 
 /// Thread-safe.
 class ClientCalls {
  public:
   void attach(Client& client, WorkBoard& board, const FilterLimits& limits);
-  /// No further use begins; returns when the last one has ended.
+  /// Lets no further use begin; returns when the last one has ended.
   void detach();
   ClientUse use() const {
     const MutexLock lock(mutex_);

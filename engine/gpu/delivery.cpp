@@ -11,7 +11,7 @@ namespace {
 
 using Blocks = std::vector<FilteredBlock>;
 
-// The targets of a part by block of the segment.
+// The targets of a part, by block of the segment.
 Blocks blocks_of(DomainWork& work) {
   Blocks out(work.chain->claims.size());
   const std::vector<std::shared_ptr<const ParsedTarget>>& parsed = work.request.parsed;
@@ -92,7 +92,7 @@ std::optional<std::size_t> deliver(DomainWork& work) {
   for (std::size_t b = 0; b < chain.claims.size(); ++b) {
     if (!chain.claims[b]) continue;
     FilteredBlock block = b < chain.blocks.size() ? std::move(chain.blocks[b]) : FilteredBlock{};
-    if (b < found.size()) {  // else this part has been delivered early, too
+    if (b < found.size()) {  // otherwise this part has been delivered early, too
       block.passed = std::move(found[b].passed);
       block.parsed = std::move(found[b].parsed);
     }

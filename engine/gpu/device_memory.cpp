@@ -25,7 +25,7 @@ std::shared_ptr<DeviceTargets> DeviceMemory::keep(std::unique_ptr<DeviceTargets>
   return kept;
 }
 
-// Targets grow: work lists are made on first use.
+// Targets grow, because work lists are made on first use.
 std::uint64_t DeviceMemory::resident() const {
   std::uint64_t bytes = 0;
   for (const DeviceTargets* targets : targets_) bytes += targets->bytes();

@@ -1,4 +1,4 @@
-// The memory budget of a device and its use.
+// A device's memory budget and its use.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,28 @@
 
 namespace hmmjit::gpu {
 
-/// Counts the bytes of resident targets, of targets that are being loaded, and of the buffers of
-/// lanes, which together stay within a budget. Thread-safe; calls nothing while it is locked.
+/// Counts the bytes of resident targets, targets being loaded, and the lanes' buffers, which
+/// together stay within a budget. Thread-safe; calls nothing while locked.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::uint64_t budget) : budget_(budget) {}
 
   std::uint64_t budget() const;
-  /// Counts the targets as long as they are held.
+  /// Counts the targets for as long as they are held.
   std::shared_ptr<DeviceTargets> keep(std::unique_ptr<DeviceTargets> targets);
 
-  /// For targets that are to be loaded.
+  /// Memory for targets that are to be loaded.
   struct Load {
     std::uint64_t bytes = 0;
-    std::uint64_t buffers = 0;  ///< that lanes will need to work on them, all together
+    std::uint64_t buffers = 0;  ///< that all lanes together will need to work on them
   };
   /// Reserves memory for targets until end_load(). False if there is not enough. Targets larger
-  /// than the budget are admitted when nothing else uses memory. `beside_work`: only if there is
-  /// room and nothing else is being loaded.
+  /// than the budget are admitted if nothing else uses memory. `beside_work`: only if there is room
+  /// and nothing else is being loaded.
   bool begin_load(const Load& load, bool beside_work = false);
   void end_load(const Load& load);
 
-  /// Before a buffer of `from` bytes gives way to one of `to`; kResources: it counts nothing then.
+  /// Call before replacing a buffer of `from` bytes by one of `to`. Counts nothing on kResources.
   Status resize_buffer(std::size_t from, std::size_t to);
   /// Call it when the device has refused memory, with the bytes that it has free: reduces the
   /// budget to nine tenths of these and of what is held.

@@ -13,14 +13,14 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Least device memory for each lane.
+// Minimum device memory per lane.
 constexpr int kLaneBudgetBits = 27;
 
 compile::ProviderSettings compile_settings(const Settings& settings) {
   compile::ProviderSettings out;
-  // The other cores filter meanwhile. With an empty cache the kernels of a search of hundreds of
-  // models take 20 core-seconds to compile; they then filter and score about a hundred times as
-  // fast as a core.
+  // The other cores filter meanwhile. With an empty cache, compiling the kernels for a search with
+  // hundreds of models takes 20 core-seconds; then the kernels filter and score about a hundred
+  // times as fast as a core.
   out.threads =
       compile::compile_threads(0, std::max(1, available_cores() * 3 / 4), available_memory());
   out.on_event = [trace = settings.trace](const compile::ProviderEvent& event) {
@@ -49,14 +49,14 @@ Opened open_device(const std::shared_ptr<driver::Driver>& driver, const Settings
 
 void share_out(ActiveDevice& device, const Settings& settings) {
   const std::uint64_t budget = device.memory.budget();
-  // Each lane holds lists as long as a segment has targets: Cascade::bytes_for().
+  // Each lane holds lists as long as a segment's number of targets: Cascade::bytes_for().
   const int most = static_cast<int>(std::min<std::uint64_t>(budget >> kLaneBudgetBits, 64));
   device.lanes = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
-  // Targets have priority over the domain stage, which the CPU can do as well.
+  // Targets take precedence over the domain stage, which the CPU can do as well.
   device.domain_workspace = std::clamp<std::uint64_t>(budget / 12, DomainStage::kLeastWorkspace,
                                                       DomainStage::kMostWorkspace);
   const std::uint64_t room = budget / 2 / DomainStage::bytes(device.domain_workspace);
-  // A single lane would be slower than the threads, which would wait for it.
+  // A single lane would be slower than the threads, which would then wait for it.
   if (room >= 2) {
     device.domain_lanes =
         static_cast<int>(std::min(room, static_cast<std::uint64_t>(settings.domain_lanes)));
@@ -74,8 +74,8 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& en
   engine.span("gpu start", 0, "driver", begun, initialised);
   HMMJIT_TRY(driver->require());
 
-  // Contexts take a sixth of a second each. They are created at the same time, while the kernel
-  // cache is opened and kernels are requested, for which the device's traits suffice.
+  // Contexts take a sixth of a second each. They are created concurrently, while the kernel cache
+  // is opened and kernels are requested, for which the device's traits suffice.
   std::vector<std::future<Opened>> opening;
   for (const int ordinal : settings.devices) {
     opening.push_back(std::async(std::launch::async, [&settings, &driver, ordinal] {

@@ -37,7 +37,7 @@ layout::PackedTargets index_blocks(std::span<const BlockRef> blocks,
   return layout::index_targets(std::move(stored), start, length);
 }
 
-// Kernels may read beyond the last target. A packed segment has padding there, a block of a
+// Kernels may read beyond the last target. A packed segment has padding there, but a block of a
 // database has none.
 constexpr std::size_t kBytesAfterTargets = hmmjit_device::kStartUnit;
 
@@ -87,7 +87,7 @@ Result<Uploader> Uploader::create(const driver::DevicePtr& device) {
 
 Status Uploader::upload_bytes(const DeviceBuffer& to, const void* from, std::size_t bytes,
                               std::size_t offset, bool changeable) {
-  // Rows of the kernels' tables.
+  // The kernels' tables have this many rows.
   static_assert(hmmjit_device::kSymbolRows == 32);
   constexpr std::byte kCodeBits{31};
   const auto* source = static_cast<const std::byte*>(from);
@@ -116,7 +116,7 @@ Status Uploader::finish() { return stream_.synchronize(); }
 // ---- DeviceTargets ------------------------------------------------------------------------------
 
 std::size_t DeviceTargets::bytes_for(const PackedSegment& segment) {
-  // Start, length, original, class and block, one list of work; six words per distinct length.
+  // Start, length, original, class and block, plus one work list; six words per distinct length.
   return stored_residues(segment.targets) + segment.targets.size() * (20 + 16) +
          segment.targets.class_lengths.size() * 24 + 4096;
 }

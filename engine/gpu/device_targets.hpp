@@ -1,4 +1,4 @@
-// A segment of the target database: packed once on the host, resident on one device while needed.
+// A segment of the target database: packed once on the host, resident on a device while needed.
 #pragma once
 
 #include <atomic>
@@ -23,10 +23,10 @@ struct BlockRef {
   std::shared_ptr<const TargetBlock> targets;
 };
 
-/// Where a packed target comes from.
+/// The origin of a packed target.
 struct TargetOrigin {
   std::uint32_t block = 0;  ///< position in the segment's list of blocks
-  std::uint32_t index = 0;  ///< in its block
+  std::uint32_t index = 0;  ///< in the target's block
 };
 
 /// The non-empty targets of several blocks in device layout, on the host.
@@ -36,23 +36,23 @@ struct PackedSegment {
   std::vector<std::uint32_t> block;   ///< [sorted targets] position in the list of blocks
   std::vector<float> null_nats;       ///< [length classes]
 };
-/// Blocks that are views of a database stay where they are: the segment then refers to their
-/// residues and the blocks must live until it is on a device.
+/// Blocks that are views of a database stay in place: the segment then refers to their residues,
+/// and the blocks must live until it is on a device.
 PackedSegment pack_segment(std::span<const BlockRef> blocks);
 
-/// Copies through two small pinned buffers, so that nothing large is page-locked: one is filled
-/// while the other is being copied. One thread at a time.
+/// Copies through two small pinned buffers, so that nothing large has to be page-locked: one is
+/// filled while the other is being copied. One thread at a time.
 class Uploader {
  public:
   static Result<Uploader> create(const driver::DevicePtr& device);
-  /// Queues all of `from`, to `offset` of the buffer; returns when the last piece is in a pinned
+  /// Queues all of `from`, to `offset` in the buffer; returns when the last piece is in a pinned
   /// buffer. Call finish() before using the data on another stream.
   Status upload(const driver::DeviceBuffer& to, const void* from, std::size_t bytes,
                 std::size_t offset = 0) {
     return upload_bytes(to, from, bytes, offset, false);
   }
-  /// The same for residues of a mapped file, which another process may overwrite: kernels never
-  /// get a code beyond the rows of their tables.
+  /// The same for residues in a mapped file, which another process may overwrite: kernels never get
+  /// a code beyond the rows of their tables.
   Status upload_residues(const driver::DeviceBuffer& to, std::span<const Residue> residues,
                          std::size_t offset) {
     return upload_bytes(to, residues.data(), residues.size(), offset, true);
@@ -73,13 +73,13 @@ class Uploader {
   std::uint64_t bytes_ = 0;
 };
 
-/// A packed segment on a device. Immutable once made, apart from work lists made on first use;
-/// several streams may read it.
+/// A packed segment on a device. Immutable once made, except for work lists that are made on first
+/// use; several streams may read it.
 class DeviceTargets {
  public:
-  /// Device bytes a segment will take.
+  /// Bytes of device memory that a segment will take.
   static std::size_t bytes_for(const PackedSegment& segment);
-  /// Fails with kResources when the device has no room. Does not use the segment's residues
+  /// Fails with kResources if the device has no room. Does not use the segment's residues
   /// afterwards.
   static Result<std::unique_ptr<DeviceTargets>> create(const driver::DevicePtr& device,
                                                        std::shared_ptr<const PackedSegment> segment,
@@ -87,11 +87,11 @@ class DeviceTargets {
 
   const PackedSegment& packed() const { return *segment_; }
   hmmjit_device::DatabaseView view() const;
-  /// Device memory held, work lists included.
+  /// Device memory held, including work lists.
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::size_t residue_bytes() const { return residues_.size(); }
 
-  /// Values that depend on target lengths alone, [length classes], and the block of each target.
+  /// Values that depend only on target lengths, [length classes], and the block of each target.
   const hmmjit_device::u32* block() const { return pointer<hmmjit_device::u32>(block_); }
   const float* null_nats() const { return pointer<float>(null_nats_); }
   const float* bias_lengths() const { return pointer<float>(bias_lengths_); }
@@ -103,13 +103,13 @@ class DeviceTargets {
     return pointer<hmmjit_device::FloatLength>(unihit_lengths_);
   }
 
-  /// The pieces of work for models up to a length, or whole targets.
+  /// Work items for models up to a length, or whole targets.
   struct Work {
     driver::DeviceBuffer items;
     std::uint32_t count = 0;
-    std::vector<hmmjit_device::SplitState> splits;  ///< to be copied for each launch
+    std::vector<hmmjit_device::SplitState> splits;  ///< to copy for each launch
   };
-  /// Thread-safe. `whole`: no target is cut (tiled kernels, the MSV recurrence).
+  /// Thread-safe. `whole`: do not split targets (tiled kernels, the MSV recurrence).
   Result<const Work*> work(int model_length, bool whole);
 
  private:

@@ -97,7 +97,7 @@ bool backfill(EngineState& engine, const HostLoad& load) {
   if (longest == nullptr) return false;
   engine.deliver_and_count(*longest);
   longest.reset();
-  // If the device was lost meanwhile, the last user of this segment has to leave it.
+  // If the device was lost meanwhile, its segment must be released by the last user.
   engine.leave_if_lost(**busiest);
   return true;
 }

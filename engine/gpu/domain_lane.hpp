@@ -1,4 +1,4 @@
-// One thread and one stream of a device, which take the targets that passed the filters through the
+// One thread and one stream of a device that take the targets that passed the filters through the
 // domain stage and deliver them.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace hmmjit::gpu {
 
-/// For the thread that runs it.
+/// Used only by the thread that runs it.
 class DomainLane {
  public:
   DomainLane(EngineState& engine, ActiveDevice& device, int number)
       : engine_(engine), device_(device), number_(number) {}
-  /// Runs until the engine stops. Once the device is lost, targets are delivered without findings.
+  /// Runs until the engine stops. Once the device is lost, delivers targets without findings.
   void run();
 
  private:
@@ -28,8 +28,8 @@ class DomainLane {
   EngineState& engine_;
   ActiveDevice& device_;
   const int number_;
-  // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
-  // one thing at a time.
+  // Created when there is work: its buffers can wait but the first launches cannot, and the driver
+  // does one thing at a time.
   std::optional<Result<std::unique_ptr<DomainStage>>> stage_;
 };
 

@@ -9,8 +9,8 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Where a class has no kernel of a shared length it has one of its own, so that two models with the
-// same parser need not have the same kernels after it.
+// A class for which no kernel of a shared length exists has its own, so two models with the same
+// parser need not have the same kernels after it.
 bool same_kernels(const DomainWork& a, const DomainWork& b) {
   return std::ranges::all_of(kDomainLinks, [&](Link link) {
     return of_link(*a.chain->model->kernels(), link) == of_link(*b.chain->model->kernels(), link);
@@ -66,7 +66,7 @@ bool DomainQueue::put(DomainWorkPtr& work) {
 }
 
 void DomainQueue::close() {
-  DomainWorkPtr dropped;  // destroyed without the lock
+  DomainWorkPtr dropped;  // to be destroyed without the lock
   MutexLock lock(mutex_);
   open_ = false;
   while (!work_.empty()) {
@@ -139,7 +139,7 @@ DomainWorkPtr DomainQueue::take_longest(std::uint64_t cells) {
   const MutexLock lock(mutex_);
   if (work_.empty()) return nullptr;
   DomainWork& last = *work_.back();
-  // Targets are sorted, the longest first.
+  // Targets are sorted, longest first.
   const auto shorter = [&](std::size_t a, std::size_t b) {
     return last.passed[a].target > last.passed[b].target;
   };

@@ -1,4 +1,4 @@
-// Targets that wait for the domain stage of a device.
+// Targets that wait for a device's domain stage.
 #pragma once
 
 #include <atomic>
@@ -17,57 +17,57 @@ namespace hmmjit::gpu {
 
 class ActiveModel;
 
-/// A chain of filters that has ended, with its claims until all its pairs have been delivered.
+/// A finished chain of filters, with its claims until all its pairs have been delivered.
 struct FilteredChain {
   FilteredChain() = default;
   FilteredChain(const FilteredChain&) = delete;
   FilteredChain& operator=(const FilteredChain&) = delete;
-  /// Pairs that have not been delivered fall back to the CPU. Where a part of a pair has been
-  /// delivered, which happens when memory runs out, it cannot be done again: the search ends.
+  /// Pairs that have not been delivered fall back to the CPU. If a part of a pair has been
+  /// delivered, which happens when memory runs out, the pair cannot be repeated: the search ends.
   ~FilteredChain();
 
   ClientUse use;  // first, so that it is released last
   std::shared_ptr<ActiveModel> model;
   std::vector<Claim> claims;          ///< one for each block of the segment
-  std::vector<FilteredBlock> blocks;  ///< of the segment, except for the targets that passed
-  std::vector<UsedKernel> kernels;    ///< it was computed with
-  std::atomic<int> parts{1};          ///< DomainWork whose targets have not been delivered
-  std::atomic<bool> begun{false};     ///< something of it has been delivered
+  std::vector<FilteredBlock> blocks;  ///< of the segment, without the targets that passed
+  std::vector<UsedKernel> kernels;    ///< used for the chain
+  std::atomic<int> parts{1};          ///< number of DomainWork with undelivered targets
+  std::atomic<bool> begun{false};     ///< some of it has been delivered
 };
 
-/// Targets of one chain that passed its filters: all of them, or a part.
+/// All or some of a chain's targets that passed its filters.
 struct DomainWork {
   std::shared_ptr<FilteredChain> chain;
   std::vector<PassedTarget> passed;  ///< in the order of the blocks
   DomainRequest request;
-  std::vector<UsedKernel> kernels;  ///< those of the domain stage
+  std::vector<UsedKernel> kernels;  ///< used in the domain stage
   double queued = 0;                ///< Trace::now
 };
 using DomainWorkPtr = std::unique_ptr<DomainWork>;
 
-/// Model positions times residues, of all of its targets.
+/// Model positions times residues, summed over all its targets.
 std::uint64_t cells_of(const DomainWork& work);
-/// Moves the targets for which `taken` is set into a part of their own; the others stay.
+/// Splits off the targets for which `taken` is set; the others stay.
 DomainWorkPtr split_off(DomainWork& work, const std::vector<bool>& taken);
 
-/// Chains, and parts of them, in the order in which they ended. Thread-safe.
+/// Chains, or parts of them, in the order in which they ended. Thread-safe.
 class DomainQueue {
  public:
-  /// Takes the work; false, and nothing happens, while the queue is closed.
+  /// Takes the work; while the queue is closed, does nothing and returns false.
   bool put(DomainWorkPtr& work);
   /// Drops all work and accepts no more until open(), so that nothing here holds a client.
   void close();
   void open();
-  /// Takes the work of one launch: of the work that shares kernels, that with the most targets, at
-  /// most DomainStage::kMostLaunchTargets. Empty if nothing waits. Without `all` also empty while
-  /// kernels are being made, or if it pays to wait for more targets; `until` is then the time at
-  /// which to stop waiting (Trace::now).
+  /// Takes the work of one launch: among groups that share kernels, the one with the most targets,
+  /// up to DomainStage::kMostLaunchTargets. Empty if nothing waits. Without `all`, also empty while
+  /// kernels are being compiled, or if it pays to wait for more targets; `until` is then the time
+  /// at which to stop waiting (Trace::now).
   std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all, double& until);
-  /// The longest targets of the last chain, which would wait longest: about `cells` cells. Null
-  /// if nothing waits.
+  /// Takes the longest targets of the last chain, which would wait longest, with about `cells`
+  /// cells. Null if nothing waits.
   DomainWorkPtr take_longest(std::uint64_t cells);
   std::size_t chains() const;
-  /// All that waits; the filters' part is 0.
+  /// All that waits here; the part for the filters is 0.
   DeviceLoad load() const;
 
  private:
@@ -75,7 +75,7 @@ class DomainQueue {
     const DomainWork* first = nullptr;
     std::size_t chains = 0, targets = 0;
   };
-  // Empty if nothing waits. `all`: includes work whose kernels are being made.
+  // Empty if nothing waits. `all`: includes work whose kernels are being compiled.
   Launch largest_launch(bool all) const HMMJIT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

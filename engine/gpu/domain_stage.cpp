@@ -19,30 +19,30 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-// Limits for all models of a launch together.
+// Limits over all models of a launch.
 constexpr std::size_t kSlots = 32768, kRegions = 65536, kEnvelopes = 49152;
 constexpr std::size_t kMostWords = std::size_t{32} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
 static_assert(DomainStage::kMostLaunchTargets <= kSlots &&
               3 * DomainStage::kMostLaunchTargets + 16 * DomainStage::kMostRequests <= kEnvelopes);
-// An item must not take more than a small part of the workspace: it would keep many others waiting.
+// An item may only take a small part of the workspace, or it would keep many others waiting.
 constexpr std::size_t kItemsAtOnce = 24, kEnvelopeCellBytes = 10, kRegionCellBytes = 17;
 std::uint32_t with_room(std::uint32_t most_cells, std::size_t workspace, std::size_t cell_bytes) {
   return static_cast<std::uint32_t>(
       std::min<std::size_t>(most_cells, workspace / (kItemsAtOnce * cell_bytes)));
 }
-// No kernel begins an item after this part of the seconds that a launch may take.
+// No kernel begins an item after this fraction of the seconds that a launch may take.
 constexpr double kPartOfLaunch = 0.5;
-// Regions of several domains are seldom nearer to each other than this.
+// Regions with several domains are rarely closer to each other than this.
 constexpr std::size_t kResiduesOfRegion = 128;
-// Warps of one model at a time in the ensemble kernel: a device has no room for more.
+// Maximum concurrent warps of one model in the ensemble kernel; a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
-// Emissions of the envelopes of a launch, unless one request has more.
+// Maximum emissions for a launch's envelopes, unless a single request has more.
 constexpr std::size_t kMostOwnFloats = std::size_t{64} << 20;
-// The least that is reserved for the results of a launch.
+// Minimum that is reserved for the results of a launch.
 constexpr std::size_t kLeastDown = std::size_t{2} << 20;
 
-// Where things lie in the buffer.
+// Offsets in the buffer.
 constexpr std::size_t kAtParsed = kUpBytes;
 constexpr std::size_t kAtScored = kAtParsed + kSlots * sizeof(dev::ParsedTarget);
 constexpr std::size_t kAtSampled = kAtScored + kEnvelopes * sizeof(dev::ScoredEnvelope);
@@ -63,11 +63,11 @@ constexpr std::size_t kAtTables =
 static_assert(kAtTables + std::max(kEnvelopes, kRegions) * sizeof(std::uint32_t) <= kUpBytes,
               "orders travel there");
 
-// Items of one model, longest first, by what each reserves of the workspace.
+// Units of workspace that the items of one model reserve, longest item first.
 using ReservedUnits = std::vector<std::uint64_t>;
 
-// How many items of each list may be in work at once so that all find workspace: an equal part of
-// each list. With the longest first, the room of an item is enough for those after it.
+// The number of items in each list that may be in progress at once so that all find workspace: an
+// equal fraction of each list. With the longest first, an item's room suffices for those after it.
 std::vector<dev::u32> most_at_once(std::vector<ReservedUnits> lists, std::uint64_t workspace) {
   for (ReservedUnits& units : lists) {
     // Kernels skip items that are larger than the workspace.
@@ -97,7 +97,7 @@ std::vector<dev::u32> most_at_once(std::vector<ReservedUnits> lists, std::uint64
   return out;
 }
 
-// A list that one kernel fills and a later one works through.
+// A list that one kernel fills and a later one processes.
 struct ItemList {
   dev::u32 dev::DomainCounters::*count;
   dev::u32 dev::DomainParams::*capacity;
@@ -107,9 +107,9 @@ struct ItemList {
   dev::u32 dev::DomainParams::*most;
   std::size_t at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
-  dev::u32 (*block_units)(dev::u32 length, dev::u32 run);  // of kernels with an item a block
+  dev::u32 (*block_units)(dev::u32 length, dev::u32 run);  // for kernels with one item per block
   dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets);
-  std::size_t most_warps;  // of one model
+  std::size_t most_warps;  // per model
 };
 constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .capacity = &dev::DomainParams::region_capacity,
@@ -134,12 +134,12 @@ constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .warp_floats = dev::envelope_warp_floats,
                                  .most_warps = kEnvelopes};
 
-// How a kernel shares its items among blocks: each warp has rows of some items in shared memory, or
-// each block has one item.
+// How a kernel distributes its items over blocks: each warp has rows of some items in shared
+// memory, or each block has one item.
 struct KernelForm {
-  dev::u32 targets;  // of a warp
-  dev::u32 run;      // stripes of a thread, of a kernel with an item a block; else 0
-  // Items in work at a time beyond which none can begin.
+  dev::u32 targets;  // per warp
+  dev::u32 run;      // stripes per thread for a kernel with one item per block; else 0
+  // Maximum number of items that can be in progress at once.
   std::size_t most_at_once;
 };
 KernelForm form_of(const ReadyKernel& kernel, const driver::Device& device) {
@@ -162,7 +162,7 @@ struct Answers {
     std::memcpy(&value, down + offset + index * sizeof value, sizeof value);
     return value;
   }
-  // A score whose scale factors are words.
+  // A score whose scale factors are stored as words.
   float nats(std::uint32_t first, std::uint32_t scales, float last_c, float move) const {
     float log_scale = 0.0f;
     for (std::uint32_t k = 0; k < scales; ++k)
@@ -180,31 +180,31 @@ struct DomainStage::Run {
   const DomainLimits& limits;
   DomainResult result{};
 
-  // A request that takes part.
+  // A participating request.
   struct Part {
     DomainRequest* request;
     std::size_t slots, first_slot, first_region, first_envelope;
-    std::vector<std::uint32_t> order;  // position in the request of each slot
-    // For envelopes with emissions of their own: the entry of each in the list, or kNoEntry, and
-    // where in `own_floats` the odds and the bounds begin.
+    std::vector<std::uint32_t> order;  // by slot: position in the request
+    // For envelopes with their own emissions: each one's entry in the list, or kNoEntry, and where
+    // in `own_floats` the odds and the bounds begin.
     std::vector<dev::u32> entries = {};
     std::size_t own_odds = 0, own_bounds = 0;
     std::map<dev::u32, const float*> run_emissions;
     dev::DomainParams params;
-    std::array<double, 3> cell_seconds = {};  // expected, of parser, ensembles, envelopes
+    std::array<double, 3> cell_seconds = {};  // expected, for parser, ensembles, envelopes
   };
   std::vector<Part> parts{};
-  std::vector<float> own_floats{};  // emissions of envelopes
-  ModelExtent extent{};  // of the longest model that takes part
+  std::vector<float> own_floats{};  // for envelopes
+  ModelExtent extent{};  // of the longest participating model
   std::size_t up_bytes = kAtTables, slots = 0, regions = 0, envelopes = 0;
-  // Room for the words of all answers, at the beginning of the workspace that the parser found.
+  // Room for the words of all answers, at the beginning of the workspace that the parser used.
   std::size_t word_room = 0, word_room_units = 0, words_in = 0;
 
   template <typename T>
   T* at(std::size_t offset) const {
     return reinterpret_cast<T*>(stage.buffer_.address() + offset);
   }
-  // Null when there is no room left.
+  // Null if there is no room left.
   template <typename T>
   const T* place(const T* values, std::size_t count) {
     const std::size_t bytes = count * sizeof(T), offset = up_bytes;
@@ -218,31 +218,31 @@ struct DomainStage::Run {
     return place(values.data(), values.size());
   }
 
-  // The launches, one after the other, and their findings.
+  // Runs the launches one after the other, and reads their findings.
   Status all(const StreamWait& wait);
   bool add(DomainRequest& request);
-  // Lists the envelopes of a request with emissions of their own. False when there is no room.
+  // Lists the envelopes of a request that has its own emissions. False if there is no room.
   bool list_own(Part& part);
   Status upload_own();
-  // Gives the parts their blocks of a launch, and puts all parameters where they go up from.
-  // `at_once`: items of each part in work at a time; `most_warps`: of a part; `warp_floats`: of
-  // shared memory, by stripes. Returns the blocks.
+  // Assigns the parts their blocks of a launch, and writes all parameters to where they are
+  // uploaded from. `at_once`: concurrent items of each part; `most_warps`: per part; `warp_floats`:
+  // of shared memory, by stripes. Returns the number of blocks.
   dev::u32 place_models(const ReadyKernel& ready, const std::vector<dev::u32>& at_once,
                         std::size_t most_warps,
                         dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets));
   Status launch(const ReadyKernel& ready, dev::u32 blocks);
-  // Launches the parser, then the kernels for its findings. Streams may share a queue of the driver
-  // (CUDA C++ Programming Guide, "Concurrent Kernel Execution"): a launch is queued when it can
-  // begin, so that it delays no other stream.
+  // Launches the parser, then the kernels for its findings. Streams may share a driver queue (CUDA
+  // C++ Programming Guide, "Concurrent Kernel Execution"), so a launch is only queued when it can
+  // begin; it then delays no other stream.
   Status queue_parser();
-  // How many items of each part may be in work at once, once the workspace has grown to what all of
-  // them take. Nothing may be queued.
+  // The number of items of each part that may be in progress at once, after growing the workspace
+  // towards what all of them take. Nothing may be queued.
   Result<std::vector<dev::u32>> share_workspace(std::vector<ReservedUnits> lists);
-  // `first`: where the part of each model begins in the list of all.
+  // `first`: where each model's part begins in the list for all models.
   Status queue_list(const ItemList& list, std::size_t Part::*first, const ReadyKernel& kernel,
                     const StreamWait& wait);
   Status collect(const StreamWait& wait);
-  // The counters after the last launch. `down` is used.
+  // Reads the counters after the last launch; uses `down`.
   Status read_counters(const StreamWait& wait);
   Status read(const Part& part);
   Status read_own(const Part& part);
@@ -251,11 +251,11 @@ struct DomainStage::Run {
   std::vector<dev::DomainCounters> counters{};
   bool counters_read = false;
   Answers answers{};
-  // False when an answer is none that a kernel can give.
+  // False if no kernel can have given this answer.
   bool read_region(const Part& part, int L, std::uint32_t entry, ParsedRegion& out);
   bool read_envelope(const Part& part, int L, int length, std::uint32_t entry,
                      std::optional<ScoredEnvelope>& out);
-  // Counts an item of `length` residues: without an entry where it is in no list.
+  // Counts an item of `length` residues. `status`: nullopt if it is in no list.
   void count(std::size_t stage_number, const Part& part, int length, std::uint32_t most_cells,
              std::optional<dev::u32> status);
 };
@@ -272,8 +272,8 @@ std::size_t DomainStage::bytes(std::size_t workspace) { return kBufferBytes + wo
 Status DomainStage::grow(std::size_t wanted) {
   std::size_t kept = 0;
   for (const driver::DeviceBuffer& buffer : workspaces_) kept += buffer.size();
-  // At least twice as much, so that few are outgrown; if there is little memory all at once, so
-  // that none is.
+  // Grow at least twofold, so that few buffers are outgrown; if there is little memory, take it all
+  // at once, so that none is.
   constexpr std::size_t kLittle = std::size_t{512} << 20, kFirst = std::size_t{8} << 20;
   const std::size_t more = std::max({wanted + wanted / 4, 2 * workspace(), kFirst});
   std::size_t size = most_workspace_ <= kLittle
@@ -293,7 +293,7 @@ Status DomainStage::grow(std::size_t wanted) {
     }
     if (room.error().code != ErrorCode::kResources) return room;
     size /= 2;
-    // A smaller workspace serves, too.
+    // A smaller workspace is sufficient, too.
     if (size < kFirst && workspaces_.empty()) return room;
   }
   return {};
@@ -308,7 +308,7 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
   out->resize_ = std::move(resize);
   out->device_ = device;
   out->origin_ = &origin;
-  // Its few warps would otherwise begin when those of many filters have ended.
+  // Urgent, or its few warps would begin only after those of many filters.
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device, true));
   HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
   for (driver::Event& event : out->end_) {
@@ -352,7 +352,7 @@ Status DomainStage::Run::all(const StreamWait& wait) {
   return collect(wait);
 }
 
-// False when the launch has no room for this one.
+// False if the launch has no room for this request.
 bool DomainStage::Run::add(DomainRequest& request) {
   const SearchModel& model = *request.model;
   const std::size_t count =
@@ -361,8 +361,8 @@ bool DomainStage::Run::add(DomainRequest& request) {
   const layout::FloatTables tables = layout::make_float_transitions(model.odds);
   const DeletionBounds bounds = deletion_bounds(model.odds);
   dev::DomainParams d{};
-  // Longest first, which is the order of the database: the targets of a warp are of about equal
-  // length then.
+  // Longest first, which is the order of the database; the targets of a warp are then of about
+  // equal length.
   std::vector<std::uint32_t> order(request.passed.size()), targets;
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::sort(order, {}, [&](std::uint32_t i) { return request.passed[i]; });
@@ -415,8 +415,8 @@ bool DomainStage::Run::add(DomainRequest& request) {
   const ModelExtent own = extent_of(model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
                       model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
-  // A target has one or two domains, as a rule, and seldom two regions of several, except for long
-  // windows of repeats.
+  // Most targets have one or two domains, and two regions with several domains are rare except in
+  // long windows of repeats.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
   if (request.own.empty()) d.target_count = static_cast<dev::u32>(count);
@@ -455,8 +455,8 @@ bool DomainStage::Run::add(DomainRequest& request) {
   if (!request.own.empty() && !list_own(part)) return false;
   d = part.params;
   parts.push_back(std::move(part));
-  // Scales and regions of a target, the path of an envelope or two, sums of a region of several
-  // domains.
+  // Scales and regions of a target, the path of an envelope or two, and sums for a region with
+  // several domains.
   word_room += 2 * residues + count * (d.model_length / 2 + 64);
   slots += d.target_count;
   regions += d.region_capacity;
@@ -471,7 +471,7 @@ bool DomainStage::Run::list_own(Part& part) {
   const std::size_t stripes = d.stripes;
   std::vector<dev::RegionItem> items;
   std::vector<dev::u32> first_rows;
-  std::map<const float*, dev::u32> rows_of;  // of emissions that envelopes share
+  std::map<const float*, dev::u32> rows_of;  // for emissions that envelopes share
   std::vector<float> odds(dev::kSymbolRows * stripes * 4, 0.0f), bounds(dev::kSymbolRows, 0.0f);
   for (const std::uint32_t at : part.order) {
     const std::uint32_t target = request.passed[at];
@@ -490,7 +490,7 @@ bool DomainStage::Run::list_own(Part& part) {
   }
   const dev::u32 run = kernels.envelope ? form_of(kernels.envelope, *stage.device_).run : 0;
   if (run > 0) odds = layout::make_run_emissions(odds, stripes, run);
-  bounds.resize((bounds.size() + 3) / 4 * 4, 0.0f);  // the next odds are read four at a time
+  bounds.resize((bounds.size() + 3) / 4 * 4, 0.0f);  // following odds are read four at a time
   if (!own_floats.empty() && own_floats.size() + odds.size() + bounds.size() > kMostOwnFloats)
     return false;
   d.envelopes = const_cast<dev::RegionItem*>(place(items));
@@ -556,7 +556,7 @@ dev::u32 DomainStage::Run::place_models(
           std::min<std::size_t>((at_once[i] + form.targets - 1) / form.targets, most_warps);
       d.block_warps =
           dev::working_warps(floats, d.stripes, warp_floats(d.stripes, form.targets), most);
-      // A model whose rows find no room has no work for this kernel.
+      // A model whose rows do not fit has no work for this kernel.
       d.blocks = d.block_warps == 0
                      ? 0
                      : (static_cast<dev::u32>(warps) + d.block_warps - 1) / d.block_warps;
@@ -583,7 +583,7 @@ Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<Rese
   for (const ReservedUnits& list : lists) units = std::accumulate(list.begin(), list.end(), units);
   const bool first = word_room_units == 0;
   if (first) {
-    // A quarter of the largest workspace, at most.
+    // At most a quarter of the largest workspace.
     const std::size_t most = std::min(kMostWords, stage.most_workspace_ / 4 / sizeof(dev::u32));
     word_room_units = (std::min(word_room, most) * sizeof(dev::u32) + dev::kWorkspaceUnit - 1) /
                       dev::kWorkspaceUnit;
@@ -664,13 +664,13 @@ Status DomainStage::Run::read_counters(const StreamWait& wait) {
   return {};
 }
 
-// The kernel takes the longest items first: the last ones to be done take the least time then, and
-// the eight of a warp are of about equal length.
+// The longest items come first: those done last then take the least time, and the eight of a warp
+// are of about equal length.
 Status DomainStage::Run::queue_list(const ItemList& list, std::size_t Part::*first_of,
                                     const ReadyKernel& kernel, const StreamWait& wait) {
   HMMJIT_TRY(read_counters(wait));
   struct Listed {
-    std::size_t first, count;  // entries of the list of all models
+    std::size_t first, count;  // entries in the list for all models
   };
   std::vector<Listed> listed;
   std::size_t total = 0;
@@ -730,7 +730,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, std::size_t Part::*fir
 }
 
 Status DomainStage::Run::collect(const StreamWait& wait) {
-  // First the counters, which say how much of the rest there is.
+  // The counters come first; they say how much of the rest there is.
   HMMJIT_TRY(read_counters(wait));
 
   answers.words = std::min<std::size_t>(arena.words, parts.front().params.word_capacity);

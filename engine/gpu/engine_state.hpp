@@ -1,5 +1,5 @@
-// What the threads of all devices share: components, each with a duty and a lock of its own, and
-// the state of the devices.
+// State shared by the threads of all devices: components, each with its own duty and lock, and the
+// state of the devices.
 #pragma once
 
 #include <atomic>
@@ -53,24 +53,24 @@ struct EngineState {
   // ---- the devices, from the start of the driver to the loss of the last one -------------------
 
   Phase phase() const;
-  // The devices that work; no others will be added.
+  // Sets the devices that work; none will be added.
   void set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices);
-  // Their lanes have been started.
+  // Call this once their lanes have been started.
   void ready();
   // Empty until set_devices().
   std::vector<ActiveDevice*> devices() const;
-  // Device number `n` of them, without an allocation; null beyond the last.
+  // Device number `n`, without an allocation; null beyond the last.
   ActiveDevice* device(std::size_t n) const;
-  // No device will work any more: everything that is not claimed falls back to the CPU.
+  // No device will work from now on: everything that has not been claimed falls back to the CPU.
   void fail_all(const Error& error);
-  // A client has been attached, who is told of an earlier failure.
+  // A client has been attached; it is told of an earlier failure.
   void begin_client();
-  // The same as fail_all() where the host is out of memory, which ends the running search.
-  // Allocates nothing.
+  // Like fail_all(), for a host that is out of memory, which ends the running search. Allocates
+  // nothing.
   void out_of_memory() noexcept;
-  // A launch failed or timed out, or the driver does not answer: this device is lost.
+  // Gives up a device because a launch failed or timed out, or the driver does not answer.
   void lose(ActiveDevice& device, const Error& error);
-  // Open work of a lost device goes to other devices, or to the CPU if no other device can take its
+  // Moves a lost device's open work to other devices, or to the CPU if none of them can take its
   // segment. A lane that still works on the segment calls this again when it has finished.
   void leave_if_lost(const ActiveDevice& device);
 
@@ -82,7 +82,7 @@ struct EngineState {
   Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
   std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
   Error failure_ HMMJIT_GUARDED_BY(mutex_);
-  std::atomic<bool> told_{false};  // the client knows of it
+  std::atomic<bool> told_{false};  // the client has been told of it
 
  public:
   KernelStore kernels;  // its threads use all of the above
@@ -95,18 +95,18 @@ struct EngineState {
   void span(const char* group, int row, std::string_view name, double begin, double end) const {
     if (settings.trace != nullptr) settings.trace->add(group, row, name, begin, end);
   }
-  // Records the times of the stages of a launch in the timeline (on `row`, with the name of each
-  // stage before `what`) and in `busy`. Milliseconds since the device's origin. Returns the
-  // seconds of each stage.
+  // Records the times of a launch's stages in the timeline (on `row`, with the stage's name before
+  // `what`) and in `busy`. `begin` and `end` are in milliseconds since the device's origin. Returns
+  // the seconds of each stage.
   std::vector<double> note_stages(ActiveDevice& device, int row,
                                   std::span<const char* const> stages, const std::string& what,
                                   float begin, std::span<const float> end,
                                   std::span<BusyTimes> busy) const;
-  // A thread that runs out of memory ends, and so does the search.
+  // If the thread runs out of memory, it ends and so does the search.
   std::thread thread(std::function<void()> work) {
     return thread_until_out_of_memory(std::move(work), [this] { out_of_memory(); });
   }
-  // Counts cells of targets that fall back to the CPU without a launch.
+  // Counts the cells of targets that fall back to the CPU without a launch.
   void count_fallback(HostReason reason, std::uint64_t cells) {
     counters.update([&](Statistics& s) {
       s.domain_stages[0].host_cells[static_cast<std::size_t>(reason)] += cells;
@@ -114,15 +114,15 @@ struct EngineState {
   }
   // See delivery.hpp; counts the pairs.
   void deliver_and_count(DomainWork& work);
-  // The first reason why there is no device or no kernel.
+  // The first reason why there is no device or kernel.
   std::string reason() const;
 };
 
-/// The devices that work, with what their lanes may use of them; the first error if none of the
-/// settings' devices does. Takes tenths of a second, during which kernels are requested.
+/// The devices that work, with the resources that their lanes may use, or the first error if none
+/// of the settings' devices works. Takes tenths of a second, during which kernels are requested.
 Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& engine);
 
-// The buffers of a lane, counted with the device's memory. Targets of earlier searches give way.
+// Sizes a lane's buffers within the device's memory. Targets of earlier searches give way.
 Cascade::Resize resize_on(ActiveDevice& device, TargetStore& targets);
 
 }  // namespace hmmjit::gpu

@@ -8,7 +8,7 @@
 namespace hmmjit::gpu {
 namespace {
 
-// The scratch of one lane may take this fraction of the usable device memory.
+// The fraction of usable device memory that one lane's scratch may take.
 constexpr std::uint64_t kScratchPart = 16;
 
 }  // namespace
@@ -17,7 +17,7 @@ void FilterLane::run() {
   if (!ends(engine_, device_)) {
     if (const Status opened = open(); !opened) engine_.lose(device_, opened.error());
   }
-  bool reserved = false;  // what its first chain needs
+  bool reserved = false;  // for its first chain
   for (;;) {
     FilterWork work = next_filter_work(engine_, device_, reserved);
     if (std::holds_alternative<Stop>(work)) break;
@@ -87,7 +87,7 @@ void FilterLane::perform(FilterPairs& work) {
     return;
   }
   failed(work, found.error());
-  // The pairs of a chain that failed fall back to the CPU.
+  // If a chain fails, its pairs fall back to the CPU.
   const auto given_back =
       std::ranges::count_if(work.claims, [](const Claim& c) { return bool(c); });
   engine_.counters.update(
@@ -126,7 +126,7 @@ Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& ta
   for (const Claim& claim : claims) claimed.push_back(static_cast<bool>(claim));
   const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
   const SampleRequest sample = chain.use->client.sample(model.id(), chain.kernels, blocks);
-  // One target takes up to 4 us a residue on a T4, for each 256 positions of the model.
+  // On a T4, a target takes up to 4 us per residue for every 256 positions of the model.
   const auto& lengths = targets.packed().targets.class_lengths;
   const double longest = lengths.empty() ? 0 : 1e-5 * lengths.front();
   const double timeout =

@@ -1,4 +1,4 @@
-// A lane: one thread and one stream of a device, which take models through the filters for resident
+// A lane: one thread and one stream of a device that take models through the filters for resident
 // segments.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace hmmjit::gpu {
 
-/// For the thread that runs it.
+/// Used only by the thread that runs it.
 class FilterLane {
  public:
   FilterLane(EngineState& engine, ActiveDevice& device, int number)
@@ -30,7 +30,7 @@ class FilterLane {
                                const std::vector<Claim>& claims);
   void note(const CascadeResult& result, DeviceTargets& targets, const ActiveModel& model,
             double begun);
-  // Passes the targets to the domain stage, which delivers them; false if it does not take them.
+  // Passes the targets to the domain stage, which delivers them; false if it does not accept them.
   bool hand_over(DomainWorkPtr& work);
   void failed(const FilterPairs& work, const Error& error);
 

@@ -29,14 +29,14 @@ void pack(EngineState& engine, const PackSegment& work) {
 
 struct GpuFilters::State {
   explicit State(Settings settings) : engine(std::move(settings)) {}
-  // Also if not all of its threads could be started.
+  // Must also work if some of its threads could not be started.
   ~State();
   void start();
 
   const double created = Trace::now();
   EngineState engine;
   std::thread starter, packer;
-  std::vector<std::thread> lanes;  // the starter's, and then the destructor's
+  std::vector<std::thread> lanes;  // first the starter's, then the destructor's
 };
 
 void GpuFilters::State::start() {
@@ -45,7 +45,7 @@ void GpuFilters::State::start() {
   engine.counters.update([&](Statistics& s) { s.ready_seconds = Trace::now() - created; });
   engine.set_devices(*std::move(devices));
   for (ActiveDevice* const device : engine.devices()) {
-    // Before any thread starts: one that the vector had no memory for would end the process.
+    // Reserve before any thread starts: a thread without room in the vector would end the process.
     lanes.reserve(lanes.size() + static_cast<std::size_t>(device->lanes + device->domain_lanes));
     for (int i = 0; i < device->lanes; ++i)
       lanes.push_back(engine.thread([this, device, i] { FilterLane(engine, *device, i).run(); }));
@@ -69,7 +69,7 @@ GpuFilters::State::~State() {
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
   EngineState& engine = state_->engine;
-  // Without a driver even the shortest search that demands a device must report an error.
+  // If there is no driver, even the shortest search that demands a device must report an error.
   if (engine.settings.demanded && !engine.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
     if (report.state != driver::DriverState::kReady) engine.fail_all(driver::error_of(report));
@@ -111,7 +111,7 @@ void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> 
   EngineState& engine = state_->engine;
   if (engine.phase() == Phase::kFailed) return;
   auto entry = std::make_shared<ActiveModel>(id, std::move(model));
-  entry->refresh(engine.kernels);  // its class is planned from now on
+  entry->refresh(engine.kernels);  // from now on its class is planned
   engine.models.add(std::move(entry));
 }
 
@@ -147,7 +147,7 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   const bool wait = engine.settings.wait_for_device;
   if (!wait && !engine.targets.has_been_resident(block)) return false;
   const bool unplanned =
-      entry->kernels() == nullptr;  // looked at first: it may be planned meanwhile
+      entry->kernels() == nullptr;  // check first, as it may be planned meanwhile
   const ActiveModel::State now = entry->refresh(engine.kernels);
   return now == ActiveModel::State::kReady ||
          (wait && unplanned && now == ActiveModel::State::kWaiting);

@@ -8,7 +8,7 @@
 namespace hmmjit::gpu {
 namespace {
 
-/// Makes the next candidate the plan's choice. Candidates of the same variant come last: a
+/// Makes the next candidate the plan's choice. Candidates of the same variant come last, because a
 /// compiler that handles one of them badly is likely to do so with all.
 Status pass_over(plan::Plan& plan, const compile::Kernel& kernel, const std::string& reason) {
   const plan::KernelVariant* variant = kernel.candidate.variant;
@@ -27,7 +27,7 @@ Status pass_over(plan::Plan& plan, const compile::Kernel& kernel, const std::str
   return {};
 }
 
-/// The same kernel, with the candidates passed over before it.
+/// The same kernel, with the previously passed over candidates added.
 compile::KernelPtr with_rejections(const compile::KernelPtr& kernel,
                                    const std::vector<plan::Rejection>& rejected) {
   if (rejected.empty()) return kernel;
@@ -60,21 +60,21 @@ std::shared_ptr<KernelLoader::Image> KernelLoader::image_of(const std::string& k
   return image;
 }
 
-// `kernel` may become another one: then nothing has been loaded yet.
+// May replace `kernel` by another one; nothing has been loaded then.
 Status KernelLoader::open(Image& image, compile::KernelPtr& kernel, const plan::Plan& plan,
                           KernelSource& source) {
   const auto load = [&] {
     return driver::LoadedKernel::load(driver_, kernel->image.bytes, kernel->image.entry_name);
   };
   const std::string name = kernel->name;
-  // A later caller with the refused image takes the one that replaced it.
+  // A later caller with the refused image gets the one that replaced it.
   if (image.remade != nullptr) kernel = image.remade;
   if (kernel->name != name) return {};
   auto loaded = load();
   if (!loaded && loaded.error().code == ErrorCode::kCompile && image.remade == nullptr) {
     HMMJIT_ASSIGN(kernel, source.refused(plan, kernel, loaded.error().to_string()));
     image.remade = kernel;
-    if (kernel->name != name) return {};  // the new image broke its promises: a fallback
+    if (kernel->name != name) return {};  // a fallback, as the new image broke its promises
     loaded = load();
   }
   if (!loaded) return std::unexpected(loaded.error());
@@ -102,7 +102,7 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
         auto found =
             image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes);
         if (!found) {
-          // It fits no multiprocessor: there is no kernel.
+          // It does not fit on a multiprocessor, so there is no kernel.
           if (found.error().code == ErrorCode::kResources) found.error().code = ErrorCode::kCompile;
           return std::unexpected(found.error());
         }

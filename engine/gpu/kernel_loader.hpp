@@ -1,7 +1,7 @@
 // Makes a compiled kernel ready for launches, in the same way for a search, a host program and
 // `hmmjit bench`. The driver loads the image; an image that it refuses is compiled once more. Code
-// that the driver has compiled from PTX must keep the promises of the catalogue entry, as the
-// compiler's code does; otherwise the plan's next candidate is taken.
+// that the driver has compiled from PTX must keep the catalogue entry's promises, as the compiler's
+// code does; otherwise the plan's next candidate is used.
 #pragma once
 
 #include <atomic>
@@ -24,21 +24,21 @@ class KernelLoader {
  public:
   explicit KernelLoader(std::shared_ptr<driver::Driver> driver) : driver_(std::move(driver)) {}
 
-  /// The kernel if load_accepted() has accepted it on that device.
+  /// The kernel, if load_accepted() has accepted it on this device.
   std::optional<AcceptedKernel> find(const compile::KernelPtr& kernel,
                                      const driver::Device& device) const;
 
-  /// Loads `kernel`, made for `plan`, on a device. `plan` becomes what the accepted kernel was made
-  /// for: candidates that were passed over are in its `rejected`. Waits for compiles. Fails with
-  /// kCompile when no candidate is left or fits a multiprocessor of the device.
+  /// Loads `kernel`, made for `plan`, on a device. `plan` becomes the accepted kernel's plan, with
+  /// candidates that were passed over in `rejected`. Waits for compiles. Fails with kCompile if no
+  /// candidate is left or fits on a multiprocessor of the device.
   Result<AcceptedKernel> load_accepted(plan::Plan& plan, compile::KernelPtr kernel,
                                        const driver::Device& device, KernelSource& source);
 
-  /// Images that the driver has loaded so far.
+  /// Number of images that the driver has loaded so far.
   std::uint64_t loaded() const { return loaded_; }
 
  private:
-  // A kernel on a device: its resources by the driver's count, and the promise that it breaks.
+  // A kernel on a device: its resources as counted by the driver, and the promise that it breaks.
   struct Prepared {
     driver::LoadedResources resources;
     std::optional<std::string> broken_promise;
@@ -46,7 +46,7 @@ class KernelLoader {
   struct Image {
     mutable Mutex mutex;
     std::shared_ptr<driver::LoadedKernel> loaded HMMJIT_GUARDED_BY(mutex);
-    // Compiled again after the driver had refused the first image.
+    // Set if compiled again after the driver had refused the first image.
     compile::KernelPtr remade HMMJIT_GUARDED_BY(mutex);
     std::map<int, Prepared> prepared HMMJIT_GUARDED_BY(mutex);  // by device ordinal
   };

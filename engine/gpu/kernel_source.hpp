@@ -1,5 +1,5 @@
 // The source of a search's kernels: the planner's choice for a size class, made by the kernel
-// provider. An interface, so that tests run without a compiler.
+// provider. An interface, so that tests can run without a compiler.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ class KernelSource {
  public:
   virtual ~KernelSource() = default;
   using Made = compile::KernelProvider::Made;
-  /// Starts making the kernel; kernels of higher priority are made first. Never blocks. `made` is
-  /// called once, on any thread, this one included.
+  /// Requests a kernel; kernels of higher priority are made first. Never blocks. `made` is called
+  /// once, on any thread, including this one.
   virtual void request(const plan::Plan& plan, int priority, Made made) = 0;
-  /// The plan's kernel if it needs no compile, or null; may read files.
+  /// The plan's kernel if it needs no compile, otherwise null; may read files.
   virtual compile::KernelPtr find(const plan::Plan& plan) = 0;
   /// Requests the kernel and waits for it.
   Result<compile::KernelPtr> get(const plan::Plan& plan);
@@ -29,8 +29,8 @@ class KernelSource {
                                              const compile::KernelPtr& kernel,
                                              const std::string& reason) = 0;
   virtual compile::ProviderStatistics statistics() const = 0;
-  /// The measured choices of the user (hmmjit tune); null if there are none. Valid as long as
-  /// this object.
+  /// The user's measured choices (hmmjit tune); null if there are none. Valid as long as this
+  /// object.
   virtual const plan::TuningTable* tuning() const { return nullptr; }
   /// Cancels queued and running compiles.
   virtual void cancel() = 0;
@@ -39,7 +39,7 @@ class KernelSource {
 /// The kernels of a provider.
 class ProviderKernels final : public KernelSource {
  public:
-  /// `tuning`: may be null; otherwise valid as long as the provider.
+  /// `tuning` may be null; otherwise it must live as long as the provider.
   explicit ProviderKernels(std::shared_ptr<compile::KernelProvider> provider,
                            const plan::TuningTable* tuning = nullptr)
       : provider_(std::move(provider)), tuning_(tuning) {}
@@ -63,7 +63,7 @@ class ProviderKernels final : public KernelSource {
   const plan::TuningTable* const tuning_;
 };
 
-/// A source without cache or queue: each kernel is made at once by make().
+/// A source without cache or queue: make() makes each kernel at once.
 class InstantKernelSource : public KernelSource {
  public:
   void request(const plan::Plan& plan, int, Made made) override { made(make(plan)); }
@@ -78,8 +78,8 @@ class InstantKernelSource : public KernelSource {
 };
 
 /// Kernels from a cache (null: the one named by the environment) and this machine's NVRTC,
-/// preferably one that is not newer than the driver (0: unknown). Fails only on unusable
-/// settings: without a compiler the cache alone serves.
+/// preferably one that is not newer than the driver (0: unknown). Fails only on unusable settings:
+/// without a compiler, the cache alone is used.
 Result<std::unique_ptr<KernelSource>> open_kernel_source(
     int driver_major, compile::ProviderSettings settings,
     std::shared_ptr<cache::KernelCache> cache = nullptr);

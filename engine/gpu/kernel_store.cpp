@@ -12,12 +12,12 @@ namespace {
 constexpr int kThreads = 4;
 // With two threads the driver loads 77 kernels in 5.6 instead of 7 to 9 ms; more do not help.
 constexpr int kLoaders = 2;
-// For how long the first chains wait for kernels to be loaded.
+// How long the first chains wait for kernels to be loaded.
 constexpr double kInitialLoadSeconds = 0.1;
 
-// A stage without a kernel falls back to the cores, which are a hundred times slower. The
-// compiles of a class take half a second each, several at a time; with few cores, a chain does
-// not wait for all of them.
+// A stage without a kernel falls back to the cores, which are a hundred times slower. A class's
+// compiles take half a second each, several at a time; with few cores, a chain does not wait for
+// all of them.
 constexpr double kOthersSeconds = 1.5;
 
 }  // namespace
@@ -63,7 +63,7 @@ void KernelStore::stop() {
     stop_ = true;
     source = source_.get();
   }
-  if (source != nullptr) source->cancel();  // which calls back
+  if (source != nullptr) source->cancel();  // this calls back
   wake_.notify_all();
 }
 
@@ -195,14 +195,14 @@ void KernelStore::plan_class(const SizeClass& key) {
   KernelClass made{};
   constexpr auto kFine = static_cast<std::size_t>(Link::kFineSsv);
   made[kFine] = &plan_kernel(Link::kFineSsv, key);
-  // The most urgent first: idle compilers take kernels in this order.
+  // Most urgent first, which is the order in which idle compilers take kernels.
   std::array<std::size_t, kFine> links{};
   std::iota(links.begin(), links.end(), std::size_t{0});
   std::ranges::sort(links, std::greater<>(), [&](std::size_t link) {
     return link_priority(static_cast<Link>(link), key.first);
   });
   for (const std::size_t link : links) {
-    // No coarse kernel if the finer one needs no compile.
+    // The coarse kernel is not needed if the finer one needs no compile.
     const bool fine = link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->found;
     made[link] = fine ? made[kFine] : &plan_kernel(static_cast<Link>(link), key);
   }
@@ -215,7 +215,7 @@ StoredKernel& KernelStore::plan_kernel(Link link, const SizeClass& key) {
   const auto [M, Kp] = key;
   std::vector<int> lengths = link_lengths(link, M, Kp, traits_);
   if (link == Link::kFineSsv) {
-    // The model's own size class if an earlier run has made its kernel.
+    // Use the model's own size class if an earlier run has made its kernel.
     const auto own = link_plan(link, M, Kp, traits_, source_->tuning());
     if (own && source_->find(*own) != nullptr) lengths = {M};
   }
@@ -239,8 +239,8 @@ bool KernelStore::plan_once(StoredKernel& kernel, Link link, int length, int alp
   return kernel.plan != nullptr;
 }
 
-// A kernel is planned for the exact length and alphabet of its key, so that it covers every model
-// that finds it.
+// Plans a kernel for the exact length and alphabet of its key, so that it covers every model that
+// finds it.
 void KernelStore::plan_length(StoredKernel& kernel, Link link, int length, int alphabet_codes) {
   auto made = link_plan(link, length, alphabet_codes, traits_, source_->tuning());
   if (!made) {
@@ -250,7 +250,7 @@ void KernelStore::plan_length(StoredKernel& kernel, Link link, int length, int a
   }
   const auto plan = std::make_shared<const plan::Plan>(*std::move(made));
   compile::KernelPtr found = source_->find(*plan);
-  // A finer kernel is not requested until the coarse one has cost a compile's time.
+  // A finer kernel is only requested once the coarse one has cost a compile's time.
   const bool wanted = found == nullptr && link != Link::kFineSsv;
   {
     const MutexLock lock(mutex_);
@@ -313,7 +313,7 @@ void KernelStore::load_everywhere(StoredKernel& kernel, int row) {
     made = kernel.kernel;
   }
   const double begun = Trace::now();
-  // An error here recurs for the lane that needs the kernel, which handles it.
+  // An error here will recur for the lane that needs the kernel, which handles it.
   for (const driver::DevicePtr& device : devices_) {
     if (!device->abandoned()) (void)load(kernel, made, *device);
   }
@@ -340,8 +340,8 @@ Result<ReadyKernel> KernelStore::load(StoredKernel& kernel, const compile::Kerne
   return ReadyKernel(*std::move(accepted), kernel.plan->alphabet_codes);
 }
 
-// Opening a kernel as a library needs no context, yet the driver does it only after creating
-// contexts: load_on() comes after those.
+// Opening a kernel as a library needs no context, but the driver does it only after creating
+// contexts, so load_on() comes after those.
 void KernelStore::work(int row) {
   MutexLock lock(mutex_);
   while (!stop_) {

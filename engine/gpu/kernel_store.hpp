@@ -2,9 +2,9 @@
 //
 // Models of one size class share their kernels. A class is planned when its first model arrives.
 // Planning, rendering and cache look-ups take milliseconds, and a library needs all its classes at
-// once: threads of the store do it. Kernels are loaded as soon as they are made: an idle device
-// takes a tenth of a millisecond for each; on a busy one each load waits, and all lanes with it,
-// until all running kernels have ended.
+// once, so the store's own threads do this. Kernels are loaded as soon as they are made: an idle
+// device takes a tenth of a millisecond for each; on a busy one each load waits, and all lanes with
+// it, until all running kernels have ended.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ enum class KernelState : std::uint8_t { kIdle, kMaking, kMade, kRefused };
 /// The kernel of one link for one model length and alphabet.
 struct StoredKernel {
   std::atomic<KernelState> state{KernelState::kIdle};
-  /// Whether it is made or being made.
+  /// True if it has been made or is being made.
   bool expected() const {
     const KernelState now = state;
     return now == KernelState::kMaking || now == KernelState::kMade;
@@ -58,7 +58,7 @@ struct StoredKernel {
 /// The kernels of a size class, by link. Valid as long as the store.
 using KernelClass = std::array<StoredKernel*, kLinks>;
 
-/// Whether chains of a class may begin.
+/// State that tells whether chains of a class may begin.
 struct ChainState {
   enum Kind { kPending, kReady, kRefused } kind = kPending;
   /// kPending: when it may change without a call of Settings::changed (Trace::now).
@@ -71,10 +71,10 @@ class KernelStore {
   struct Settings {
     double finer_kernel_seconds = 0.5;  ///< see gpu::Settings
     Trace* trace = nullptr;
-    /// A class has been planned, a kernel has been made, or no load is pending any more. Called
-    /// without a lock.
+    /// Called without a lock when a class has been planned, a kernel has been made, or no load is
+    /// pending any more.
     std::function<void()> changed = {};
-    /// A thread of the store has run out of memory. Must not throw.
+    /// Called when a thread of the store has run out of memory. Must not throw.
     std::function<void()> out_of_memory = {};
   };
   explicit KernelStore(Settings settings) : settings_(std::move(settings)) {}
@@ -86,33 +86,33 @@ class KernelStore {
   void open(std::unique_ptr<KernelSource> source, const plan::DeviceTraits& device);
   /// After open(): from now on kernels are loaded on these devices.
   void load_on(std::shared_ptr<driver::Driver> driver, std::vector<driver::DevicePtr> devices);
-  /// Cancels kernels that are being planned or compiled; requests no more.
+  /// Cancels kernels that are being planned or compiled, and requests no more.
   void stop();
 
-  /// The kernels of a model's class; null while it has not been planned, which the first call
+  /// The kernels of a model's class; null until the class has been planned, which the first call
   /// requests.
   const KernelClass* of(const SearchModel& model);
-  /// A chain waits for a kernel that decides most targets and, for 1.5 seconds after SSV's, for
-  /// those of the other filters. It is refused without an SSV kernel.
+  /// A chain waits for the kernels that decide most targets and, up to 1.5 seconds after SSV's is
+  /// made, for those of the other filters. It is refused without an SSV kernel.
   ChainState state(const KernelClass& kernels) const;
-  /// The kernel of a link on a device. Empty if it is not made or has been refused. An error means
-  /// that the device cannot be used, or for SSV that the model has no kernel (kCompile). After
-  /// load_on().
+  /// The kernel of a link on a device; call it after load_on(). Empty if it has not been made or
+  /// has been refused. An error means that the device cannot be used or, for SSV, that the model
+  /// has no kernel (kCompile).
   Result<ReadyKernel> get(Link link, const KernelClass& kernels, const driver::Device& device);
   /// The same for all links; kCompile without SSV.
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
                                                 const KernelClass& kernels,
                                                 const SearchModel& model);
-  /// Counts device seconds of a chain's SSV stage. After enough of them it requests a kernel for a
-  /// closer length.
+  /// Counts a chain's device seconds in the SSV stage. After enough of them, requests a kernel for
+  /// a closer length.
   void ssv_took(const KernelClass& kernels, double seconds);
 
-  /// Whether the kernels that needed no compile when the devices became ready have been loaded,
-  /// or the time for that is over.
+  /// True if the kernels that needed no compile when the devices became ready have been loaded, or
+  /// the time for that is over.
   bool initial_load_done() const;
-  /// Whether kernels that need no compile are still to be planned or loaded.
+  /// True if kernels that need no compile have still to be planned or loaded.
   bool has_pending_loads() const;
-  /// The first reason why a kernel is not used; empty: all are.
+  /// The first reason why a kernel is not used; empty if all are used.
   std::string reason() const;
   compile::ProviderStatistics statistics() const;
   std::uint64_t loaded_kernels() const;
@@ -126,7 +126,7 @@ class KernelStore {
   void work(int row);
   void plan_class(const SizeClass& key);
   StoredKernel& plan_kernel(Link link, const SizeClass& key);
-  // Whether the kernel has a plan; plans it once.
+  // Plans the kernel, once; true if it has a plan.
   bool plan_once(StoredKernel& kernel, Link link, int length, int alphabet_codes);
   void plan_length(StoredKernel& kernel, Link link, int length, int alphabet_codes);
   void request(StoredKernel& kernel, const plan::Plan& plan, int priority);
@@ -153,7 +153,7 @@ class KernelStore {
   bool initial_load_done_ HMMJIT_GUARDED_BY(mutex_) = false;
   double initial_load_begun_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ HMMJIT_GUARDED_BY(mutex_);
-  // Set once, before they are used. The source calls back until it is destroyed.
+  // Set once, before use. The source calls back until it is destroyed.
   plan::DeviceTraits traits_;
   std::optional<KernelLoader> loader_;
   std::vector<driver::DevicePtr> devices_;

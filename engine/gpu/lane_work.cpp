@@ -11,8 +11,8 @@ namespace {
 // The segment and model to do next.
 struct Choice {
   SegmentPtr segment;             // of the model; null: none can begin
-  ActiveModelPtr model;           // the lowest over all resident segments
-  bool reserve = false;           // only prepare for it: kernels are still being loaded
+  ActiveModelPtr model;           // the lowest one in any resident segment
+  bool reserve = false;           // only prepare, because kernels are still being loaded
   std::vector<ModelId> declined;  // models without a kernel, which fall back to the CPU
 };
 
@@ -62,7 +62,7 @@ bool ends(const EngineState& engine, const ActiveDevice& device) {
   return engine.stop || device.lost || engine.phase() == Phase::kFailed;
 }
 
-// Models without a kernel leave first. Then one lane loads segments into the free memory while the
+// Models without a kernel leave first. Then one lane loads segments into free memory while the
 // others work. The lowest model comes first, so that results leave in order.
 std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice& device,
                                                bool& reserved, Wait& wait) {
@@ -75,7 +75,7 @@ std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice
     Choice choice = choose(engine, use->board, offer.resident, reserved, wait);
     if (!choice.declined.empty()) return RefuseModels{std::move(use), std::move(choice.declined)};
     if (offer.to_load != nullptr && !choice.reserve) {
-      // Segments whose kernels are being made stay resident, too.
+      // Segments whose kernels are being compiled stay resident, too.
       const bool beside_work = choice.model != nullptr || wait.pending;
       if (auto loading = engine.targets.begin_load(device, offer.to_load, beside_work))
         return LoadSegment{std::move(use), offer.to_load, *std::move(loading)};
@@ -89,7 +89,7 @@ std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice
       return ReserveBuffers{std::move(use), std::move(targets), std::move(choice.model)};
     std::vector<Claim> claims = use->board.claim(choice.model->id(), choice.segment->id);
     if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) continue;
-    // Fewer pairs are left, which a launch of the domain stage may have waited for.
+    // Fewer pairs are left; a launch of the domain stage may have waited for that.
     if (device.domain_queue.chains() > 0) engine.handed_over.raise();
     return FilterPairs{std::move(use), std::move(targets), std::move(choice.model),
                        std::move(claims)};

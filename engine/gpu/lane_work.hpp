@@ -1,12 +1,12 @@
-// The work of the threads of a device, as values. A thread asks for work, does it, and asks again,
-// as a worker of the CPU does:
+// The work of a device's threads, as values. Like a worker of the CPU, a thread asks for work, does
+// it, and asks again:
 //
 //   while (work = next(engine, device, ...)) perform(work)
 //
-// lane_work.cpp decides what a device does next. It does not offer work that waits for kernels, for
-// memory or for more targets. try_next_*() takes the next work if there is any.
-// Outcomes reach the search through its Client. Work that is destroyed before it is done returns
-// its claims, so that the CPU does its pairs.
+// lane_work.cpp is the scheduler of a device. It does not offer work that waits for kernels, memory
+// or more targets. try_next_*() takes the next work if there is any. Outcomes reach the search
+// through its Client. Work that is destroyed before it is done returns its claims, so that the CPU
+// does its pairs.
 #pragma once
 
 #include <limits>
@@ -38,13 +38,13 @@ struct LoadSegment {
   SegmentPtr segment;
   TargetStore::Loading loading;
 };
-/// Allocate what the first chain needs, while kernels are being loaded.
+/// Allocate what the first chain needs, while kernels are still being loaded.
 struct ReserveBuffers {
   ClientUse use;
   std::shared_ptr<DeviceTargets> targets;
   ActiveModelPtr model;
 };
-/// Take a model through the filters for the pairs that have been claimed of a segment.
+/// Take a model through the filters for the pairs of a segment that have been claimed.
 struct FilterPairs {
   ClientUse use;
   std::shared_ptr<DeviceTargets> targets;
@@ -57,9 +57,9 @@ using FilterWork = std::variant<Stop, RefuseModels, LoadSegment, ReserveBuffers,
 struct DomainBatch {
   std::vector<DomainWorkPtr> batch;
   DeviceLoad load;
-  bool lost = false;  ///< the device: the targets are delivered without findings
+  bool lost = false;  ///< the device is lost, so the targets are delivered without findings
 };
-/// Pack the blocks of a segment in the layout of the device.
+/// Pack a segment's blocks in the device's layout.
 struct PackSegment {
   ClientUse use;
   SegmentPtr segment;
@@ -67,11 +67,11 @@ struct PackSegment {
 
 /// Why a thread that finds no work waits, and until when (Trace::now) at most.
 struct Wait {
-  bool pending = false;  ///< for a compile, a load, memory or more targets, not for pairs
+  bool pending = false;  ///< for a compile, a load, memory or more targets, but not for pairs
   double until = std::numeric_limits<double>::infinity();
 };
 
-/// `reserved`: the lane has the buffers for its first chain, or is given the work that makes them.
+/// `reserved`: the lane has the buffers for its first chain, or gets the work that makes them.
 std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice& device,
                                                bool& reserved, Wait& wait);
 /// The same, but waits for work.
@@ -83,7 +83,7 @@ std::optional<PackSegment> next_to_pack(EngineState& engine);
 
 /// The work that waits for a device; see handover_policy.hpp.
 DeviceLoad load_of(const EngineState& engine, const ActiveDevice& device);
-/// Whether the lanes of a device end.
+/// True if the lanes of a device must end.
 bool ends(const EngineState& engine, const ActiveDevice& device);
 
 }  // namespace hmmjit::gpu

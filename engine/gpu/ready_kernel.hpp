@@ -1,10 +1,10 @@
-// A kernel that can be launched on one device, together with the models it serves.
+// A kernel that can be launched on one device, and the models that it serves.
 //
 // A kernel is compiled for a class of models: it computes a fixed number of positions, for one
-// alphabet. A longer model would be scored without its last positions, which no device can
-// detect: scores would be too low and hits lost. The extent therefore travels with the kernel,
-// from its catalogue entry, and ReadyKernel::launch(), the only way to launch a kernel of a
-// search, compares it with the model's.
+// alphabet. A longer model would be scored without its last positions, which no device can detect:
+// scores would be too low and hits lost. The extent therefore travels with the kernel, from its
+// catalogue entry on, and ReadyKernel::launch(), the only way to launch a search's kernel, compares
+// it with the model's.
 #pragma once
 
 #include <limits>
@@ -28,7 +28,7 @@ ModelExtent extent_of(const SearchModel& model);
 
 /// A kernel that keeps its promises on one device.
 struct AcceptedKernel {
-  compile::KernelPtr kernel;  ///< of its plan's choice or of a fallback
+  compile::KernelPtr kernel;  ///< from the plan's choice or a fallback
   std::shared_ptr<driver::LoadedKernel> loaded;
   driver::LoadedResources resources;  ///< blocks_per_sm is at least 1
 };
@@ -39,7 +39,7 @@ class ReadyKernel {
   static constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
 
   ReadyKernel() = default;
-  /// `alphabet_codes`: of its plan.
+  /// `alphabet_codes`: that of its plan.
   ReadyKernel(AcceptedKernel kernel, int alphabet_codes)
       : kernel_(std::move(kernel)), extent_{plan::positions_served(candidate()), alphabet_codes} {}
   explicit operator bool() const { return kernel_.loaded != nullptr; }
@@ -49,7 +49,7 @@ class ReadyKernel {
   bool covers(const ModelExtent& model) const {
     return model.positions <= extent_.positions && model.alphabet_codes == extent_.alphabet_codes;
   }
-  /// kCompile with both extents unless it covers the model.
+  /// Fails with kCompile and both extents unless the kernel covers the model.
   Status require(const ModelExtent& model) const;
 
   /// Device memory of a launch in addition to tables, lists and results:
@@ -69,9 +69,9 @@ class ReadyKernel {
   /// Seconds per cell of a model, for the whole device: a kernel that serves models of many lengths
   /// has a rate for each.
   double cell_seconds(const driver::Device& device, const ModelExtent& model) const;
-  /// Seconds per cell of a model, for one item where as many are in work as find room.
+  /// Seconds per cell of a model for one item, if as many items are in progress as fit.
   double item_cell_seconds(const driver::Device& device, const ModelExtent& model) const;
-  /// Blocks that the device holds at a time.
+  /// Number of blocks that the device holds at once.
   unsigned resident_blocks(const driver::Device& device) const {
     return static_cast<unsigned>(device.traits().sm_count * kernel_.resources.blocks_per_sm);
   }
@@ -79,8 +79,8 @@ class ReadyKernel {
   const std::string& name() const { return kernel_.kernel->name; }
   const plan::Candidate& candidate() const { return kernel_.kernel->candidate; }
 
-  /// Queues a launch for a model: all resident blocks of the device, or `blocks` of them. Fails as
-  /// require() does, before anything is queued.
+  /// Queues a launch for a model, with all resident blocks of the device or with `blocks` of them.
+  /// Fails as require() does, before anything is queued.
   Status launch(const driver::Stream& stream, const driver::Device& device,
                 const ModelExtent& model, const void* parameters,
                 unsigned blocks = kAnyBlocks) const;

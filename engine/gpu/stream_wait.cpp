@@ -13,7 +13,7 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Owned by the waiting thread and by the driver, which may call long after the wait was given up.
+// Shared by the waiting thread and the driver, which may call long after the wait has ended.
 struct End {
   Mutex mutex;
   std::condition_variable changed;

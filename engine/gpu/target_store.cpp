@@ -13,9 +13,8 @@ namespace hmmjit::gpu {
 namespace {
 
 // Fewer models do not keep a device busy with one segment until a much larger one has been read,
-// packed and uploaded: the CPU would do most of it meanwhile. The size of a segment that models
-// can wait for is proportional to their number: kModelsPerFirstSegment for each size of the first
-// segment.
+// packed and uploaded; the CPU would do most of it meanwhile. The segment size for which models can
+// wait is proportional to their number: one first segment's size per kModelsPerFirstSegment models.
 constexpr std::size_t kModelsOfLargeSegments = 8, kModelsPerFirstSegment = 2;
 
 using State = Segment::State;
@@ -36,10 +35,10 @@ std::uint64_t BlockGroups::devices() const {
 
 std::uint64_t BlockGroups::segment_residues(std::uint64_t device_bytes) const {
   std::uint64_t most = next_residues_;
-  // Half the device memory at most, so that two segments fit and one loads while one is used.
+  // At most half the device memory, so that one segment can load while another is in use.
   if (settings_.vram > 0) most = std::min(most, settings_.vram / 4);
   most = std::min(most, device_bytes / 4);
-  // A packed copy waits for each device while the next one is made.
+  // For each device, one packed copy waits while the next one is made.
   if (host_bytes_ > 0) most = std::min(most, host_bytes_ / (devices() + 1));
   return std::max<std::uint64_t>(most, 1);
 }
@@ -98,7 +97,7 @@ void TargetStore::attach(WorkBoard& board, std::uint64_t host_bytes) {
   groups_.begin(host_bytes);
 }
 
-// Called by destructors, so without an allocation.
+// Called by destructors, so it must not allocate.
 void TargetStore::clear() {
   Segments ended, kept;
   std::map<BlockId, SegmentPtr> by_block;
@@ -138,8 +137,8 @@ void TargetStore::use_devices(std::vector<ActiveDevice*> devices) {
   for (const SegmentPtr& segment : all_) assign(*segment);
 }
 
-// Lanes drop segments as they finish from now on. Those that are finished already are dropped here,
-// or their blocks would hold the memory that reading waits for.
+// From now on, lanes drop segments when they finish. Those that have already finished are dropped
+// here; otherwise their blocks would hold the memory for which reading waits.
 void TargetStore::set_streaming() {
   std::vector<SegmentPtr> dropped;
   const MutexLock lock(mutex_);
@@ -172,7 +171,7 @@ void TargetStore::flush() {
   {
     const MutexLock lock(mutex_);
     if (board_ == nullptr) return;
-    // Segments of which not all blocks have come are of no use.
+    // Segments whose blocks have not all arrived are of no use.
     for (const SegmentPtr& segment : kept_) {
       for (BlockRef& block : segment->blocks) {
         if (block.targets != nullptr)
@@ -272,7 +271,7 @@ bool TargetStore::drop_if_done(const SegmentPtr& segment) {
   return true;
 }
 
-// Also those whose work the CPU has done: no lane has had them, and perhaps not the packer.
+// Includes those whose work the CPU has done: no lane has had them, and perhaps not the packer.
 void TargetStore::drop_finished(std::vector<SegmentPtr>& dropped) {
   if (!streaming_) return;
   const Segments all = all_;
@@ -291,7 +290,7 @@ SegmentPtr TargetStore::take_to_pack() {
     waiting += (s->state == State::kPacked || s->state == State::kLoading) &&
                !s->packed->targets.residues.empty() && board_->open_models(s->id) > 0;
   }
-  // One for each device.
+  // At most one per device may wait.
   if (waiting >= settings_.devices.size()) return nullptr;
   SegmentPtr next = std::move(to_pack_.front());
   to_pack_.pop_front();
@@ -435,7 +434,7 @@ void TargetStore::loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTarget
       })) {
     for (const BlockRef& block : segment->blocks) segment->views.push_back(*block.targets);
   }
-  // The device has them; if they are evicted, they are packed again.
+  // The device has them now; if they are evicted, they are packed again.
   residues.swap(segment->packed->targets.residues);
 }
 

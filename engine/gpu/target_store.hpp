@@ -1,5 +1,5 @@
-// The targets of a search on its devices, in segments: which blocks each has, which device it is
-// for, and whether it is packed, being loaded or resident there.
+// The targets of a search on its devices, in segments: which blocks each segment has, for which
+// device it is, and whether it is packed, being loaded or resident there.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class ChangeSignal;
 class Counters;
 struct Settings;
 
-/// Gathers the blocks of a search until they make a segment for each device.
+/// Collects a search's blocks until they make a segment for each device.
 class BlockGroups {
  public:
   /// The blocks of each segment to make now; may be empty.
@@ -30,12 +30,12 @@ class BlockGroups {
   explicit BlockGroups(const Settings& settings) : settings_(settings) {}
   /// Begins a search, whose first segments are small. `host_bytes`: see GpuFilters::attach.
   void begin(std::uint64_t host_bytes);
-  /// `device_bytes`: usable memory of the smallest device, if known. `models`: begun so far; with
-  /// few, the next segment is not larger than the last.
+  /// `device_bytes`: usable memory of the smallest device, if known. `models`: number begun so far;
+  /// with few, the next segment is not larger than the last.
   Groups add(BlockRef block, std::uint64_t device_bytes, std::size_t models);
   /// The remaining blocks, as segments of equal size, however small.
   Groups rest(std::uint64_t device_bytes);
-  /// Accepts no more blocks until the next search begins. Returns the remaining ones.
+  /// Accepts no more blocks until the next search begins; returns those that remain.
   std::vector<BlockRef> end();
 
  private:
@@ -49,11 +49,11 @@ class BlockGroups {
   std::vector<BlockRef> blocks_;
 };
 
-/// Blocks that a device takes together. The lock of the store guards all but the blocks, the id and
-/// the residues, which do not change during a search.
+/// Blocks that a device takes together. The store's lock guards everything except the blocks, the
+/// id and the residues, which do not change during a search.
 struct Segment {
-  /// kUnpacked: the packer has it or will. An evicted segment is packed again. kAbandoned: a single
-  /// block does not fit on its device, two halves have taken its place, or no device is left.
+  /// kUnpacked: the packer has it or will get it. An evicted segment is packed again. kAbandoned: a
+  /// single block does not fit on its device, two halves have replaced it, or no device is left.
   enum class State : std::uint8_t { kUnpacked, kPacked, kLoading, kResident, kAbandoned };
 
   std::vector<BlockRef> blocks;
@@ -64,95 +64,95 @@ struct Segment {
   ActiveDevice* device = nullptr;  ///< null: not assigned yet
   std::shared_ptr<PackedSegment> packed;
   std::shared_ptr<DeviceTargets> resident;
-  int in_use = 0;  ///< lanes that work on it or load it
+  int in_use = 0;  ///< number of lanes that work on it or load it
   bool has_been_resident = false;
   std::uint64_t last_use = 0;
-  /// Once it is resident, if its blocks are views: they keep the memory that identifies them.
+  /// Once resident, if its blocks are views: these keep the memory alive that identifies them.
   std::vector<TargetBlock> views;
 };
 using SegmentPtr = std::shared_ptr<Segment>;
 
-/// Thread-safe. A caller of any function but attach(), clear() and use_devices() holds a ClientUse
-/// for as long as it holds segments. Blocks are destroyed without the lock.
+/// Thread-safe. Callers of functions other than attach(), clear() and use_devices() hold a
+/// ClientUse for as long as they hold segments. Blocks are destroyed without the lock.
 ///
 /// Resident segments whose blocks are views of targets in memory stay on their device after a
-/// search while there is room. The next search with the same views finds them there.
+/// search, while there is room. The next search with the same views finds them there.
 class TargetStore {
  public:
   TargetStore(const Settings& settings, Counters& counters, ChangeSignal& changed)
       : settings_(settings), counters_(counters), changed_(changed), groups_(settings) {}
 
-  /// Segments from now on belong to a client with this board. `host_bytes`: see GpuFilters::attach.
+  /// New segments belong to a client with this board. `host_bytes`: see GpuFilters::attach.
   void attach(WorkBoard& board, std::uint64_t host_bytes);
-  /// Forgets the segments of the search, and takes no blocks before the next client is attached.
+  /// Forgets the segments of the search, and accepts no blocks until the next client is attached.
   void clear();
-  /// The same, and nothing is kept.
+  /// The same, but keeps nothing.
   void forget();
   void use_devices(std::vector<ActiveDevice*> devices);
   /// `models`: see BlockGroups::add.
   void add(BlockRef block, std::size_t models);
-  /// Makes segments of the blocks that have been added, however small.
+  /// Makes segments of all blocks that have been added, however small.
   void flush();
-  /// From now on finished segments are dropped.
+  /// From now on, finished segments are dropped.
   void set_streaming();
 
-  /// The next segment, for the caller to pack; null if there is none, or where enough of them
-  /// wait for their upload. A segment of a database is indexed, not copied.
+  /// The next segment for the caller to pack; null if there is none, or if enough of them wait for
+  /// their upload. A segment of a database is indexed, not copied.
   SegmentPtr take_to_pack();
   void packed(const SegmentPtr& segment, std::shared_ptr<PackedSegment> packed);
 
-  /// Assigns the segments of a lost device that no lane works on to other devices. Returns those
-  /// that no device will have.
+  /// Assigns to other devices those segments of a lost device on which no lane works. Returns those
+  /// that no device will take.
   std::vector<SegmentPtr> leave(const ActiveDevice& device);
   bool has_been_resident(BlockId block) const;
 
   /// The segments that a device could take next; all of them have open pairs.
   struct Offer {
     std::vector<SegmentPtr> resident;
-    SegmentPtr to_load;  ///< or null
+    SegmentPtr to_load;  ///< may be null
   };
   Offer offer(const ActiveDevice& device);
-  /// The targets, which stay resident as long as they are held; null where they are not.
+  /// The targets, which stay resident as long as they are held; null if they are not resident.
   std::shared_ptr<DeviceTargets> begin_work(const ActiveDevice& device, const SegmentPtr& segment);
   struct Loading {
     std::shared_ptr<PackedSegment> packed;
     DeviceMemory::Load load;
   };
-  /// Reserves memory until end_load(). Unless there is other work, segments that no lane works on
-  /// are evicted, the least recently used first. nullopt: there is no room at present.
+  /// Reserves memory until end_load(). Unless there is other work, evicts segments that no lane
+  /// works on, least recently used first (LRU). nullopt if there is no room at present.
   std::optional<Loading> begin_load(ActiveDevice& device, const SegmentPtr& segment,
                                     bool beside_work);
   void loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTargets> targets);
-  /// The device had no room: two halves take the place of the segment, or it is abandoned. Returns
-  /// whether it has been abandoned.
+  /// The device had no room: two halves replace the segment, or it is abandoned. Returns true if it
+  /// has been abandoned.
   bool did_not_fit(const SegmentPtr& segment);
   void end_load(const SegmentPtr& segment, const Loading& loading) { end_use(segment, &loading); }
 
-  /// Evicts a kept segment; false when there is none.
+  /// Evicts a kept segment; false if there is none.
   bool make_room(const ActiveDevice& device);
 
-  /// Open pairs of a model and a segment of the device.
+  /// Number of open pairs of a model and a segment of the device.
   std::size_t open_pairs(const ActiveDevice& device) const;
 
  private:
   using Segments = std::list<SegmentPtr>;
 
   std::uint64_t device_bytes() const HMMJIT_REQUIRES(mutex_);
-  // Makes a segment of each group, for this device or, if it is null, the one with least to do.
+  // Makes a segment of each group, for this device or, if null, for the one with the least to do.
   std::size_t make(BlockGroups::Groups groups, ActiveDevice* device = nullptr)
       HMMJIT_REQUIRES(mutex_);
   void insert(SegmentPtr segment) HMMJIT_REQUIRES(mutex_);
-  // Whether the block is one of a kept segment, which is inserted once all of its blocks are found.
+  // True if the block is in a kept segment, which is inserted once all of its blocks are found.
   bool find_kept(const BlockRef& block) HMMJIT_REQUIRES(mutex_);
-  // Assigns a segment to the device with the fewest residues; to none when all have been lost.
+  // Assigns a segment to the device with the fewest residues; to none if all have been lost.
   void assign(Segment& segment) HMMJIT_REQUIRES(mutex_);
   void pack_again(const SegmentPtr& segment) HMMJIT_REQUIRES(mutex_);
-  // Two halves take the place of a segment, on the same device.
+  // Replaces a segment by two halves on the same device.
   void split(const SegmentPtr& segment) HMMJIT_REQUIRES(mutex_);
-  // Evicts the least recently used segment that no lane works on; false when there is none.
+  // Evicts the least recently used segment on which no lane works; false if there is none.
   bool evict(const ActiveDevice& device) HMMJIT_REQUIRES(mutex_);
   bool evict_kept(const ActiveDevice& device) HMMJIT_REQUIRES(mutex_);
-  // Drops a finished segment if these are dropped at all, and returns whether it did.
+  // Drops a finished segment if finished ones are dropped at all; returns true if it did.
   bool drop_if_done(const SegmentPtr& segment) HMMJIT_REQUIRES(mutex_);
   // Moves all finished segments to `dropped`, which the caller destroys without the lock.
   void drop_finished(std::vector<SegmentPtr>& dropped) HMMJIT_REQUIRES(mutex_);
@@ -162,12 +162,12 @@ class TargetStore {
   Counters& counters_;
   ChangeSignal& changed_;
   mutable Mutex mutex_;
-  WorkBoard* board_ HMMJIT_GUARDED_BY(mutex_) = nullptr;  // null: nothing more is taken
+  WorkBoard* board_ HMMJIT_GUARDED_BY(mutex_) = nullptr;  // null: nothing more is accepted
   BlockGroups groups_ HMMJIT_GUARDED_BY(mutex_);
   bool streaming_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::vector<ActiveDevice*> devices_ HMMJIT_GUARDED_BY(mutex_);
   Segments all_ HMMJIT_GUARDED_BY(mutex_), to_pack_ HMMJIT_GUARDED_BY(mutex_);
-  // Segments of earlier searches. Their `blocks` are those found again in this one so far.
+  // Segments of earlier searches. Their `blocks` are those found again in this search so far.
   Segments kept_ HMMJIT_GUARDED_BY(mutex_);
   std::map<BlockId, SegmentPtr> by_block_ HMMJIT_GUARDED_BY(mutex_);
   std::uint64_t uses_ HMMJIT_GUARDED_BY(mutex_) = 0;

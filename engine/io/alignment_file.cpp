@@ -81,7 +81,7 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
                   }));
   }
   if (state->alphabet == nullptr) {
-    // Text in another format than the stated one has few letters.
+    // Text in a format other than the stated one has few letters: report its syntax error first.
     HMMJIT_TRY(make_alignment_parser(input, amino_alphabet(), format)->next());
     return fail(ErrorCode::kInput, "the letters do not tell whether this is protein, DNA or RNA",
                 input.name(), "state which it is");

@@ -13,9 +13,9 @@
 namespace hmmjit {
 
 struct AlignmentFileOptions {
-  /// Unset: recognised by content, A2M by a name that ends in .a2m.
+  /// Unset: recognised by content, and A2M by a file name that ends in .a2m.
   std::optional<SequenceFormat> format = std::nullopt;
-  /// Null: guessed from the letters of the file, as HMMER does.
+  /// Null: guessed from the letters in the file, as HMMER does.
   const Alphabet* alphabet = nullptr;
 };
 

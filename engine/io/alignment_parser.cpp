@@ -31,7 +31,7 @@ AlignmentParser::AlignmentParser(BufferedInput& input, const Alphabet& alphabet,
     case F::kAlignedFasta:
       set(" ", kIgnored);
       break;
-    case F::kA2m:  // 'O' stands for a free insertion module
+    case F::kA2m:  // 'O' marks a free insertion module
       set("_*~", kSpecial);
       set(" \t.Oo", kIgnored);
       break;
@@ -125,7 +125,7 @@ Status AlignmentParser::equal_columns(const AlignedRow& row, std::uint64_t line)
 
 namespace {
 
-// HMMER accepts text with a digit and at most one point and exponent as a number.
+// HMMER accepts as a number any text with a digit and at most one point and one exponent.
 std::optional<double> number(std::string_view word) {
   const auto exponent = word.find_first_of("eE");
   if (word.find_first_of("0123456789") == word.npos || std::ranges::count(word, '.') > 1 ||
@@ -143,7 +143,7 @@ class StockholmParser final : public AlignmentParser {
   static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
 
   Result<bool> read() override {
-    index_ = {};  // clearing would cost the time of the largest alignment so far
+    index_ = {};  // clear() would take time proportional to the largest alignment so far
     layout_ = {};
     annotated_ = {};
     first_block_ = true;
@@ -195,8 +195,8 @@ class StockholmParser final : public AlignmentParser {
     return fmt::format("{}{}{}", kind, name.empty() ? "" : " ", name);
   }
 
-  // Returns the row of the next line of a block. Every block repeats the lines of the first one, in
-  // the same order.
+  // Returns the row of the next line of a block. Every block must repeat the lines of the first one
+  // in the same order.
   Result<std::size_t> place(std::string_view kind, std::string_view name, std::string_view text) {
     if (text.empty()) return bad(line_of(kind, name) + " has no text");
     if (first_block_) {
@@ -236,7 +236,7 @@ class StockholmParser final : public AlignmentParser {
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
     if (marker[3] == 'F') return of_file(tag, text);
     if (marker[3] == 'S') return of_sequence(name, tag, text);
-    // Columns of a row (GR) or of the alignment (GC).
+    // Annotation of the columns of a row (GR) or of the alignment (GC).
     text = trim_end(text);
     std::string* kept = nullptr;
     bool known = tag == "SS" || tag == "SA" || tag == "PP";
@@ -249,7 +249,7 @@ class StockholmParser final : public AlignmentParser {
                                 : nullptr;
       known = kept != nullptr || tag == "PP_cons";
     }
-    // The order of other annotation may differ from block to block.
+    // Other annotation may come in a different order in each block.
     HMMJIT_ASSIGN(
         const std::size_t row,
         place(known ? fmt::format("{} {}", marker, tag) : std::string(marker), name, text));
@@ -273,7 +273,7 @@ class StockholmParser final : public AlignmentParser {
                                tag == "ID" ? "name" : "accession"));
       (tag == "ID" ? to.name : to.accession.emplace()) = word;
     }
-    if (tag == "DE") to.description = text;  // blanks at its end are kept, as summaries show it
+    if (tag == "DE") to.description = text;  // trailing blanks stay, for summaries
     std::optional<Cutoff>* cutoff = tag == "GA"   ? &to.ga
                                     : tag == "TC" ? &to.tc
                                     : tag == "NC" ? &to.nc
@@ -323,16 +323,16 @@ class StockholmParser final : public AlignmentParser {
     return {};
   }
 
-  std::unordered_map<std::string, std::size_t> index_;       // of row names
-  std::vector<std::pair<std::string, std::size_t>> layout_;  // kind and row of a block's lines
-  std::unordered_map<std::string, std::size_t> annotated_;   // columns of each annotation
+  std::unordered_map<std::string, std::size_t> index_;       // from row names to rows
+  std::vector<std::pair<std::string, std::size_t>> layout_;  // kind and row of each line in a block
+  std::unordered_map<std::string, std::size_t> annotated_;   // columns of each so far
   bool first_block_ = true;
-  std::size_t lines_ = 0, rows_in_block_ = 0;  // of the current block
-  std::size_t columns_ = 0, width_ = 0;        // of the blocks before, of this one
+  std::size_t lines_ = 0, rows_in_block_ = 0;  // in the current block
+  std::size_t columns_ = 0, width_ = 0;        // of the previous blocks; of this one
 };
 
-// Aligned FASTA and A2M. In A2M, only upper case and '-' are consensus columns; insertions between
-// them are padded to the longest one.
+// Aligned FASTA and A2M. In A2M, only upper case and '-' are consensus columns; the insertions
+// between them are padded to the length of the longest.
 class AlignedFastaParser final : public AlignmentParser {
  public:
   using AlignmentParser::AlignmentParser;
@@ -420,7 +420,7 @@ class AlignedFastaParser final : public AlignmentParser {
 };
 
 // Clustal and PSI-BLAST: blocks of lines with a name and aligned text. Clustal begins with a header
-// and ends each block with a line of conservation (or a blank one). In PSI-BLAST, upper case marks
+// and ends each block with a conservation line (or a blank one). In PSI-BLAST, upper case marks
 // consensus columns.
 class BlockParser final : public AlignmentParser {
  public:
@@ -447,7 +447,7 @@ class BlockParser final : public AlignmentParser {
       do {
         std::string_view text = line_;
         const std::string_view name = take_word(&text);
-        text = clustal ? take_word(&text) : trim(text);  // after Clustal's text, a count
+        text = clustal ? take_word(&text) : trim(text);  // Clustal may append a count to the text
         if (text.empty()) return bad(fmt::format("row {} has no sequence text", name));
         const auto at = static_cast<std::size_t>(text.data() - line_.data());
         if (rows == 0) {
@@ -495,8 +495,8 @@ class BlockParser final : public AlignmentParser {
   }
 };
 
-// In SELEX, blanks are gaps, also before and after the text: a block extends from the first to the
-// last column that has text in any of its lines.
+// In SELEX, blanks are gaps, even before and after the text: a block extends from the first to the
+// last column in which any of its lines has text.
 class SelexParser final : public AlignmentParser {
  public:
   using AlignmentParser::AlignmentParser;
@@ -543,7 +543,7 @@ class SelexParser final : public AlignmentParser {
     }
   }
 
-  // The lines up to a blank one; none at the end of the input.
+  // Reads the lines up to a blank one; none at the end of the input.
   Result<std::vector<Line>> read_block() {
     std::vector<Line> block;
     for (;;) {
@@ -608,8 +608,8 @@ class SelexParser final : public AlignmentParser {
   }
 };
 
-// PHYLIP: the numbers of rows and columns, then rows that begin with a name of fixed width or
-// (width 0) of one word. A file may hold several alignments.
+// PHYLIP: the numbers of rows and columns, then rows that begin with a name of fixed width or (if
+// the width is 0) of one word. A file may hold several alignments.
 class PhylipParser final : public AlignmentParser {
  public:
   PhylipParser(BufferedInput& input, const Alphabet& alphabet, const RecognisedFormat& format,
@@ -650,7 +650,7 @@ class PhylipParser final : public AlignmentParser {
                            row.codes.size(), width));
   }
 
-  // The next line of a block; blank lines are allowed before its first line only.
+  // Reads the next line of a block; blank lines are allowed only before its first line.
   Status block_line(bool in_block) {
     HMMJIT_ASSIGN(const bool more, in_block ? next_line() : next_line_with_text());
     if (!more) return truncated();
@@ -673,7 +673,7 @@ class PhylipParser final : public AlignmentParser {
       return bad("a character in a name that PHYLIP does not allow");
     name = std::string(trim(name));
     if (name.empty()) return bad("a PHYLIP row without a name");
-    std::ranges::replace(name, ' ', '_');  // names of targets hold no blanks
+    std::ranges::replace(name, ' ', '_');  // target names contain no blanks
     return append(add_row(name), text);
   }
 

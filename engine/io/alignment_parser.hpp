@@ -19,7 +19,7 @@ struct AlignedRow {
   std::string name, accession, description;
   std::optional<double> weight;
   std::vector<Residue> codes;  ///< one for each column, gaps included
-  std::uint64_t line = 0;      ///< where the row begins
+  std::uint64_t line = 0;      ///< line on which the row begins
 };
 
 struct ParsedAlignment {
@@ -36,7 +36,7 @@ class AlignmentParser {
   virtual ~AlignmentParser() = default;
   /// The next alignment; nullopt after the last.
   Result<std::optional<ParsedAlignment>> next();
-  /// To be called after the input was rewound.
+  /// Must be called after the input is rewound.
   void reset() { ended_ = false; }
 
  protected:
@@ -46,13 +46,13 @@ class AlignmentParser {
   /// Reads the next line into `line_`, without its line end; false at the end of the input.
   Result<bool> next_line();
   Result<bool> next_line_with_text();
-  /// An error at the line read last, or at `line`.
+  /// An error at the last line read, or at `line`.
   std::unexpected<Error> bad(std::string message, std::uint64_t line = 0) const;
   std::unexpected<Error> truncated() const;
   AlignedRow& add_row(std::string_view name);
-  /// Appends `text`, a part of `line_`, to a row.
+  /// Appends `text`, a part of `line_`, to `row`.
   Status append(AlignedRow& row, std::string_view text) const;
-  /// As above; `text` begins at `column` (from 0) of line `line`.
+  /// The same for `text` that begins at `column` (from 0) of line `line`.
   Status append(AlignedRow& row, std::string_view text, std::uint64_t line,
                 std::size_t column) const;
   Status equal_columns(const AlignedRow& row, std::uint64_t line) const;

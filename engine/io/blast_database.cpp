@@ -27,8 +27,8 @@ struct RecordText {
   std::string name, accession, description;
 };
 
-// Walks BER elements: a tag byte and a length, which may be indefinite (two zero bytes then end the
-// element). After an error, `failed` is true and no element is found.
+// Walks BER elements: a tag byte, then a length, which may be indefinite (two zero bytes then end
+// the element). After an error, `failed` is true and no more elements are found.
 class BerReader {
  public:
   explicit BerReader(std::string_view data) : data_(data) {}
@@ -65,7 +65,7 @@ class BerReader {
     }
   }
 
-  // The bytes of an element without parts, if it has this tag.
+  // The bytes of a primitive element, if it has this tag.
   std::optional<std::string_view> primitive(std::uint8_t wanted) {
     if (tag() != wanted) return std::nullopt;
     Frame frame;
@@ -111,7 +111,7 @@ class BerReader {
     return false;
   }
 
-  // Takes tag and length.
+  // Reads a tag and a length.
   bool head(Frame& frame) {
     if (failed_ || at_ + 2 > end()) return fail();
     ++at_;
@@ -176,9 +176,9 @@ std::optional<std::int64_t> integer_member(BerReader& ber, unsigned n) {
 }
 
 // Chooses a name as hmmsearch does, among the identifiers of all definition lines of a record (nr
-// has one line for each of several identical sequences): the first with name and accession; else
-// the first with either, which becomes the name; else the first local, PDB or other number or
-// string; else the first word of the definition line. Accessions have no version. Unlike in
+// has one line for each of several identical sequences): the first with both name and accession;
+// else the first with either, which becomes the name; else the first local, PDB or other number or
+// string; else the first word of the definition line. Versions of accessions are dropped. Unlike in
 // hmmsearch, PDB chains are part of the name. The description is that of the last definition line.
 class Identifiers {
  public:
@@ -252,7 +252,7 @@ class Identifiers {
           ber.leave();
         }
         break;
-      case 10:  // general: Dbtag; hmmsearch has no name then
+      case 10:  // general: Dbtag; hmmsearch takes no name from it
         if (ber.enter(kSequence)) {
           const auto database = string_member(ber, 0);
           if (database && ber.enter(member(1))) {
@@ -313,7 +313,7 @@ class Identifiers {
   std::string_view word_, description_;
 };
 
-// nullopt: damaged.
+// nullopt: the bytes are damaged.
 std::optional<RecordText> read_definition_lines(std::string_view bytes) {
   BerReader ber(bytes);
   Identifiers identifiers;
@@ -334,10 +334,10 @@ constexpr const char* kAgain = "copy or make the database again";
 
 struct Kind {
   const char* name;
-  std::uint32_t type;  // in the index
+  std::uint32_t type;  // as stored in the index
   std::array<const char*, 3> suffixes;
   const char* alias;
-  std::string_view letters;  // of the codes in the stream
+  std::string_view letters;  // the letter of each code in the stream
   std::array<char, 8> magic;
 };
 // NCBIstdaa
@@ -391,10 +391,10 @@ class Volume {
 
   std::uint32_t size() const { return records_; }
 
-  // A record, without its residues, whose number is `residues`.
+  // A record without its residues; `residues` is their number.
   struct Record {
     RecordText text;
-    std::string_view codes;        // one byte for each protein residue, one for four nucleotides
+    std::string_view codes;        // one byte per protein residue, or per four nucleotides
     std::string_view ambiguities;  // see append()
     std::uint32_t residues;
   };
@@ -416,7 +416,7 @@ class Volume {
 
   Status read_index();
 
-  // Bytes of `file` between two of its offsets in the index.
+  // The bytes of `file` between two offsets that the index stores.
   std::optional<std::string_view> between(std::size_t from_at, std::size_t to_at,
                                           std::string_view file) const {
     const std::uint32_t from = big_endian(bytes_.index.data() + from_at);
@@ -430,7 +430,7 @@ class Volume {
   std::array<MappedFile, 3> files_;
   BlastVolumeBytes bytes_;
   std::uint32_t records_ = 0;
-  // In the index.
+  // Positions in the index.
   std::size_t header_table_ = 0, sequence_table_ = 0, ambiguity_table_ = 0;
 };
 
@@ -462,7 +462,7 @@ Status Volume::read_index() {
   const std::uint32_t type = number();
   if (whole && type != kind_->type)
     return damaged(fmt::format("its index is not one of {}", kind_->name), 0);
-  if (version == 5) pass(4);         // number of the volume
+  if (version == 5) pass(4);         // volume number
   pass(number());                    // title
   if (version == 5) pass(number());  // name of the accession index
   pass(number());                    // date
@@ -487,7 +487,7 @@ Result<Volume::Record> Volume::record(std::uint32_t i) const {
   const bool packed = kind_ == &kNucleotides;
   const auto codes =
       between(sequence_table_ + at, ambiguity_table_ + at + (packed ? 0 : 4), bytes_.sequences);
-  // A zero byte follows every protein, and the last byte of packed residues has 0 to 3 of them.
+  // A zero byte follows every protein; the last byte of packed residues holds 0 to 3 of them.
   if (!codes || codes->empty() || (!packed && codes->back() != '\0')) return outside(i, 2);
   out.codes = *codes;
   std::size_t residues = codes->size() - 1;
@@ -502,10 +502,10 @@ Result<Volume::Record> Volume::record(std::uint32_t i) const {
   return out;
 }
 
-// Two bits are one of ACGT, the first residue in the highest bits. Runs of other residues follow as
-// a number of words, and these: code, length - 1 and position in 4, 4 and 24 bits; or, where the
-// highest bit of the number is set, two words each: code and length - 1 in 4 and 12 bits, 16 unused
-// ones, and the position.
+// Two bits encode one of ACGT, with the first residue in the highest bits. Runs of other residues
+// follow as a number of words and the words themselves: code, length - 1 and position in 4, 4 and
+// 24 bits; or, if the highest bit of the number is set, two words each: code and length - 1 in 4
+// and 12 bits, 16 unused bits, and the position.
 Status Volume::append(std::uint32_t i, const Record& record, std::uint32_t from, std::uint32_t to,
                       std::vector<char>& stream) const {
   if (kind_ != &kNucleotides) {
@@ -535,9 +535,9 @@ Status Volume::append(std::uint32_t i, const Record& record, std::uint32_t from,
   return {};
 }
 
-// Precedes the text and the residues of a record in the stream; native byte order.
+// Precedes a record's text and residues in the stream; native byte order.
 struct RecordHead {
-  std::uint32_t name, accession, description, residues;  // bytes
+  std::uint32_t name, accession, description, residues;  // sizes in bytes
 };
 
 // ---- aliases
@@ -547,7 +547,7 @@ bool has_kind(const std::string& path, const Kind& kind) {
   return exists(path + kind.suffixes[0]) || exists(path + kind.alias);
 }
 
-// Words of a line; a word in double quotes may contain blanks.
+// The words of a line; a double-quoted word may contain blanks.
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> out;
   while (true) {
@@ -562,12 +562,12 @@ std::vector<std::string> words_of(std::string_view line) {
   }
 }
 
-// Alias entries that do not restrict the databases.
+// Alias entries that do not restrict the set of sequences.
 constexpr std::array<std::string_view, 8> kDescriptive{
     "TITLE",      "NSEQ",         "LENGTH",   "MAXLEN",
     "STATS_NSEQ", "STATS_TOTLEN", "MASKLIST", "ALIAS_FILE_VERSION"};
 
-// Adds the volumes of the database to `volumes`.
+// Adds the database's volumes to `volumes`.
 Status find_volumes(const Kind& kind, const std::string& path, int depth,
                     std::vector<std::string>& volumes) {
   if (exists(path + kind.suffixes[0])) {
@@ -615,7 +615,7 @@ Status find_volumes(const Kind& kind, const std::string& path, int depth,
 
 class BlastSource final : public ByteSource {
  public:
-  // `first`: volumes[0], opened.
+  // `first` is volumes[0], already opened.
   BlastSource(const Kind& kind, std::string name, std::vector<std::string> volumes, Volume first)
       : kind_(kind), volumes_(std::move(volumes)), volume_(std::move(first)) {
     name_ = std::move(name);
@@ -680,9 +680,9 @@ class BlastSource final : public ByteSource {
   const Kind& kind_;
   std::vector<std::string> volumes_;
   Volume volume_;
-  std::size_t at_ = 0;  // of volume_ in volumes_
+  std::size_t at_ = 0;  // index of volume_ in volumes_
   std::uint32_t next_record_ = 0;
-  std::optional<Volume::Record> record_;  // the one before next_record_, until residue_ is its end
+  std::optional<Volume::Record> record_;  // before next_record_; reset at its end
   std::uint32_t residue_ = 0;
   bool begun_ = false;
   std::vector<char> stream_;
@@ -728,7 +728,7 @@ class BlastParser final : public Parser {
     return fail(ErrorCode::kInput, "the data end inside a record", where(), kAgain);
   }
 
-  // Passes the next `bytes` bytes to `use` in pieces, so that a wrong length allocates nothing.
+  // Passes the next `bytes` bytes to `use` in pieces, so that a corrupt length allocates nothing.
   template <typename Use>
   Status pieces(std::uint32_t bytes, Use use) {
     while (bytes > 0) {
@@ -802,7 +802,7 @@ Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
   const Kind& kind = kind_of(alphabet);
   std::vector<std::string> volumes;
   HMMJIT_TRY(find_volumes(kind, path, 0, volumes));
-  // Reports a fault in any volume before the search, not hours into it.
+  // Check all volumes now, so that a fault is reported before the search and not hours into it.
   for (std::size_t i = 1; i < volumes.size(); ++i) {
     const auto opened = Volume::open(kind, volumes[i]);
     if (!opened) return std::unexpected(opened.error());

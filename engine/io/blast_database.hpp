@@ -19,16 +19,16 @@
 
 namespace hmmjit {
 
-/// Endings of the files of a database: those of volumes and of aliases.
+/// File suffixes of a database's volumes and aliases.
 inline constexpr std::array<std::string_view, 8> kBlastSuffixes{".pin", ".phr", ".psq", ".pal",
                                                                 ".nin", ".nhr", ".nsq", ".nal"};
 
 /// True if `path` names a BLAST database: `path`.pin, .pal, .nin or .nal exists.
 bool is_blast_database(const std::string& path);
 
-/// The records of a database with residues of `alphabet`, in the form that the parser of
+/// The records of a database whose residues belong to `alphabet`, as the stream that the parser of
 /// SequenceFormat::kNcbi reads. Maps one volume at a time. Fails with kInput if a file is missing,
-/// damaged, or of another version, and if an alias restricts the database.
+/// damaged or of another version, or if an alias restricts the database.
 Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
                                                         const Alphabet& alphabet);
 
@@ -36,7 +36,7 @@ Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
 struct BlastVolumeBytes {
   std::string_view index, headers, sequences;  ///< .pin, .phr, .psq, or .nin, .nhr, .nsq
 };
-/// The same for a volume in memory. Messages use `name`.
+/// The same for a volume in memory. Error messages use `name`.
 Result<std::unique_ptr<ByteSource>> open_blast_volume(std::string name,
                                                       const BlastVolumeBytes& bytes,
                                                       const Alphabet& alphabet);

@@ -37,12 +37,12 @@ class Buffer {
   std::unique_ptr<char[]> data_;
   std::size_t size_ = 0;
 };
-// Chunks decompressed ahead: enough to keep a thread busy while the reader uses one.
+// Number of chunks decompressed ahead: enough to keep a thread busy while the reader uses one.
 constexpr std::size_t kReadAhead = 4;
 
 std::string errno_text(int error) { return std::strerror(error); }
 
-// Undecoded bytes, from memory or a file descriptor.
+// Raw input, not yet decoded, from memory or a file descriptor.
 class RawBytes {
  public:
   explicit RawBytes(std::span<const char> bytes) : first_(bytes.data(), bytes.size()) {}
@@ -56,7 +56,7 @@ class RawBytes {
     if (owned_) ::close(fd_);
   }
 
-  // The first bytes, which stay unread. Called once.
+  // Peeks at the first bytes without consuming them. Called once.
   Result<std::string_view> head() {
     if (fd_ >= 0) {
       HMMJIT_ASSIGN(const std::size_t n, read(head_));
@@ -93,7 +93,7 @@ class RawBytes {
   std::string name_;
   off_t start_ = 0;
   std::array<char, 4> head_{};
-  std::string_view first_;  // bytes in memory, or those that head() read
+  std::string_view first_;  // bytes in memory, or those that head() has read
   std::size_t position_ = 0;
 };
 
@@ -105,7 +105,7 @@ class Decoder {
   virtual void reset() = 0;
 };
 
-// Compressed bytes that a decoder has read but not used.
+// Compressed bytes that a decoder has read but not yet consumed.
 class DecoderInput {
  public:
   DecoderInput(RawBytes* raw, std::size_t chunk) : raw_(raw), buffer_(chunk) {}
@@ -177,7 +177,7 @@ class GzipDecoder : public Decoder {
 
  private:
   // Begins a member and returns true, or skips a byte of zero padding, which gzip accepts too
-  // (tapes and block devices leave it). Refuses anything else.
+  // (tapes and block devices produce it). Rejects anything else.
   Result<bool> begin_member() {
     if (members_ > 0 && input_.data()[input_.begin] == 0) {
       ++input_.begin;
@@ -224,7 +224,7 @@ class ZstdDecoder : public Decoder {
       return fail(ErrorCode::kResources, "zstd could not be initialised", name_);
     }
     ZSTD_outBuffer output{out.data(), out.size(), 0};
-    bool flush = true;  // the stream may hold output although all input was consumed
+    bool flush = true;  // the stream may still hold output when all input is consumed
     while (output.pos < output.size && !ended_) {
       HMMJIT_ASSIGN(bool more, input_.fill());
       if (!more && !(in_frame_ && flush)) {
@@ -306,7 +306,7 @@ class MemorySource : public ByteSource {
   std::size_t position_ = 0;
 };
 
-// Decompresses into a ring of chunks ahead of the reader.
+// Decompresses into a ring buffer of chunks, ahead of the reader.
 class DecodedSource : public ByteSource {
  public:
   DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decoder> decoder, std::string name,
@@ -370,7 +370,7 @@ class DecodedSource : public ByteSource {
   bool has_room() const {
     return !decoding_ && !finished_ && !stopping_ && made_ - taken_ < kReadAhead;
   }
-  // Decodes the next chunk without the lock; `decoding_` ensures one thread at a time.
+  // Decodes the next chunk with the lock released; `decoding_` admits one thread at a time.
   void decode_one(std::unique_lock<std::mutex>& lock) {
     decoding_ = true;
     Slot& slot = ring_[made_ % kReadAhead];
@@ -384,7 +384,7 @@ class DecodedSource : public ByteSource {
     }
     lock.lock();
     decoding_ = false;
-    if (thrown != nullptr) {  // the reader gets it
+    if (thrown != nullptr) {  // the reader rethrows it
       thrown_ = std::move(thrown);
       finished_ = true;
     } else if (!n) {
@@ -429,7 +429,7 @@ class DecodedSource : public ByteSource {
   ReadAhead read_ahead_;
   std::array<Slot, kReadAhead> ring_;
   std::thread thread_;
-  bool started_ = false;  // the thread was requested, successfully or not
+  bool started_ = false;  // true once the thread was requested, even if that failed
   std::mutex mutex_;      // guards the members below
   std::condition_variable changed_;
   std::size_t made_ = 0, taken_ = 0;
@@ -452,7 +452,7 @@ Compression recognise(std::string_view head) {
   return Compression::kNone;
 }
 
-// Refuses uncompressed data under the name of compressed data, unless the file is empty.
+// Rejects uncompressed data under a compressed file's name, unless the file is empty.
 Status check_name(const std::string& name, std::string_view head) {
   for (auto [suffix, format] : {std::pair{".gz", "gzip"}, std::pair{".zst", "zstd"}}) {
     if (!head.empty() && name.ends_with(suffix)) {

@@ -16,7 +16,7 @@ namespace hmmjit {
 
 enum class Compression { kNone, kGzip, kZstd };
 
-/// The thread that decompresses ahead of the reader.
+/// Which thread decompresses ahead of the reader.
 enum class ReadAhead {
   kOwnThread,  ///< a thread of the source, or the reader itself if no thread can be started
   kCallers,    ///< the callers of decode_ahead; the reader decompresses the rest
@@ -30,15 +30,15 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  /// The next bytes, about 1 MiB except at the end; empty at the end of the input. The view is
-  /// valid until the next call. Fails with kInput on read errors and on corrupt or truncated
+  /// Returns the next bytes, about 1 MiB except at the end; empty at the end of the input. The view
+  /// is valid until the next call. Fails with kInput on read errors and on corrupt or truncated
   /// compressed data.
   virtual Result<std::span<const char>> next() = 0;
   /// Restarts at the first byte. Fails with kInput if the input is a pipe or terminal.
   virtual Status rewind() = 0;
   virtual bool rewindable() const = 0;
-  /// Decompresses one chunk ahead of the reader if there is room for it. Any thread may call it.
-  /// Returns true if there is room for another chunk.
+  /// Decompresses one chunk ahead of the reader if there is room for it. Thread-safe. Returns true
+  /// if there is room for another chunk.
   virtual bool decode_ahead() { return false; }
 
   /// Name for messages: the path, or "standard input".
@@ -51,14 +51,14 @@ class ByteSource {
 };
 
 /// Opens `path`, or standard input for "-". Compression is recognised by the first bytes of the
-/// data, not by the name: gzip (any number of members, so also BGZF) and zstd (any number of
-/// frames). Uncompressed data under a name that ends in .gz or .zst is refused with kInput: the
-/// usual cause is a failed download.
+/// data, not by the name: gzip (any number of members, hence also BGZF) and zstd (any number of
+/// frames). Uncompressed data under a name that ends in .gz or .zst is rejected with kInput,
+/// because it is usually the result of a failed download.
 Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
                                                      ReadAhead read_ahead = ReadAhead::kCallers);
 
 /// A source over bytes in memory, which must outlive it; delivers `chunk` bytes at a time.
-/// Compression is recognised as above. Readers recognise formats by the first chunk alone.
+/// Compression is recognised as above. Readers recognise a format from the first chunk alone.
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
                                                        std::size_t chunk = std::size_t{1} << 20,
@@ -68,8 +68,8 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 class BufferedInput {
  public:
   explicit BufferedInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
-  /// Makes line() fail for longer lines: an input without line ends (gigabytes of it fit in a few
-  /// kilobytes of compressed data) must not fill the memory.
+  /// Makes line() fail for longer lines: an input without line ends (a few kilobytes of compressed
+  /// data can expand to gigabytes) must not exhaust memory.
   void limit_lines(std::size_t bytes) { longest_line_ = bytes; }
 
   /// The unread bytes of the current chunk (reads one when there is none); empty at the end. Those
@@ -78,19 +78,19 @@ class BufferedInput {
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
   /// The next line without its LF (a CR stays). False at the end. The view is valid until the next
-  /// call. An unterminated last line is a line. Fails with kInput at a line that is too long.
+  /// call. An unterminated last line counts. Fails with kInput if a line is too long.
   Result<bool> line(std::string_view* text);
-  /// Reads `count` bytes; false when the input ends before the last of them.
+  /// Reads `count` bytes; false if the input ends before that.
   Result<bool> read(void* destination, std::size_t count);
   Status rewind();
 
-  /// Bytes read so far, of the decompressed input.
+  /// Number of bytes read so far, after decompression.
   std::uint64_t offset() const { return chunk_offset_ + position_; }
-  /// Number of the line returned last, from 1.
+  /// Number of the last line returned, from 1.
   std::uint64_t line_number() const { return line_number_; }
   const ByteSource& source() const { return *source_; }
   const std::string& name() const { return source_->name(); }
-  /// "name:line" of the line returned last.
+  /// "name:line" of the last line returned.
   std::string where() const;
 
  private:

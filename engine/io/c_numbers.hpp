@@ -5,12 +5,12 @@
 
 namespace hmmjit {
 
-/// The double nearest to the longest numeric prefix of `text` (correctly rounded, as glibc does);
-/// 0.0 when there is none. Accepts what strtod accepts in the "C" locale: sign, decimal or
-/// hexadecimal digits, exponent, "inf", "nan". HMM files are defined by that conversion.
+/// The double nearest to the longest numeric prefix of `text` (correctly rounded, like glibc); 0.0
+/// if there is none. Accepts what strtod accepts in the "C" locale: sign, decimal or hexadecimal
+/// digits, exponent, "inf", "nan". The values in HMM files are defined by this conversion.
 double c_atof(std::string_view text);
 
-/// The integer prefix of `text`, 0 when there is none, saturated at the limits of int.
+/// The integer prefix of `text`, saturated at the limits of int; 0 if there is none.
 int c_atoi(std::string_view text);
 
 }  // namespace hmmjit

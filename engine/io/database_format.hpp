@@ -61,7 +61,7 @@ inline std::uint64_t identity(const Header& header) {
   return checksum(of.data(), sizeof of);
 }
 
-/// What the header says.
+/// The header as a summary.
 inline DatabaseSummary summary_of(const Header& header) {
   DatabaseSummary summary;
   summary.alphabet = &alphabet_of(static_cast<AlphabetType>(header.alphabet));

@@ -24,7 +24,7 @@ std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Counting sort by length, longest first: the number of targets of each length and, after
+// Counting sort by length, longest first: holds the number of targets of each length and, after
 // become_places(), the rank of the next target of each length.
 class LengthCounts {
  public:

@@ -92,8 +92,8 @@ class Record {
     return {};
   }
 
-  // Appends `count` elements to a vector or string; in pieces, because the count comes from the
-  // file and may be damaged.
+  // Appends `count` elements to a vector or string, in pieces because the count comes from the file
+  // and may be corrupt.
   template <typename Container>
   Status append(std::size_t count, Container* out) {
     while (count > 0) {
@@ -107,7 +107,7 @@ class Record {
     return {};
   }
 
-  // Length with the final NUL, then that many bytes; length 0: no text.
+  // A string: its length with the final NUL, then that many bytes; length 0 means no text.
   Status text(std::string* out) {
     std::int32_t length = 0;
     HMMJIT_TRY(value(&length));
@@ -120,7 +120,7 @@ class Record {
     return {};
   }
 
-  // Annotation of M + 2 characters: node k at k, the ends unused.
+  // Annotation of M + 2 characters: that of node k is at k; the two ends are unused.
   Status column(std::string* out) {
     std::size_t M = static_cast<std::size_t>(hmm_.M);
     HMMJIT_TRY(append(M + 2, out));

@@ -18,7 +18,7 @@ namespace {
 
 using namespace hmm_parsing;
 
-constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // 'a'; those of 'b' to 'd' follow it
+constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // for 'a'; those of 'b' to 'd' follow it
 constexpr std::uint32_t kMagicE = 0xe8ededb0u;
 constexpr std::uint32_t kMagicF = 0xe8ededbau;
 
@@ -29,11 +29,11 @@ char binary_version(std::uint32_t magic) {
   return 0;
 }
 
-// The rounding to float and the C library's single-precision exponential both decide the last bit
-// of every score derived from the model.
+// Both the rounding to float and the C library's single-precision exponential determine the last
+// bit of every score derived from the model.
 inline float probability(double negative_log) { return ::expf(static_cast<float>(-negative_log)); }
 
-// Takes at most `count` probabilities from the front of `*line` and returns their number.
+// Removes up to `count` probabilities from the front of `*line` and returns how many.
 int read_probabilities(std::string_view* line, int count, float* out) {
   static constexpr double kScale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
   const char* p = line->data();
@@ -48,7 +48,7 @@ int read_probabilities(std::string_view* line, int count, float* out) {
       out[n] = 0.0f;
       continue;
     }
-    // Fast path for the form that HMMER writes, d.ddddd; c_atof reads everything else.
+    // Fast path for the form that HMMER writes, d.ddddd; c_atof reads all other forms.
     std::uint32_t whole = static_cast<unsigned char>(*p - '0');
     std::uint32_t digits = 0;
     int fraction = 0;
@@ -84,7 +84,7 @@ class Ascii3Parser : private AsciiParser {
   Ascii3Parser(BufferedInput& input, char version)
       : AsciiParser(input, {.single_cutoff = true}), version_(version) {}
 
-  // Starts after the line of the format tag.
+  // Starts after the format tag's line.
   Result<Hmm> parse() {
     const auto line = [this](std::string_view tag, Tokens& tokens) {
       return header_line(tag, tokens);
@@ -138,7 +138,7 @@ class Ascii3Parser : private AsciiParser {
     std::string_view second = version_ == 'a' ? first : tokens.next();
     if (second.empty()) return bad(fmt::format("STATS LOCAL {} lacks a number", which));
     float a = static_cast<float>(c_atof(first)), b = static_cast<float>(c_atof(second));
-    if (version_ == 'a') {  // one mu for MSV and Viterbi, one lambda for all three
+    if (version_ == 'a') {  // one mu for MSV and Viterbi, one lambda for all three scores
       if (equal_ignoring_case(which, "VLAMBDA")) {
         c.msv_lambda = c.viterbi_lambda = c.forward_lambda = a;
         msv_ = true;
@@ -256,7 +256,7 @@ struct HmmReader::State {
   BufferedInput input;
   HmmFormat format = HmmFormat::kAscii3;
   char version = 0;
-  bool tag_read = false;  // the tag of the next model has been consumed
+  bool tag_read = false;  // true if the next model's tag has been consumed
   const Alphabet* alphabet = nullptr;
   std::optional<ForeignFile> foreign;  // another kind of file, recognised by its first bytes
 };
@@ -274,7 +274,7 @@ Status HmmReader::State::detect() {
   HMMJIT_ASSIGN(std::string_view head, input.peek());
   if (!head.starts_with("HMMER")) foreign = recognise_other_file(head);
   if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
-    // Binary files have the byte order of their writer; big-endian ones are refused for their
+    // Binary files have their writer's byte order; big-endian ones are rejected because of their
     // magic.
     std::uint32_t magic;
     std::memcpy(&magic, head.data(), 4);

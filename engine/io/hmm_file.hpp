@@ -12,11 +12,11 @@
 
 namespace hmmjit {
 
-/// hmmpress writes these next to a profile file.
+/// Suffixes of the files that hmmpress writes next to a profile file.
 inline constexpr const char* kPressedSuffixes[] = {".h3m", ".h3f", ".h3p", ".h3i"};
 
-/// Longest line in bytes, and longest string of a binary file. hmmsearch has no limit; the longest
-/// line of Pfam's models has a few hundred bytes.
+/// Longest line, and longest string of a binary file, in bytes. hmmsearch has no limit; the longest
+/// line in Pfam's models has a few hundred bytes.
 inline constexpr std::size_t kLongestModelLine = std::size_t{4} << 20;
 
 enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
@@ -25,9 +25,9 @@ enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
 /// HMMER2.0 ASCII (probabilities imported, `needs_calibration` set), binary HMMER3/a to /f
 /// (.h3m); each plain, gzip or zstd compressed, from a file or standard input ("-").
 ///
-/// Like hmmsearch, it reads a pressed database F.h3m (with F.h3f, F.h3p, F.h3i) in preference to F
-/// itself. All models of a file must share format version and alphabet. Unlike in hmmsearch, a file
-/// that ends inside a model is an error, and a model with "CONS no" gets a computed consensus.
+/// Like hmmsearch, it prefers a pressed database F.h3m (with F.h3f, F.h3p, F.h3i) to F itself. All
+/// models of a file must share format version and alphabet. Unlike in hmmsearch, a file that ends
+/// inside a model is an error, and a model with "CONS no" gets a computed consensus.
 ///
 /// One thread per reader. Source: HMMER user's guide, "Profile HMM file format".
 class HmmReader {
@@ -42,10 +42,10 @@ class HmmReader {
 
   /// The next model; nullopt after the last. Do not call it again after an error.
   Result<std::optional<Hmm>> next();
-  /// Offset in the decompressed file of the first byte after the model returned last.
+  /// Offset, in the decompressed file, of the first byte after the last model returned.
   std::uint64_t offset() const;
   Compression compression() const;
-  /// The file that is read: the path given, or its .h3m.
+  /// The file that is read: the given path or its .h3m.
   const std::string& name() const;
   HmmFormat format() const;
 

@@ -49,7 +49,7 @@ const Alphabet* alphabet_named(std::string_view name) {
   return nullptr;
 }
 
-// True if both formats have this line.
+// True if this line occurs in both formats and was handled.
 Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
   if (tag == "NAME") {
     const std::string_view name = tokens.next();

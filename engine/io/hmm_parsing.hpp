@@ -11,7 +11,7 @@
 
 namespace hmmjit::hmm_parsing {
 
-/// Splits a line at space, tab, CR, LF; '#' at the start of a token ends the line.
+/// Splits a line at spaces, tabs, CR and LF; a '#' at the start of a token ends the line.
 class Tokens {
  public:
   explicit Tokens(std::string_view line) : p_(line.data()), end_(p_ + line.size()) {}
@@ -22,7 +22,7 @@ class Tokens {
     while (p_ < end_ && !is_blank(*p_)) ++p_;
     return {begin, static_cast<std::size_t>(p_ - begin)};
   }
-  /// Everything after the blanks, up to CR or LF, '#' included.
+  /// Everything after the leading blanks, up to CR or LF, including '#'.
   std::string_view rest() {
     while (p_ < end_ && (*p_ == ' ' || *p_ == '\t')) ++p_;
     const char* begin = p_;
@@ -45,7 +45,7 @@ Result<bool> data_line(BufferedInput& input, std::string_view* line);
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
-/// An error at the line read last, naming the model if its name is known.
+/// An error at the last line read, naming the model if its name is known.
 std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,
                                 std::string message);
 /// The error for a file that ends inside a model.
@@ -54,7 +54,7 @@ std::unexpected<Error> truncated(const BufferedInput& input, const std::string& 
 
 const Alphabet* alphabet_named(std::string_view name);
 
-/// Base of the parsers of HMMER2 and HMMER3 text: shared header lines, the frame of the body, and
+/// Base of the parsers of HMMER2 and HMMER3 text: common header lines, the frame of the body, and
 /// errors that name line and model.
 class AsciiParser {
  public:
@@ -62,7 +62,7 @@ class AsciiParser {
   AsciiParser& operator=(const AsciiParser&) = delete;
 
  protected:
-  /// Differences between the formats in shared lines.
+  /// How the formats differ in their common lines.
   struct Rules {
     bool empty_description = false;  ///< DESC may stand alone
     bool single_cutoff = false;      ///< nucleotide models have one number in GA, TC and NC
@@ -75,7 +75,7 @@ class AsciiParser {
     return bad_line(input_, hmm_.name, std::move(message));
   }
 
-  /// Reads the header, up to and including the names of the transitions. `other(tag, tokens)`
+  /// Reads the header, up to and including the line of transition names. `other(tag, tokens)`
   /// handles lines that only one format has and ignores unknown ones; `missing()` names a line that
   /// the header lacks, or returns null.
   template <typename Other, typename Missing>
@@ -92,7 +92,7 @@ class AsciiParser {
     }
     HMMJIT_TRY(check_header());
     if (const char* lack = missing()) return bad(lack);
-    HMMJIT_ASSIGN(const bool more, data_line(input_, &line));  // names of the transitions
+    HMMJIT_ASSIGN(const bool more, data_line(input_, &line));  // the line of transition names
     if (!more) return truncated(input_, hmm_.name, "after its header");
     return {};
   }
@@ -101,7 +101,7 @@ class AsciiParser {
 
   /// The next line of node k; fails at the end of the input.
   Status body_line(int k, std::string_view* line);
-  /// Makes space for node k. Grown node by node, because LENG of a damaged file may be anything.
+  /// Makes space for node k. Grows node by node, because LENG may be arbitrary in a damaged file.
   void grow(int k);
   /// Fails unless `token`, the first of a match line, is k.
   Status expect_node(int k, std::string_view token) const;
@@ -111,7 +111,7 @@ class AsciiParser {
   BufferedInput& input_;
   Hmm hmm_;
   bool rf_ = false, cs_ = false;
-  int node_ = 0;  // of the line read last
+  int node_ = 0;  // of the last line read
 
  private:
   Result<bool> common_line(std::string_view tag, Tokens& tokens);

@@ -1,4 +1,4 @@
-// FASTA. Residues are translated by table, a vector at a time, and line ends removed.
+// FASTA. Residues are translated by table, one vector at a time, and line ends are removed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ class FastaParser : public Parser {
     if (block.residue_count() >= residues || block.size() >= targets) return {};
     HMMJIT_ASSIGN(bool some, advance());
     if (some && block.size() == 0) {
-      // Growth by doubling would copy every residue again. This reserves address space only: unused
-      // pages are never touched.
+      // Growth by doubling would copy every residue again. Reserving costs only address space:
+      // unused pages are never touched.
       bool likely_all = chunk_.size() < kLikelyWhole;
       room_ = likely_all ? chunk_.size()
                          : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece;
@@ -82,7 +82,7 @@ class FastaParser : public Parser {
     return table;
   }
 
-  // Makes unread bytes available; false at the end of the input.
+  // Makes unread bytes available; returns false at the end of the input.
   Result<bool> advance() {
     if (position_ < chunk_.size()) return true;
     lines_ += count_lines(chunk_.data(), chunk_.size());
@@ -97,7 +97,7 @@ class FastaParser : public Parser {
     return !chunk_.empty();
   }
 
-  // Place of the next unread byte.
+  // The position of the next unread byte.
   std::string where() const {
     return fmt::format("{}:{}", input_.name(), lines_ + count_lines(chunk_.data(), position_) + 1);
   }
@@ -138,7 +138,7 @@ class FastaParser : public Parser {
     return {};
   }
 
-  // Reads header bytes up to the line end; begins the target when the line is complete.
+  // Reads header bytes up to the line end; begins the target once the line is complete.
   Status read_header(TargetBlock& block) {
     std::string_view piece = chunk_.substr(position_);
     std::size_t end = find_line_end(piece.data(), piece.size());
@@ -165,7 +165,7 @@ class FastaParser : public Parser {
       HMMJIT_TRY(begin_target(block, header_));
       header_.clear();
     }
-    position_ += piece.size();  // the line end is white space of the sequence
+    position_ += piece.size();  // the line end is skipped as white space of the sequence
     return {};
   }
 
@@ -191,7 +191,7 @@ class FastaParser : public Parser {
     return {};
   }
 
-  // Appends residues up to the next record (true) or the end of the chunk (false).
+  // Appends residues up to the next record (returns true) or the end of the chunk (false).
   Result<bool> read_sequence(TargetBlock& block) {
     while (position_ < chunk_.size()) {
       std::size_t n = std::min(chunk_.size() - position_, kPiece);
@@ -217,13 +217,13 @@ class FastaParser : public Parser {
     return false;
   }
 
-  // The name of the target that is being read.
+  // The name of the target being read.
   static std::string_view begun_name(const TargetBlock& block) {
     return block[block.size() - 1].name;
   }
 
-  // Grows the block for a target that is longer than expected, by a factor of four: copies are few
-  // and small, and unused pages are never touched.
+  // Grows the block by a factor of four for a target that is longer than expected: copies are then
+  // few and small, and unused pages are never touched.
   void make_room(TargetBlock& block) {
     const std::uint64_t others = block.residue_count() + block.size() + 1;
     const std::uint64_t needed = others + length_;
@@ -265,11 +265,11 @@ class FastaParser : public Parser {
   std::string_view chunk_;
   std::size_t position_ = 0;
   std::uint64_t lines_ = 0;  // line ends before chunk_
-  State first_;              // at the start of every pass
+  State first_;              // initial state of every pass
   State state_;
-  std::string header_;  // begin of a header line that continues in the next chunk
+  std::string header_;  // start of a header line that continues in the next chunk
   std::uint64_t length_ = 0;
-  std::uint64_t room_ = 0;  // residues the block has memory for
+  std::uint64_t room_ = 0;  // residues that the block has memory for
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet) {
 std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet) {
   std::array<std::uint8_t, 256> table = residue_table(alphabet);
   for (char c : {' ', '\t', '\r', '\n'}) table[static_cast<unsigned char>(c)] = kIgnored;
-  table['-'] = kSpecial;  // a gap of alignments; its synonyms '_' and '.' are accepted
+  table['-'] = kSpecial;  // an alignment gap; its synonyms '_' and '.' are accepted
   return table;
 }
 
@@ -77,7 +77,7 @@ std::unexpected<Error> illegal_character(const std::string& where, std::string_v
 
 namespace {
 
-// The rows of alignments, without gaps.
+// Delivers the rows of alignments as targets, without gaps.
 class AlignedTargets final : public Parser {
  public:
   AlignedTargets(std::unique_ptr<AlignmentParser> parser, const Alphabet& alphabet)
@@ -97,7 +97,7 @@ class AlignedTargets final : public Parser {
         rows_ = std::move(alignment->rows);
         next_ = 0;
       }
-      // Alignments may be large: release each row once it is delivered.
+      // Alignments may be large: free each row once it is delivered.
       AlignedRow row = std::exchange(rows_[next_++], {});
       std::erase_if(row.codes, [&](Residue code) {
         return code == alphabet_.gap() || code == alphabet_.missing();
@@ -186,7 +186,7 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     return std::unexpected(format.error());
   }
   state->format = format->format;
-  // hmmsearch accepts a file of line feeds, and an empty file if an alignment format is asserted.
+  // hmmsearch accepts a file of line feeds, and an empty one if an alignment format is asserted.
   if (head.empty() && !is_alignment_format(state->format) && state->format != SequenceFormat::kNcbi)
     return fail(ErrorCode::kInput, "the sequence file is empty", name,
                 "check whether what made it has failed");

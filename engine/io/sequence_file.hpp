@@ -14,7 +14,7 @@
 
 namespace hmmjit {
 
-/// `path` if it is a file or a BLAST database, else its path in the first directory of the
+/// Returns `path` if it is a file or a BLAST database, else its path in the first directory of the
 /// environment variable BLASTDB that contains it, else `path`.
 std::string find_sequence_file(const std::string& path);
 
@@ -22,24 +22,24 @@ struct SequenceFormatOptions {
   const Alphabet& alphabet;
   /// Unset: recognised by name and content.
   std::optional<SequenceFormat> format = std::nullopt;
-  /// The model that requires the alphabet; errors name it if the sequences have another one.
+  /// The model that determines the alphabet; errors name it if the sequences have another one.
   std::string model = {};
 };
 
 /// Opens `path`, a result of find_sequence_file ("-": standard input). Opens a BLAST database if
 /// `options` assert SequenceFormat::kNcbi, or if they assert nothing and only a BLAST database has
-/// this name; `options` then assert kNcbi.
+/// this name; `options` are then set to kNcbi.
 Result<std::unique_ptr<ByteSource>> open_sequence_source(
     const std::string& path, SequenceFormatOptions& options,
     ReadAhead read_ahead = ReadAhead::kCallers);
 
-/// Reads targets in file order. Every row of an alignment, without its gaps, is a target.
-/// Compressed input and standard input are read like plain files; unlike hmmsearch, it recognises
-/// alignments there too. Targets may have up to 2^31 - 1 residues. One thread per reader.
+/// Reads targets in file order. Every row of an alignment is a target, without its gaps. Compressed
+/// input and standard input are read like plain files; unlike in hmmsearch, alignments are
+/// recognised there too. Targets may have up to 2^31 - 1 residues. One thread per reader.
 class SequenceReader {
  public:
-  /// Looks for `path` as given, then in the directories of the environment variable BLASTDB;
-  /// "-" is standard input. kInput when nothing can be read or no format fits.
+  /// Looks for `path` as given, then in the directories of the environment variable BLASTDB; "-" is
+  /// standard input. Fails with kInput if nothing can be read or no format fits.
   static Result<SequenceReader> open(const std::string& path, const SequenceFormatOptions& options);
   static Result<SequenceReader> open(std::unique_ptr<ByteSource> source,
                                      const SequenceFormatOptions& options);
@@ -49,24 +49,24 @@ class SequenceReader {
   ~SequenceReader();
 
   /// Appends whole targets to `block` until it holds at least `max_residues` residues or
-  /// `max_targets` targets or the input ends; sets its first index if it was empty. False at the
-  /// end, when nothing was appended. After an error the block holds the targets before the bad one;
+  /// `max_targets` targets, or the input ends; sets its first index if it was empty. False at the
+  /// end, if nothing was appended. After an error the block holds the targets before the bad one;
   /// do not call it again.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues,
                           std::uint64_t max_targets = std::numeric_limits<std::uint64_t>::max());
 
-  /// Makes a longer target an error with kResources that names it and its length; residues beyond
-  /// the limit are counted, not stored. Does not apply to alignments, which are read as a whole.
+  /// Makes a longer target a kResources error that names it and its length; residues beyond the
+  /// limit are counted but not stored. Does not apply to alignments, which are read as a whole.
   void limit_targets(std::uint64_t residues);
 
   /// Restarts at the first target; kInput if the input is a pipe.
   Status rewind();
   bool rewindable() const;
 
-  /// The opened path (after the BLASTDB search) or "standard input".
+  /// The path opened (after the BLASTDB search) or "standard input".
   const std::string& name() const;
   SequenceFormat format() const;
-  /// Targets delivered since the start or the last rewind.
+  /// Number of targets delivered since the start or the last rewind.
   std::uint64_t targets_read() const;
 
  private:

@@ -95,7 +95,7 @@ class FlatParser : public Parser {
   Result<bool> genbank_header() {
     clear();
     std::string_view line;
-    do {  // releases begin with a preamble
+    do {  // database releases begin with a preamble
       HMMJIT_ASSIGN(bool more, input_.line(&line));
       if (!more) return false;
     } while (!line.starts_with("LOCUS   "));

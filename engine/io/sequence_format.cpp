@@ -43,8 +43,8 @@ std::string lower(std::string_view text) {
 }
 
 // SELEX without blanks as gaps: each line has a name and one word of text, the lines of a block
-// have the same length, and all blocks have the same first name and number of lines. Like HMMER,
-// looks at three blocks and allows one blank line between them. Ignores a last line that may be
+// have equal lengths, and all blocks have the same first name and number of lines. Like HMMER,
+// examines three blocks and allows one blank line between them. Ignores a last line that may be
 // truncated, unless it is the only one.
 bool looks_like_selex(std::string_view head) {
   std::string_view first_name;
@@ -80,18 +80,18 @@ bool is_phylip_residue(char c) {
   return (c >= 'A' && c <= 'Z') || c == '-' || c == '*' || c == '?' || c == '.';
 }
 
-// A PHYLIP file after the line of counts.
+// The text of a PHYLIP file after the line of counts.
 struct PhylipText {
   std::string_view text;
-  bool cut;  // the file may be longer
+  bool cut;  // true if the file may continue after `text`
   std::uint64_t rows, columns;
 
-  // The number of blocks in one layout and with one width of names (0: names end at the first
-  // blank); 0 if the text does not fit. The residues of an interleaved block are aligned, and all
-  // sequential rows have the same number of lines.
+  // The number of blocks for a layout and a width of names (0: names end at the first blank); 0 if
+  // the text does not fit. In an interleaved block, residues must be aligned; in sequential layout,
+  // all rows must have the same number of lines.
   std::size_t blocks(bool interleaved, std::size_t name_width) const {
     std::string_view rest = text, first;
-    std::uint64_t row = 0, done = 0, share = 0;  // done: columns read of this row (or block)
+    std::uint64_t row = 0, done = 0, share = 0;  // done: columns of this row (or block) read so far
     std::size_t count = 1, lines = 0, lines_of_first = 0;
     while (!rest.empty() && row < rows) {
       if (cut && rest.find('\n') == rest.npos) return count;
@@ -106,7 +106,7 @@ struct PhylipText {
         if (name_width == 0) take_word(&residues);
         residues.remove_prefix(std::min(name_width, residues.size()));
       }
-      // For names of ten columns, HMMER counts all printable characters of the first block.
+      // With names of ten columns, HMMER counts all printable characters of the first block.
       const bool any = interleaved && name_width == kPhylipNameWidth && done == 0;
       const auto n = static_cast<std::uint64_t>(std::ranges::count_if(
           residues, [&](char c) { return any ? c > ' ' : is_phylip_residue(c); }));
@@ -143,7 +143,7 @@ struct PhylipText {
     return true;
   }
 
-  // The width of names with which the text fits a layout; npos if there is none.
+  // The width of names for which the text fits a layout; npos if there is none.
   std::size_t name_width(bool interleaved) const {
     if (blocks(interleaved, kPhylipNameWidth) > 0) return kPhylipNameWidth;
     constexpr std::size_t kWidest = 64;
@@ -154,9 +154,9 @@ struct PhylipText {
   }
 };
 
-// Like HMMER, refuses text that fits both layouts unless it is one block, which both read alike,
+// Like HMMER, rejects text that fits both layouts unless it is one block, which both read alike,
 // and accepts names of ten columns or of the width that leaves the right number of residues. Names
-// that end at the first blank are an extension: many programs write them.
+// that end at the first blank are an extension, because many programs write them.
 std::optional<RecognisedFormat> recognise_phylip(const PhylipText& text) {
   const std::size_t interleaved = text.name_width(true), none = std::string_view::npos;
   if (interleaved != none && text.blocks(true, interleaved) == 1)
@@ -198,7 +198,7 @@ std::optional<RecognisedFormat> recognise(std::string_view name, std::string_vie
   if (rows && columns && *rows > 0 && *columns > 0) {
     if (suffix({".ph", ".phy", ".phyi"})) return {{F::kPhylip}};
     if (suffix({".phys"})) return {{F::kPhylipSequential}};
-    constexpr std::size_t kWholeFile = std::size_t{1} << 19;  // longer heads may be cut
+    constexpr std::size_t kWholeFile = std::size_t{1} << 19;  // longer heads may be truncated
     return recognise_phylip({rest, head.size() >= kWholeFile, static_cast<std::uint64_t>(*rows),
                              static_cast<std::uint64_t>(*columns)});
   }
@@ -246,7 +246,7 @@ Result<RecognisedFormat> format_of(const std::string& name, std::string_view hea
   if (asserted == F::kNcbi) return RecognisedFormat{F::kNcbi};
   if (const auto foreign = recognise_foreign_file(head)) return other(*foreign);
   const auto found = asserted ? RecognisedFormat{*asserted} : recognise(name, head, aligned);
-  // A suffix may be wrong. Alignments that are named .fa get the FASTA reader's error, which asks
+  // A suffix may be wrong. Alignments in files named .fa get the FASTA reader's error, which asks
   // for the format.
   if (!found || (found->format == F::kFasta && !head.starts_with('#') &&
                  !trim(head.substr(0, 4096)).starts_with('>'))) {

@@ -17,9 +17,9 @@ namespace hmmjit {
 
 enum class SequenceFormat {
   kFasta,
-  kHmmpgmd,  ///< FASTA after one line that begins with '#', as HMMER's search daemon loads it
-  kEmbl,     ///< and UniProt
-  kGenbank,  ///< and DDBJ
+  kHmmpgmd,  ///< FASTA after a first line that begins with '#', as HMMER's search daemon loads it
+  kEmbl,     ///< also UniProt
+  kGenbank,  ///< also DDBJ
   kStockholm,
   kPfam,  ///< Stockholm in one block
   kA2m,
@@ -30,7 +30,7 @@ enum class SequenceFormat {
   kClustalLike,
   kPhylip,            ///< interleaved
   kPhylipSequential,  ///< "phylips"
-  kNcbi,              ///< a database of BLAST (io/blast_database.hpp)
+  kNcbi,              ///< a BLAST database (io/blast_database.hpp)
 };
 
 /// The format's name in options ("fasta", "afa", "clustallike", ...).
@@ -42,19 +42,19 @@ Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string 
 
 bool is_alignment_format(SequenceFormat format);
 
-/// Columns of a row's name in strict PHYLIP.
+/// Width, in columns, of row names in strict PHYLIP.
 inline constexpr std::size_t kPhylipNameWidth = 10;
 
 struct RecognisedFormat {
   SequenceFormat format = SequenceFormat::kFasta;
-  /// PHYLIP: columns of a row's name; 0: up to the first blank.
+  /// PHYLIP: width of row names in columns; 0: up to the first blank.
   std::size_t name_width = kPhylipNameWidth;
 };
 
 enum class FileContent { kSequences, kAlignments };
 
-/// The format of the file `name` that begins with `head`: `asserted`, or the one recognised by the
-/// rules of HMMER. kInput for files that are empty, of another kind or in no known format.
+/// The format of the file `name` that begins with `head`: `asserted`, or else recognised by HMMER's
+/// rules. Fails with kInput for files that are empty, of another kind or in no known format.
 Result<RecognisedFormat> format_of(const std::string& name, std::string_view head,
                                    std::optional<SequenceFormat> asserted, FileContent expected);
 
@@ -62,10 +62,10 @@ struct ForeignFile {
   std::string_view what;    ///< "it is compressed with bzip2"
   std::string_view remedy;  ///< the next step
 };
-/// Recognises content that no reader accepts by the first bytes of a file: archives, other
+/// Recognises content that no reader accepts from the first bytes of a file: archives, other
 /// compression, web pages, UTF-16, byte order marks, ...
 std::optional<ForeignFile> recognise_foreign_file(std::string_view head);
-/// As above; also recognises profiles, FASTA files and alignments, where something else is
+/// As above; also recognises profiles, FASTA files and alignments, for use where something else is
 /// expected.
 std::optional<ForeignFile> recognise_other_file(std::string_view head);
 
@@ -74,7 +74,7 @@ class LetterCounts {
  public:
   void add(std::string_view text);
   std::uint64_t total() const { return total_; }
-  /// Null if the letters do not decide.
+  /// Null if the frequencies are inconclusive.
   const Alphabet* decide() const;
 
  private:

@@ -13,11 +13,11 @@
 
 namespace hmmjit::sequence_parsing {
 
-/// Largest target: lengths are int throughout the engine.
+/// Length limit of a target: lengths are int throughout the engine.
 inline constexpr std::uint64_t kLongestTarget = 2147483647u;
 
-/// Longest header line of FASTA, and longest line of EMBL and GenBank files, in bytes. hmmsearch
-/// has no limit; the longest lines of NCBI's nr have a few hundred kilobytes.
+/// Longest FASTA header line, and longest line of EMBL and GenBank files, in bytes. hmmsearch has
+/// no limit; the longest lines in NCBI's nr have a few hundred kilobytes.
 inline constexpr std::size_t kLongestHeader = std::size_t{16} << 20;
 
 /// Parser of one format.
@@ -27,7 +27,7 @@ class Parser {
   /// Appends whole targets to `block` until `block.residue_count() >= residues` or
   /// `block.size() >= targets` or the input ends.
   virtual Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) = 0;
-  /// To be called after the input was rewound.
+  /// Must be called after the input is rewound.
   virtual void reset() = 0;
   /// See SequenceReader::limit_targets.
   void limit_targets(std::uint64_t residues) { longest_ = std::min(residues, kLongestTarget); }
@@ -45,20 +45,20 @@ std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& 
 /// EMBL/UniProt and GenBank/DDBJ.
 std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& alphabet,
                                          SequenceFormat format);
-/// The stream of io/blast_database.hpp.
+/// Parses the stream of io/blast_database.hpp.
 std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
 
-// Classes of the other input characters; residue codes are below 32.
+// Classes of the other input characters (residue codes are below 32).
 inline constexpr std::uint8_t kIgnored = 0x40;  ///< bit: skip the character
 inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illegal
 
-/// Character classes of aligned rows: the alphabet; kSpecial for everything else.
+/// Character classes of aligned rows: residue codes of the alphabet; kSpecial for everything else.
 std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet);
-/// Character classes of the unaligned formats: the alphabet without '-', white space ignored.
+/// Character classes of unaligned formats: the alphabet without '-'; white space is ignored.
 std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet);
 
-/// A NUL byte in the name, accession or description of a target is an error: C strings end there,
-/// so different names would become equal and programs that read the results would fail.
+/// A NUL byte in a target's name, accession or description is an error: C strings end there, so
+/// different names would become equal and programs that read the results would fail.
 inline bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 std::unexpected<Error> nul_byte(const std::string& where, std::string_view name);
 std::unexpected<Error> too_long(const std::string& where, std::string_view name);

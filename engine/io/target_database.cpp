@@ -27,7 +27,7 @@ std::unexpected<Error> damaged(const std::string& name, std::string what) {
               "make it again with hmmjit db build");
 }
 
-// Largest of `count` codes; compilers vectorise this form.
+// The largest of `count` codes, in a form that compilers vectorise.
 Residue largest_code(const Residue* codes, std::size_t count) {
   Residue largest = 0;
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, codes[i]);
@@ -45,7 +45,7 @@ std::size_t page_size() {
   return size;
 }
 
-// Page-aligned part of [begin, end) for madvise: all touched pages, or only whole ones.
+// The page-aligned part of [begin, end) for madvise: all touched pages, or only whole ones.
 std::pair<char*, std::size_t> pages(const void* begin, const void* end, bool touched) {
   const auto mask = static_cast<std::uintptr_t>(page_size() - 1);
   auto from = reinterpret_cast<std::uintptr_t>(begin), to = reinterpret_cast<std::uintptr_t>(end);
@@ -66,10 +66,10 @@ AlignedBytes aligned_bytes(std::uint64_t size) {
       ::operator new[](std::max<std::uint64_t>(size, 1), std::align_val_t{kSectionAlignment})));
 }
 
-// Bytes of the file, in place or copied.
+// Bytes of the file: in place, or a copy.
 struct Piece {
   const char* data = nullptr;
-  std::shared_ptr<const char> own;  // empty: in the mapping or in memory
+  std::shared_ptr<const char> own;  // empty: the bytes are in the mapping or in memory
 };
 
 }  // namespace
@@ -89,14 +89,14 @@ struct TargetDatabase::State {
   MappedFile mapping;
   AlignedBytes copy;
   ReadOnlyFile file;
-  const char* bytes = nullptr;  // of a mapping or copy
+  const char* bytes = nullptr;  // of the mapping or the copy; null if read from `file`
   DatabaseSummary summary;
-  std::uint64_t residues_at = 0, residue_bytes = 0;  // where sections begin in the file
+  std::uint64_t residues_at = 0, residue_bytes = 0;  // file offsets of sections and their sizes
   std::uint64_t entries_at = 0, order_at = 0;
   std::uint64_t text_at = 0, text_bytes = 0;
   std::uint64_t about_at = 0, about_bytes = 0;
   bool resident = false;
-  // Targets [0, checked) are in memory, and their residues have been checked. Counted if resident.
+  // Targets [0, checked) are in memory and their residues have been checked. Used only if resident.
   mutable std::atomic<std::uint64_t> checked{0};
 
   bool mapped() const { return !mapping.bytes().empty(); }
@@ -153,7 +153,7 @@ Status TargetDatabase::State::read_header() {
   if (header.file_bytes != size)
     return damaged(name,
                    fmt::format("the file has {} bytes, {} were written", size, header.file_bytes));
-  // The checks below can fail only for files of other programs.
+  // The checks below can fail only for files that another program wrote.
   if (header.alphabet < 1 || header.alphabet > 3)
     return damaged(name, fmt::format("alphabet {} is unknown", header.alphabet));
   const Alphabet& alphabet = alphabet_of(static_cast<AlphabetType>(header.alphabet));
@@ -200,7 +200,7 @@ Result<TargetEntry> TargetDatabase::State::entry(std::uint64_t index) const {
   return found;
 }
 
-// Copies of the entries [first, end), up to the one that reaches `max_residues`.
+// Copies the entries from `first` up to `end` or the one that reaches `max_residues`.
 Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
     std::uint64_t first, std::uint64_t end, std::uint64_t max_residues) const {
   constexpr std::uint64_t kEntriesAtOnce = 1024;
@@ -221,8 +221,8 @@ Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
   return out;
 }
 
-// Entries are contiguous in both pools, so each one determines the place of the next. `first`:
-// index of the first entry, whose residues and text must be at the given places.
+// Entries are contiguous in both pools, so each one determines the next one's position. `first`:
+// index of the first entry, whose residues and text must be at the given positions.
 Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
                                             std::uint64_t first, std::uint64_t first_residue,
                                             std::uint64_t first_text) const {
@@ -240,8 +240,8 @@ Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
   return {};
 }
 
-// Checks the residues of these entries, which begin at `at`. Code that uses residues as indices
-// checks them again if the file is mapped (model/residue_copies.hpp).
+// Checks the residues of these entries, which begin at `at`. If the file is mapped, code that uses
+// residues as indices checks them again (model/residue_copies.hpp).
 Status TargetDatabase::State::check_residues(std::span<const TargetEntry> copies,
                                              std::uint64_t first, const Residue* at) const {
   const auto codes = static_cast<Residue>(summary.alphabet->Kp);
@@ -281,7 +281,7 @@ Status TargetDatabase::State::check_zeros(std::uint64_t from, std::uint64_t to,
   });
 }
 
-// Loads these pages before they are touched one by one.
+// Loads these pages all at once, before they fault in one by one.
 void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_piece) const {
   if (!mapped()) return;
   const auto [from, size] = pages(where.data, where.data + size_of_piece, true);
@@ -292,8 +292,8 @@ void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_pie
 #endif
 }
 
-// Reads these bytes of the file into the page cache in the background. Linux honours such advice
-// only up to the readahead size of the file system at a time: 128 KiB on NFS, FUSE and most disks
+// Prefetches these bytes of the file into the page cache in the background. Linux honours such
+// advice only up to the file system's readahead size at a time: 128 KiB on NFS, FUSE and most disks
 // (force_page_cache_readahead in mm/readahead.c).
 void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const {
   constexpr std::uint64_t kAtOnce = std::uint64_t{128} << 10;
@@ -365,12 +365,12 @@ Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fract
     std::uint64_t from, std::uint64_t to, std::uint64_t of) const {
   const State& s = *state_;
   const auto first_at = [&](std::uint64_t share) -> Result<std::uint64_t> {
-    // bytes * share / of, without the product: shares are below `of`, which is below 2^32.
+    // bytes * share / of, computed without overflow: shares are below `of`, which is below 2^32.
     const std::uint64_t whole = s.residue_bytes / of, rest = s.residue_bytes % of;
     const std::uint64_t limit = whole * share + rest * share / of;
-    // Interpolation search: targets have similar lengths, so few steps suffice, and on a network
-    // file system each step costs a round trip. Every other step bisects, which bounds the number
-    // of steps for any lengths.
+    // Interpolation search: target lengths are similar, so few steps suffice, and on a network file
+    // system each step costs a round trip. Every other step bisects, which bounds the number of
+    // steps for any distribution of lengths.
     std::uint64_t first = 0, last = s.summary.targets;
     std::uint64_t at_first = kDatabaseAlignment, at_last = s.residue_bytes;
     for (bool halve = false; first < last; halve = !halve) {
@@ -416,7 +416,7 @@ Status TargetDatabase::verify() const {
   }
   HMMJIT_TRY(s.check_zeros(end_of_last, s.summary.file_bytes, "after the last section"));
 
-  // The checksums match, so errors found below were made by the program that wrote the file.
+  // The checksums match, so any error found below was made by the program that wrote the file.
   HMMJIT_ASSIGN(const Piece front, s.piece(s.residues_at, kDatabaseAlignment));
   const auto* const padding = reinterpret_cast<const Residue*>(front.data);
   if (find_other(padding, padding + kDatabaseAlignment, kPaddingCode) !=
@@ -446,7 +446,7 @@ Status TargetDatabase::verify() const {
   if (residues != s.summary.residues || longest != s.summary.longest ||
       shortest != s.summary.shortest || residues_end != s.residue_bytes || text_end != s.text_bytes)
     return damaged(s.name, "counts of the header contradict the targets");
-  // Strictly ascending pairs (length falling, index): each target exactly once.
+  // Strictly ascending pairs (descending length, index) mean that each target occurs exactly once.
   std::uint32_t before = 0;
   std::uint64_t rank = 0;
   return s.for_each_piece(
@@ -479,7 +479,7 @@ Status DatabaseReader::seek(std::uint64_t index) {
   residues_ = kDatabaseAlignment;
   text_ = 0;
   if (index > 0 && index < s.summary.targets) {
-    // read_block() checks the rest.
+    // read_block() checks the remaining fields.
     HMMJIT_ASSIGN(const TargetEntry first, s.entry(index));
     if (first.residues < kDatabaseAlignment || first.residues % kDatabaseAlignment != 0 ||
         first.residues > s.residue_bytes || first.text > s.text_bytes)
@@ -503,7 +503,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     Storage() = default;
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
-    // Drops the pages only; they are read from the file again if needed.
+    // Drops the pages only; they are read from the file again when needed.
     ~Storage() {
       if (!database->state_->mapped() || database->state_->resident) return;
       for (const auto& [begin, bytes] :
@@ -532,9 +532,9 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   stored->residues = {residues.data + kDatabaseAlignment, residues.own};
   const std::uint64_t end_of_block = next_ + entries.size();
   if (std::uint64_t checked = s.checked; end_of_block > checked) {
-    // Prefetch the next block while this one is searched: on a network file system each page fault
-    // would cost a round trip. Repeat the advice for every block: a busy system drops it, and it
-    // costs little for pages in memory.
+    // Prefetch the next block while this one is searched, because on a network file system each
+    // page fault costs a round trip. Repeat the advice for every block: a busy system drops it, and
+    // it costs little for pages in memory.
     constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
     std::uint64_t after_range = s.residue_bytes;
     if (end_of_targets < s.summary.targets) {

@@ -18,10 +18,10 @@
 namespace hmmjit {
 
 inline constexpr std::uint32_t kDatabaseVersion = 1;
-/// Targets start at multiples of this many bytes, as the kernels require.
+/// Alignment of targets in bytes, as the kernels require.
 inline constexpr std::uint32_t kDatabaseAlignment = 16;
 
-/// One part of a database file.
+/// One section of a database file.
 struct DatabaseSection {
   std::string_view name;
   std::uint64_t offset = 0, bytes = 0;
@@ -33,16 +33,16 @@ struct DatabaseSummary {
   std::uint32_t version = kDatabaseVersion;
   const Alphabet* alphabet = nullptr;
   std::uint64_t targets = 0, residues = 0;
-  std::uint32_t longest = 0, shortest = 0;  ///< residues of a target; 0 and 0 without targets
+  std::uint32_t longest = 0, shortest = 0;  ///< target lengths in residues; both 0 without targets
   std::uint64_t file_bytes = 0;
-  std::uint64_t identity = 0;  ///< of the targets and their order, independent of their source
+  std::uint64_t identity = 0;  ///< digest of the targets and their order, whatever their source
   std::vector<DatabaseSection> sections;
 };
 
 /// True if a file that begins with `head` (8 bytes are enough) is a target database.
 bool is_target_database(std::string_view head);
-/// The same for a named file. False for anything but a regular file: bytes read from a pipe would
-/// be lost. Fails with kInput if the file cannot be read.
+/// The same for a named file. False for anything but a regular file, because bytes read from a pipe
+/// would be lost. Fails with kInput if the file cannot be read.
 Result<bool> is_target_database_file(const std::string& path);
 
 enum class DatabaseAccess {
@@ -50,14 +50,14 @@ enum class DatabaseAccess {
   /// is mapped, the process receives SIGBUS and must handle it.
   kMap,
   /// kMap for databases that are read many times: pages stay mapped, and residues are checked when
-  /// they are first read. A later pass costs 0.1 ms a block.
+  /// they are first read. Each later pass costs 0.1 ms per block.
   kResident,
-  /// Blocks of targets are read into their own memory: a truncated file is an error value, and
-  /// checked bytes cannot change. For host programs, which own their signal handlers.
+  /// Blocks of targets are read into memory of their own: a truncated file is an error value, and
+  /// checked bytes cannot change. For host programs, which have their own signal handlers.
   kRead,
 };
 
-/// A database open for reading. Immutable and shareable.
+/// A database open for reading. Immutable; threads may share it.
 ///
 /// Opening reads only the header (which has its own checksum), in constant time. Readers check the
 /// rest as they use it: they refuse entries that point outside their section and residues outside
@@ -69,7 +69,7 @@ class TargetDatabase {
   /// truncated.
   static Result<std::shared_ptr<const TargetDatabase>> open(
       const std::string& path, DatabaseAccess access = DatabaseAccess::kMap);
-  /// The same for bytes in memory, which are copied. Messages use `name`.
+  /// The same for bytes in memory, which are copied. Error messages use `name`.
   static Result<std::shared_ptr<const TargetDatabase>> from_bytes(std::string name,
                                                                   std::string_view bytes);
   ~TargetDatabase();
@@ -79,8 +79,8 @@ class TargetDatabase {
   /// Lines "key value" that describe how the file was made. Like all functions below, fails with
   /// kInput if the file was truncated after it was opened.
   Result<std::string> about() const;
-  /// Length of the target at a rank of the length order: longest first, equal lengths in input
-  /// order. Fails with kUsage if there is no such rank, with kInput if the file is damaged.
+  /// Length of the target at a rank in the order by length: longest first, equal lengths in input
+  /// order. Fails with kUsage if there is no such rank, and with kInput if the file is damaged.
   Result<std::uint32_t> length_at_rank(std::uint64_t rank) const;
 
   /// Targets [first, last) whose first residue lies in the fraction [from / of, to / of) of the
@@ -108,27 +108,27 @@ class DatabaseReader {
 
   /// Makes `block` a view of the next targets, up to the one that reaches `max_residues`. False at
   /// the end. Fails with kInput if the file is damaged or truncated. The last copy of the block
-  /// unmaps its pages, which stay in the page cache.
+  /// releases its pages, which stay in the page cache.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
   /// Continues at target `index` (0: the first). kInput if `index` is beyond the end.
   Status seek(std::uint64_t index);
   /// Stops before target `index`.
   void set_end(std::uint64_t index) { end_ = index; }
   std::uint64_t targets_read() const { return next_; }
-  /// Bytes of residues, entries and text of the targets delivered since the start.
+  /// Bytes of residues, entries and text in the targets delivered since the start.
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
   std::shared_ptr<const TargetDatabase> database_;
-  std::uint64_t next_ = 0;  // target
+  std::uint64_t next_ = 0;  // index of the next target
   std::uint64_t end_ = ~std::uint64_t{0};
-  std::uint64_t residues_ = 0, text_ = 0;  // where its residues and text must start
+  std::uint64_t residues_ = 0, text_ = 0;  // positions at which its residues and text must start
   std::uint64_t bytes_read_ = 0;
 };
 
 /// Writes a database, which appears under its name when finish() succeeds. Keeps entries and text
-/// in unnamed temporary files in the folder of the output; finish() needs 4 bytes of memory per
-/// target. One thread at a time.
+/// in unnamed temporary files in the output's folder; finish() needs 4 bytes of memory per target.
+/// One thread at a time.
 class DatabaseWriter {
  public:
   /// Fails with kOutput.
@@ -137,9 +137,9 @@ class DatabaseWriter {
   DatabaseWriter& operator=(DatabaseWriter&&) noexcept;
   ~DatabaseWriter();
 
-  /// Appends the targets of `block`. Fails with kOutput, and with kInput beyond 2^32 - 1 targets.
+  /// Appends the targets of `block`. Fails with kOutput, or with kInput beyond 2^32 - 1 targets.
   Status add(const TargetBlock& block);
-  /// `about`: lines "key value" that are stored with the data.
+  /// `about`: lines "key value" to store with the data.
   Result<DatabaseSummary> finish(std::string_view about);
 
  private:

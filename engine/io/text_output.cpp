@@ -11,7 +11,7 @@ namespace hmmjit {
 
 struct TextOutput::Compressor {
   virtual ~Compressor() = default;
-  /// Writes compressed bytes to `file`; if `end`, all of them.
+  /// Compresses `text` and writes to `file`; if `end`, also flushes the compressor.
   virtual void compress(std::string_view text, bool end, OutputFile& file) = 0;
   bool ended = false;
 };

@@ -1,4 +1,4 @@
-// An output file that is compressed according to its name.
+// An output file whose name determines its compression.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace hmmjit {
 
-/// ".gz" (gzip) or ".zst" (Zstandard), if an output of this name is compressed; otherwise empty.
+/// ".gz" (gzip) or ".zst" (Zstandard) if an output of this name is compressed, otherwise empty.
 std::string_view compressed_suffix(std::string_view name);
 
-/// An OutputFile that is compressed if compressed_suffix() of its name says so. One thread at a
-/// time.
+/// An OutputFile that is compressed if compressed_suffix() of its name is not empty. One thread at
+/// a time.
 class TextOutput {
  public:
-  /// Fails with kOutput; throws std::bad_alloc if a compressor gets no memory.
+  /// Fails with kOutput; throws std::bad_alloc if a compressor cannot allocate memory.
   static Result<TextOutput> create(const std::string& path);
   TextOutput(TextOutput&&) noexcept;
   TextOutput& operator=(TextOutput&&) noexcept;
@@ -26,7 +26,7 @@ class TextOutput {
   void write(std::string_view text);
   /// As OutputFile::status.
   Status status() const { return file_.status(); }
-  /// Ends the compressed data: nothing may be written after it.
+  /// Ends the compressed data: nothing may be written afterwards.
   Status flush();
   Status commit();
   const std::string& path() const { return file_.path(); }
@@ -40,7 +40,7 @@ class TextOutput {
   explicit TextOutput(OutputFile file);
 
   OutputFile file_;
-  std::unique_ptr<Compressor> compressor_;  // null: none
+  std::unique_ptr<Compressor> compressor_;  // null: uncompressed
 };
 
 }  // namespace hmmjit

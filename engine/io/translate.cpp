@@ -24,15 +24,15 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Translates runs of letters a vector at a time, and the characters between them (mostly line ends)
-// by the table of all characters. Vectors of one byte (HWY_SCALAR, for processors without SSE4 or
-// AES) have no table of 16 bytes.
+// Translates runs of letters one vector at a time, and the characters between them (mostly line
+// ends) with the full table. One-byte vectors (HWY_SCALAR, for processors without SSE4 or AES)
+// cannot look up a table of 16 bytes.
 std::size_t translate_vector(const TranslationTable& table, const char* in, std::size_t count,
                              Residue* out, std::size_t* written) {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t N = hn::Lanes(d);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
-  // 32 entries are two 16-byte shuffles; both halves are repeated in every 16-byte block.
+  // 32 entries take two 16-byte shuffles; both halves are repeated in every 16-byte block.
   const hn::Full128<std::uint8_t> half;
   const auto low = hn::LoadDup128(d, table.letter.data());
   const auto high = hn::LoadDup128(d, table.letter.data() + hn::Lanes(half));
@@ -47,7 +47,7 @@ std::size_t translate_vector(const TranslationTable& table, const char* in, std:
       const auto in_high = hn::TableLookupBytes(high, hn::And(v, hn::Set(d, 0x0f)));
       const auto is_low = hn::Eq(hn::And(index, hn::Set(d, 0x10)), hn::Zero(d));
       const auto code = hn::IfThenElse(is_low, in_low, in_high);
-      // A letter, folded to lower case, is at most 25 above 'a'.
+      // Folded to lower case, a letter is at most 25 above 'a'.
       const auto rank = hn::Sub(hn::Or(v, hn::Set(d, 0x20)), hn::Set(d, 'a'));
       const auto letter = hn::Eq(hn::Min(rank, hn::Set(d, 25)), rank);
       const auto plain = hn::AndNot(hn::Eq(code, not_plain), letter);

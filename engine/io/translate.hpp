@@ -12,16 +12,16 @@ namespace hmmjit::sequence_parsing {
 
 /// The code of every input character, and a table of letters for the vector code.
 struct TranslationTable {
-  /// From the classes of one format (see sequence_parsing.hpp).
+  /// Built from the character classes of one format (see sequence_parsing.hpp).
   explicit TranslationTable(const std::array<std::uint8_t, 256>& classes);
   std::array<std::uint8_t, 256> code;
-  /// [c & 31] for a letter c: its residue code, or kNotPlain where the letter is not a residue or
-  /// its two cases differ.
+  /// [c & 31] for a letter c: its residue code, or kNotPlain if the letter is not a residue or its
+  /// two cases differ.
   alignas(32) std::array<std::uint8_t, 32> letter;
   static constexpr std::uint8_t kNotPlain = 0xff;
 };
 
-/// Room that translate() needs after the last residue, because it writes whole vectors.
+/// Space that translate() needs after the last residue, because it writes whole vectors.
 inline constexpr std::size_t kTranslateSlack = 256;
 
 /// The functions below, for one instruction set.
@@ -31,12 +31,12 @@ struct ParsingKernels {
   std::size_t (*find_line_end)(const char*, std::size_t);
   std::size_t (*count_lines)(const char*, std::size_t);
 };
-/// Those of this machine, the fastest first. The last one is for every machine.
+/// The sets that this machine supports, fastest first. The last one works on every machine.
 const std::vector<ParsingKernels>& parsing_kernel_sets();
 
 /// Translates up to `count` characters to residue codes at `out` (room for `count` +
-/// kTranslateSlack), without the ignored ones; stops before the first special one. Returns the
-/// number of characters consumed and sets `*written`.
+/// kTranslateSlack), dropping ignored ones; stops before the first special one. Returns the number
+/// of characters consumed and sets `*written`.
 std::size_t translate(const TranslationTable& table, const char* in, std::size_t count,
                       Residue* out, std::size_t* written);
 

@@ -11,8 +11,8 @@ namespace {
 using hmmjit_device::kSymbolRows;
 using hmmjit_device::LengthClass;
 
-// Least value in first..last that satisfies the monotone `good`, last + 1 if none. Searches from
-// `guess`, since neighbouring lengths have nearly the same answer.
+// Least value in first..last that satisfies the monotone `good`, or last + 1 if none does. Searches
+// from `guess`, because neighbouring lengths have nearly the same answer.
 template <typename Predicate>
 int first_good(int first, int last, int guess, Predicate good) {
   guess = std::clamp(guess, first, last);

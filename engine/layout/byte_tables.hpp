@@ -1,5 +1,5 @@
 // A model's SSV and MSV tables in the layout that filter kernels read, and the decisions they need
-// per target length.
+// for each target length.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hmmjit::layout {
 
-/// Natural node order, [32][stride]; symbols that the profile has no row for are impossible.
+/// Natural node order, [32][stride]; symbols without a row in the profile are impossible.
 struct ByteTables {
   std::uint32_t stride = 0;            ///< M rounded up to 16
   std::vector<std::int8_t> emissions;  ///< SSV: -signed_cost; -127 impossible
@@ -21,8 +21,8 @@ struct ByteTables {
 ByteTables make_byte_tables(const ByteProfile& profile);
 
 /// One record per distinct target length: the reference's decision and P-value arithmetic, inverted
-/// over the byte score, of which the bit score is a monotone function. Thread-safe. Takes about 0.1
-/// us per length if lengths are sorted.
+/// over the byte score, since the bit score is a monotone function of it. Thread-safe. Takes about
+/// 0.1 us per length if lengths are sorted.
 std::vector<hmmjit_device::LengthClass> make_length_classes(const ByteProfile& profile,
                                                             const Calibration& calibration,
                                                             double F1,

@@ -104,8 +104,7 @@ float bias_nats(float sum, int L) {
 }
 
 float bias_guard(float sum, int L) {
-  // Partial sums are at most slightly below the last one: leaving the biased state costs log(1 -
-  // p1).
+  // Partial sums are at most slightly below the last: leaving the biased state costs log(1 - p1).
   const float largest = std::fabs(sum) + 24.0f;
   return 1e-4f + kRounding * (static_cast<float>(L) + 16.0f) * (largest + 16.0f);
 }

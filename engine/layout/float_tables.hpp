@@ -11,31 +11,31 @@
 
 namespace hmmjit::layout {
 
-/// Natural node order, odds as in the profile; 0 beyond M and for symbols it has no row for.
+/// Natural node order, odds as in the profile; 0 beyond M and for symbols without a row there.
 struct FloatTables {
   std::uint32_t stride = 0;        ///< M rounded up to 16
   std::vector<float> emissions;    ///< [32][stride]
   std::vector<float> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
 };
 FloatTables make_float_tables(const OddsProfile& profile);
-/// Only the transitions; `emissions` stays empty.
+/// Makes only the transitions; `emissions` stays empty.
 FloatTables make_float_transitions(const OddsProfile& profile);
 
-/// Match odds in the reference's four lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 at q*4 + r.
+/// Match odds in the reference's lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 is at q*4 + r.
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
 /// Striped odds for kernels with one warp per lane of the reference and `run` stripes per thread
 /// (DomainParams::run_emissions).
 std::vector<float> make_run_emissions(std::span<const float> striped, std::size_t Q,
                                       std::uint32_t run);
 
-/// N, C and J odds of target lengths.
+/// N, C and J odds for target lengths.
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,
                                                            bool multihit = true);
 
-/// Nats by which Forward kernels, which sum in an order of their own, may differ from the reference
-/// for a target of L residues; scores within this distance of the threshold are decided on the CPU.
-/// Every row adds at most some tens of roundings of 2^-24 to each sum, all terms being positive;
-/// measured differences are a hundredth of this bound.
+/// Nats by which Forward kernels, which sum in a different order, may differ from the reference for
+/// a target of L residues; scores this close to the threshold are decided on the CPU. Every row
+/// adds at most some tens of roundings of 2^-24 to each sum, and all terms are positive; measured
+/// differences are a hundredth of this bound.
 float forward_guard(int L);
 inline constexpr float kForwardGuard = 1e-3f;
 inline constexpr float kForwardGuardPerResidue = 64.0f * 0x1p-24f;
@@ -47,7 +47,7 @@ std::vector<float> make_bias_lengths(std::span<const std::uint32_t> lengths);
 /// The bias filter's score in nats from a kernel's sum of logarithms.
 float bias_nats(float sum, int L);
 /// Nats by which bias_nats may differ from the reference, which rounds its sum to float after every
-/// residue: at most half a unit in the last place of the largest partial sum each time.
+/// residue, each time by at most half a unit in the last place of the largest partial sum.
 float bias_guard(float sum, int L);
 
 }  // namespace hmmjit::layout

@@ -13,7 +13,7 @@ using hmmjit_device::kOverlapGranule;
 using hmmjit_device::kStartUnit;
 using hmmjit_device::kWholeTarget;
 
-// Indices of the lengths, longest first, stable. A radix sort, since there are millions of them
+// Indices of the lengths, longest first, stable. Radix sort, because there are millions of them
 // (Knuth, The Art of Computer Programming, 5.2.5).
 std::vector<std::uint32_t> longest_first(std::span<const std::uint32_t> length) {
   std::vector<std::uint32_t> order(length.size()), next(length.size());
@@ -102,7 +102,7 @@ WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
     throw std::invalid_argument("piece_rows must be a multiple of 16 above the overlap");
   }
   WorkList out;
-  // Targets are sorted, so those to be split come first.
+  // Targets are sorted, so those to split come first.
   std::vector<hmmjit_device::WorkItem> pieces_of_long;
   std::size_t i = 0;
   for (; i < targets.size() && targets.length[i] > piece_rows; ++i) {

@@ -101,8 +101,7 @@ dev::FloatFilterParams FloatStage::parameters(std::uintptr_t base) const {
   p.transitions = at_transitions_.in(base);
   p.stride = tables_.stride;
   p.model_length = static_cast<dev::u32>(profile_.M);
-  const LengthModel specials = length_model(100, true);  // E->C and E->J do not depend on the
-                                                         // length
+  const LengthModel specials = length_model(100, true);  // E->C, E->J: same at any length
   p.ec = specials.ec;
   p.ej = specials.ej;
   return p;

@@ -50,8 +50,8 @@ struct ByteAnswer {
   hmmjit_device::FilterStatus status = hmmjit_device::kStatusNoResult;
   int value = 0;            ///< u of SSV, J of MSV
   bool passed = false;      ///< the kernel's decision by F1
-  bool recurrence = false;  ///< result of the MSV recurrence
-  /// +inf after an overflow, NaN without a result.
+  bool recurrence = false;  ///< from the MSV recurrence
+  /// +inf after an overflow; NaN if there is no result.
   float nats = std::numeric_limits<float>::quiet_NaN();
 };
 ByteAnswer byte_answer(const ByteProfile& profile, hmmjit_device::FilterResult result, int length);
@@ -65,8 +65,8 @@ class WordStage {
   hmmjit_device::WordFilterParams parameters(std::uintptr_t base) const;
 
   std::int16_t* moves(std::uintptr_t base) const { return at_moves_.in(base); }
-  /// Empty if a kernel's arithmetic is exact for this model, else the reason why not. A model
-  /// without a kernel runs its Viterbi filter on the CPU.
+  /// Empty if a kernel's arithmetic is exact for this model, else the reason why not. The Viterbi
+  /// filter of a model without a kernel runs on the CPU.
   static std::string gap(const WordProfile& profile, bool speculates) {
     return speculates ? viterbi_wavefront_gap(profile) : viterbi_row_scan_gap(profile);
   }
@@ -82,7 +82,7 @@ class WordStage {
 struct WordAnswer {
   hmmjit_device::FilterStatus status = hmmjit_device::kStatusNoResult;
   int end = 0;  ///< C of the recurrence
-  /// +inf after an overflow, NaN without a result.
+  /// +inf after an overflow; NaN if there is no result.
   float nats = std::numeric_limits<float>::quiet_NaN();
 };
 WordAnswer word_answer(const WordProfile& profile, hmmjit_device::WordResult result, int length);
@@ -93,7 +93,7 @@ class FloatStage {
  public:
   explicit FloatStage(const OddsProfile& profile);
   void place(TableBlock& block);
-  /// The caller also fills in `lengths`, which depends on the targets only. Results are nats.
+  /// The caller also fills in `lengths`, which depends only on the targets. Results are nats.
   hmmjit_device::FloatFilterParams parameters(std::uintptr_t base) const;
 
  private:
@@ -108,7 +108,7 @@ class BiasStage {
  public:
   explicit BiasStage(const BiasModel& model);
   void place(TableBlock& block);
-  /// The caller also fills in `p1`, which depends on the targets only. Results: see bias_nats().
+  /// The caller also fills in `p1`, which depends only on the targets. Results: see bias_nats().
   hmmjit_device::BiasParams parameters(std::uintptr_t base) const;
 
  private:

@@ -1,4 +1,4 @@
-// The arrays that the launches of one model read, in one block of memory, so that a single copy
+// The arrays that one model's launches read, in one block of memory, so that a single copy
 // transfers them to a device. On the host the same block serves kernels in lockstep.
 #pragma once
 
@@ -20,7 +20,7 @@ template <typename T>
 struct Placed {
   std::size_t offset = 0;
   bool present = false;
-  /// Its address if the block starts at `base`; null if it was not placed.
+  /// The array's address if the block starts at `base`; null if it was not placed.
   T* in(std::uintptr_t base) const {
     return present ? reinterpret_cast<T*>(base + offset) : nullptr;
   }
@@ -28,7 +28,7 @@ struct Placed {
 
 class TableBlock {
  public:
-  /// `reserved`: bytes before the arrays, for the caller.
+  /// `reserved`: bytes before the arrays, for the caller's use.
   explicit TableBlock(std::size_t reserved = 0) : bytes_(aligned_size(reserved)) {}
 
   /// The array must outlive copy_to().
@@ -39,7 +39,7 @@ class TableBlock {
     bytes_ += aligned_size(values.size() * sizeof(T));
     return out;
   }
-  /// Size of the whole block.
+  /// Size of the whole block in bytes.
   std::size_t bytes() const { return bytes_; }
   /// Copies the arrays; the reserved bytes are left unchanged.
   void copy_to(std::byte* block) const {

@@ -8,7 +8,7 @@ namespace {
 
 char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// One degenerate symbol and the residues it may stand for.
+// A degenerate symbol and the residues it may stand for.
 using Degenerate = std::pair<char, std::string_view>;
 // An input character that stands for another one.
 using Synonym = std::pair<char, char>;
@@ -41,7 +41,7 @@ Alphabet build(AlphabetType type, std::string_view name, int K, std::string_view
   return a;
 }
 
-// Amino acid frequencies of Swiss-Prot, as the null model of HMMER3 has them (profile spec 1).
+// Amino acid frequencies in Swiss-Prot, as in the null model of HMMER3 (profile spec 1).
 constexpr float kAminoBackground[] = {0.0787945f, 0.0151600f, 0.0535222f, 0.0668298f, 0.0397062f,
                                       0.0695071f, 0.0229198f, 0.0590092f, 0.0594422f, 0.0963728f,
                                       0.0237718f, 0.0414386f, 0.0482904f, 0.0395639f, 0.0540978f,
@@ -50,7 +50,7 @@ constexpr float kNucleicBackground[] = {0.25f, 0.25f, 0.25f, 0.25f};
 
 constexpr Degenerate kAminoDegenerates[] = {
     {'B', "DN"}, {'J', "IL"}, {'Z', "EQ"}, {'O', "K"}, {'U', "C"}, {'X', "ACDEFGHIKLMNPQRSTVWY"}};
-// IUPAC codes; T stands for U as well, the digit table maps both.
+// IUPAC codes; T also stands for U, since the digit table maps both.
 constexpr Degenerate kDnaDegenerates[] = {{'R', "AG"},  {'Y', "CT"},  {'M', "AC"},  {'K', "GT"},
                                           {'S', "CG"},  {'W', "AT"},  {'H', "ACT"}, {'B', "CGT"},
                                           {'V', "ACG"}, {'D', "AGT"}, {'N', "ACGT"}};

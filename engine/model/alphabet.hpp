@@ -12,14 +12,14 @@ using Residue = std::uint8_t;
 
 inline constexpr int kMaxCodes = 29;  ///< largest Kp of any alphabet (amino)
 inline constexpr int kMaxBases = 20;  ///< largest K
-/// Code between and after packed targets; scores minus infinity in every filter table.
+/// Code between and after packed targets; it scores minus infinity in every filter table.
 inline constexpr Residue kPaddingCode = 31;
 inline constexpr Residue kInvalidCode = 255;
 
-enum class AlphabetType : int { kRna = 1, kDna = 2, kAmino = 3 };  // codes of binary models
+enum class AlphabetType : int { kRna = 1, kDna = 2, kAmino = 3 };  // as in binary models
 
-/// Immutable, one instance per type for the life of the process. Codes and synonyms are those of
-/// HMMER (user's guide).
+/// Immutable; one instance per type for the life of the process. Codes and synonyms are HMMER's
+/// (user's guide).
 struct Alphabet {
   AlphabetType type;
   std::string_view name;     ///< "amino", "DNA", "RNA"
@@ -28,10 +28,10 @@ struct Alphabet {
   std::string_view symbols;  ///< Kp characters, index = code
   /// Background frequencies of the K residues (null model), not renormalised.
   std::array<float, kMaxBases> background;
-  /// Bit y of degeneracy[x] is set when code x may stand for residue y; zero for - * ~.
+  /// Bit y of degeneracy[x] is set if code x may stand for residue y; zero for - * ~.
   std::array<std::uint32_t, kMaxCodes> degeneracy;
-  /// Input character to code, kInvalidCode for characters outside the alphabet. Case-insensitive;
-  /// includes synonyms ('_' and '.' are gaps; for DNA 'U' is T, 'X' is N, ...).
+  /// Maps input characters to codes, and characters outside the alphabet to kInvalidCode.
+  /// Case-insensitive; includes synonyms ('_' and '.' are gaps; in DNA 'U' is T, 'X' is N, ...).
   std::array<Residue, 256> digit;
 
   int gap() const { return K; }

@@ -14,7 +14,7 @@ std::string compute_consensus(const Hmm& hmm) {
     for (int x = 1; x < alphabet.K; ++x) {
       if (hmm.match_p(k, x) > hmm.match_p(k, best)) best = x;
     }
-    const char symbol = alphabet.symbols[best];  // the symbols of residues are upper case
+    const char symbol = alphabet.symbols[best];  // symbols of residues are upper case
     consensus[k - 1] =
         hmm.match_p(k, best) >= upper_case_from ? symbol : static_cast<char>(symbol - 'A' + 'a');
   }
@@ -23,13 +23,13 @@ std::string compute_consensus(const Hmm& hmm) {
 
 namespace {
 
-// Probabilities of the states of node k after some number of residues.
+// Probabilities of node k's states after some number of residues.
 struct StateProbabilities {
   explicit StateProbabilities(std::size_t nodes) : M(nodes), I(nodes), D(nodes) {}
   std::vector<double> M, I, D;
 };
 
-// Steps 1 and 2: a path begins in M1.
+// Steps 1 and 2: every path begins in M1.
 void begin_paths(const Hmm& hmm, StateProbabilities& first, StateProbabilities& second) {
   first.M[1] = 1;
   first.D[2] = hmm.t(1, kMD);
@@ -42,7 +42,7 @@ void begin_paths(const Hmm& hmm, StateProbabilities& first, StateProbabilities& 
   }
 }
 
-// Adds a residue. Returns the probability of paths that have not reached the end.
+// Adds a residue. Returns the probability that a path has not reached the end.
 double extend_paths(const Hmm& hmm, const StateProbabilities& from, StateProbabilities& to) {
   const int m = hmm.M;
   to.M[1] = to.D[1] = 0;

@@ -1,4 +1,4 @@
-// The core Plan7 model as read from a file: probabilities, annotation, calibration.
+// The core Plan7 model as read from a file: probabilities, annotation and calibration.
 #pragma once
 
 #include <array>
@@ -14,20 +14,20 @@ namespace hmmjit {
 /// Order of the seven transitions of a node, in memory as in the files.
 enum Transition : int { kMM = 0, kMI, kMD, kIM, kII, kDM, kDD, kTransitions };
 
-/// Score distribution parameters: Gumbel (mu, lambda) for MSV and Viterbi, exponential tail
-/// (tau, lambda) for Forward, in bits. -99999 everywhere when the model is not calibrated.
+/// Score distribution parameters in bits: Gumbel (mu, lambda) for MSV and Viterbi, exponential tail
+/// (tau, lambda) for Forward. All are -99999 if the model is not calibrated.
 struct Calibration {
   float msv_mu = -99999.0f, msv_lambda = -99999.0f;
   float viterbi_mu = -99999.0f, viterbi_lambda = -99999.0f;
   float forward_tau = -99999.0f, forward_lambda = -99999.0f;
 };
 
-/// Bit score cutoffs: per sequence, per domain.
+/// Bit score cutoffs per sequence and per domain.
 struct Cutoff {
   float sequence = 0, domain = 0;
 };
 
-/// Value type; immutable once read. Node index k = 1..M, node 0 is begin.
+/// Value type; immutable once read. Nodes are k = 1..M; node 0 is begin.
 struct Hmm {
   std::string name;
   std::optional<std::string> accession;
@@ -40,14 +40,14 @@ struct Hmm {
   std::vector<float> transition;         ///< [(M+1) x 7], row k, order of Transition
   std::array<float, kMaxBases> compo{};  ///< model composition, all zero when absent
 
-  // Annotation strings of M characters (node k at index k-1); empty when the model has none.
+  // Annotation strings of M characters (that of node k at index k-1); empty if absent.
   std::string consensus;  ///< never empty after reading: computed if the file has none
   std::string rf, mm, cs;
-  std::vector<int> map;  ///< [M+1] alignment column of each node, from 1; or none
-  std::optional<std::uint32_t> checksum = {};  ///< of the alignment that the model was built from
+  std::vector<int> map;  ///< [M+1] alignment column of each node, from 1; or empty
+  std::optional<std::uint32_t> checksum = {};  ///< of the alignment from which the model was built
 
   std::optional<Cutoff> ga, tc, nc;
-  /// Longest expected hit on a nucleotide target (MAXL), see max_length().
+  /// Longest expected hit on a nucleotide target (MAXL); see max_length().
   std::optional<int> max_length;
   Calibration calibration;
   /// HMMER2 import: the file carries no HMMER3 statistics; build::calibrate fills them in.
@@ -59,8 +59,8 @@ struct Hmm {
   }
 };
 
-/// Consensus residue of every node: the first residue with the largest match probability, upper
-/// case when that is >= 0.5 (amino) or 0.9 (nucleic). Used if a file has no CONS column.
+/// The consensus: for every node the first residue of maximum match probability, in upper case if
+/// that is >= 0.5 (amino) or 0.9 (nucleic). Used if a file has no CONS column.
 std::string compute_consensus(const Hmm& hmm);
 
 /// The shortest length that a sequence emitted by the core model exceeds with a probability below

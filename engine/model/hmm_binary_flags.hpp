@@ -1,5 +1,5 @@
-// The flags word of binary HMMER3 models (.h3m) for the optional parts of a record (HMMER user's
-// guide), for the reader in engine/io and the writer in engine/build.
+// The flags word in binary HMMER3 models (.h3m), which marks the optional parts of a record (HMMER
+// user's guide); shared by the reader in engine/io and the writer in engine/build.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A multiple alignment in digital form, with the annotation that model building uses.
+// A multiple alignment in digital form, with the annotation used in model building.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ struct MultipleAlignment {
   const Alphabet* alphabet = nullptr;
   std::size_t columns = 0;
   std::vector<std::string> row_names;
-  std::vector<std::string> row_accessions, row_descriptions;  ///< one a row; empty: none
+  std::vector<std::string> row_accessions, row_descriptions;  ///< one per row; empty: none
   /// [rows x columns] codes, including gap, '*' and '~' (missing).
   std::vector<Residue> residues;
   std::vector<double> weights;  ///< one per row, or none
   /// Annotation of columns, `columns` characters; empty: none. `rf`: reference columns; `mm`: model
   /// mask; `cs`: consensus structure; `sa`: surface accessibility.
   std::string rf, mm, cs, sa;
-  /// Cutoffs; -99999 if the file has no domain value.
+  /// Cutoffs; -99999 for a domain value that the file lacks.
   std::optional<Cutoff> ga, tc, nc;
 
   std::size_t rows() const { return row_names.size(); }

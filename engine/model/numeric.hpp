@@ -22,11 +22,11 @@ class CompensatedSum {
 
 float compensated_sum(std::span<const float> values);
 
-/// Divides by the compensated sum; values that sum to zero become uniform.
+/// Divides by the compensated sum; if it is zero, all values become equal.
 void normalise(std::span<float> values);
 
-/// log(exp(a) + exp(b)) of nats by a table with steps of 1/1000 nat, as in the reference. Its error
-/// (up to 0.0005) is visible in printed biases. -inf is allowed.
+/// log(exp(a) + exp(b)) in nats from a table with steps of 1/1000 nat, as in the reference. Its
+/// error (up to 0.0005) is visible in printed biases. -inf is allowed.
 float table_log_sum(float a, float b);
 
 }  // namespace hmmjit

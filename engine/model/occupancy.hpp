@@ -1,4 +1,4 @@
-// The expected numbers of visits of a core model's states.
+// Expected numbers of visits to a core model's states.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace hmmjit {
 
-/// [M+1]: probability that the match state of node k is visited (Eddy 2008, local entry). Element 0
+/// [M+1]: probability that the match state of node k is visited (Eddy 2008, local entry); element 0
 /// is unused.
 std::vector<float> match_occupancy(const Hmm& hmm);
 

@@ -1,6 +1,6 @@
-// Results of a device for a target after the filters: its regions, the clusters of regions with
-// several domains, and the scores of envelopes. They equal those of the CPU's domain stage
-// (engine/domain) bit for bit, which continues with them.
+// A device's results for a target after the filters: its regions, the clusters of regions with
+// several domains, and the envelope scores. They equal those of the CPU's domain stage
+// (engine/domain), which continues from them, bit for bit.
 #pragma once
 
 #include <array>
@@ -10,26 +10,26 @@
 
 namespace hmmjit {
 
-/// An envelope with all results that need its matrices (Eddy 2011).
+/// An envelope with all results that depend on its matrices (Eddy 2011).
 struct ScoredEnvelope {
   float forward_nats = 0;  ///< of the unihit model; NaN: none
   bool sound = false;      ///< false: decoding overflowed, and the envelope is dropped
   float accuracy = 0;      ///< expected accuracy of the path
-  /// Expected odds of the alphabet's residues; unknown for the envelope of a cluster.
+  /// Expected odds of the alphabet's residues; not set for an envelope from a cluster.
   std::array<float, 20> null2{};
-  /// The optimal accuracy path from end to begin, as PathState | code << 2 of
-  /// kernel_templates/common/domain_params.h; code: tenths of the posterior. Empty: no path.
+  /// The optimal accuracy path from end to begin, as PathState | code << 2, see
+  /// kernel_templates/common/domain_params.h; code: the posterior in tenths. Empty: no path.
   std::vector<std::uint8_t> path;
   int last_row = 0, last_node = 0;  ///< end of the path: residue of the envelope, node; 1-based
 };
 
-/// Clustered domains in the sampled traces of a region.
+/// The clusters of domains sampled in a region's traces.
 struct SampledRegion {
   struct Cluster {
     int first = 0, last = 0;  ///< 1-based, inclusive
     std::optional<ScoredEnvelope> envelope;
   };
-  std::vector<Cluster> clusters;  ///< by their first residue
+  std::vector<Cluster> clusters;  ///< in order of their first residues
   /// For each residue of the region, the sum of its null2 odds over all traces.
   std::vector<float> null2_sums;
 };
@@ -47,7 +47,7 @@ struct ParsedTarget {
   float expected_domains = 0;
   std::vector<ParsedRegion> regions;
 
-  /// Residues of regions and envelopes without results yet.
+  /// Residues in regions and envelopes that have no results yet.
   std::uint64_t residues_left() const {
     std::uint64_t left = 0;
     const auto add = [&](int first, int last, bool known) {

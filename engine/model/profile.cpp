@@ -15,11 +15,11 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kWordMinimum = -32768;
 constexpr int kWordMaximum = 32767;
 
-// As in the reference, which is C: logarithms of probabilities are computed in double and rounded
-// to float once.
+// As in the reference, which is written in C, logarithms of probabilities are computed in double
+// and rounded to float once.
 float log_of(float p) { return static_cast<float>(std::log(static_cast<double>(p))); }
 
-// scale * score rounded half away from zero. Written without calls so that loops over a row are
+// scale * score, rounded half away from zero. Contains no calls, so that loops over a row are
 // vectorised. Callers saturate beyond the limit; infinite and NaN scores come only from files with
 // impossible probabilities and behave as in the reference's x86 conversions.
 int rounded(float scale, float score) {
@@ -48,9 +48,9 @@ std::int16_t word_score(float scale, float score) {
                                                   : 0);
 }
 
-// The reference's single-precision exponential, inlined into loops over rows. Not libm's.
+// The reference's single-precision exponential (not libm's), inlined into loops over rows.
 inline float polynomial_exp(float x) {
-  // Cephes-type polynomial (Moshier): x = n ln 2 + y, exp(y) by a degree-6 polynomial.
+  // Cephes-type polynomial (Moshier): x = n ln 2 + y, with exp(y) by a degree-6 polynomial.
   constexpr float kLimit = 88.3762626647949f;
   const float inside = x > -kLimit && x <= kLimit ? x : 0.0f;
   const float g = inside * 1.44269504088896341f + 0.5f;
@@ -69,7 +69,7 @@ inline float polynomial_exp(float x) {
   p = p * z;
   p = p + y;
   p = p + 1.0f;
-  // 2^n through the exponent field: n = -127 gives 0 and n = 128 infinity.
+  // Computes 2^n through the exponent field: n = -127 gives 0 and n = 128 infinity.
   const float result = p * std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
   const float outside = x > kLimit ? std::numeric_limits<float>::infinity() : x * 0.0f;
   return x > -kLimit && x <= kLimit ? result : (x <= -kLimit ? 0.0f : outside);
@@ -87,7 +87,7 @@ std::vector<float> match_occupancy(const Hmm& hmm) {
   std::vector<float> occupancy(static_cast<std::size_t>(hmm.M) + 1);
   occupancy[1] = hmm.t(0, kMI) + hmm.t(0, kMM);
   for (int k = 2; k <= hmm.M; ++k) {
-    // The complement is a double because the reference's constant is.
+    // The complement is computed in double because the reference's constant is a double.
     const float before = occupancy[k - 1];
     const float stay = before * (hmm.t(k - 1, kMM) + hmm.t(k - 1, kMI));
     occupancy[k] =
@@ -153,7 +153,7 @@ ByteProfile make_byte_profile(const Profile& profile) {
   bytes.Kp = profile.alphabet->Kp;
   bytes.scale = static_cast<float>(3.0 / 0.69314718055994529);
 
-  float best = 0;  // insert scores of 0 take part in the maximum
+  float best = 0;  // the maximum includes insert scores, which are 0
   for (int x = 0; x < profile.alphabet->K; ++x) {
     for (int k = 1; k <= M; ++k) best = std::max(best, profile.match_score(x, k));
   }
@@ -203,7 +203,7 @@ WordProfile make_word_profile(const Profile& profile) {
   }
   words.entry.resize(nodes);
   for (int k = 0; k < M; ++k) words.entry[k] = at_most(word(profile.entry[k + 1]), 0);
-  // Stored with the node they enter (index k) or the node they leave (k - 1).
+  // Stored either with the node they enter (index k) or with the node they leave (k - 1).
   const auto store = [&](std::vector<std::int16_t>& out, Transition a, int first, int limit) {
     out.assign(nodes, kWordMinimum);
     const float* scores = profile.transition[a].data() + 1;
@@ -246,7 +246,7 @@ OddsProfile make_odds_profile(const Profile& profile) {
   }
   odds.entry.resize(nodes);
   for (int k = 0; k < M; ++k) odds.entry[k] = polynomial_exp(profile.entry[k + 1]);
-  // Stored with the node they enter (index k) or the node they leave (k - 1).
+  // Stored either with the node they enter (index k) or with the node they leave (k - 1).
   const auto store = [&](std::vector<float>& out, Transition a, int first) {
     out.assign(nodes, 0.0f);
     const float* scores = profile.transition[a].data() + 1;
@@ -264,9 +264,9 @@ OddsProfile make_odds_profile(const Profile& profile) {
 
 int float_stripes(int M) { return std::max(2, (M + 3) / 4); }
 
-// In Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
-// D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the
-// roundings of the bound itself.
+// The cell has a lower bound: D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) in Forward, D(k) >= E in
+// Backward. 2^-25 is half a unit of the smallest significand; the other factor covers the rounding
+// of the bound itself.
 float deletion_bound(double smallest) {
   constexpr double kHalfUnit = 0x1p-25;
   constexpr double kRoundingMargin = 1.0 - 1e-5;
@@ -333,17 +333,17 @@ BiasModel make_bias_model(const Hmm& hmm) {
   const FlushToZeroScope flush;
   const Alphabet& alphabet = *hmm.alphabet;
   BiasModel model;
-  const float length = static_cast<float>(hmm.M / 8.0);  // mean run of the biased state
+  const float length = static_cast<float>(hmm.M / 8.0);  // mean length of a run in the biased state
   model.t10 = 1.0f / (length + 1.0f);
   model.t11 = length / (length + 1.0f);
 
   const std::array<const std::array<float, kMaxBases>*, 2> emission{&alphabet.background,
                                                                     &hmm.compo};
   for (int s = 0; s < 2; ++s) {
-    model.odds[s].fill(1.0f);  // stays for gap, nonresidue and missing data
+    model.odds[s].fill(1.0f);  // remains for gap, nonresidue and missing data
     for (int x = 0; x < alphabet.nonresidue(); ++x) {
       if (x == alphabet.gap()) continue;
-      // The ratio of the sums over the members, unlike the mean that match scores take.
+      // The ratio of sums over the members, unlike match scores, which use the mean.
       float numerator = 0, denominator = 0;
       for (int y = 0; y < alphabet.K; ++y) {
         if ((alphabet.degeneracy[x] >> y & 1) == 0) continue;

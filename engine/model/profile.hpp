@@ -1,10 +1,10 @@
-// From a core model to the local multihit search profile and its quantised forms.
+// Derives the local multihit search profile and its quantised forms from a core model.
 //
 // Hmm -> Profile (log odds, floats) -> ByteProfile (SSV/MSV), WordProfile (Viterbi),
 //                                      OddsProfile (Forward and everything after it).
-// All are in natural node order, with an emission row per residue code. Layouts for vectors and GPU
-// variants are derived from them. Arithmetic: Eddy 2011 (accelerated profile HMM searches), with
-// hmmsearch's rounding, bit for bit.
+// All are in natural node order, with one emission row per residue code; vector and GPU layouts are
+// derived from them. Arithmetic: Eddy 2011 (accelerated profile HMM searches), with hmmsearch's
+// rounding, bit for bit.
 #pragma once
 
 #include <array>
@@ -41,13 +41,13 @@ struct ByteProfile {
   float scale = 0;  ///< 3/ln 2, as float
   int base = 190;
   std::uint8_t bias = 0;
-  std::uint8_t tbm = 0;            ///< cost of B->M_k, the same for every k
+  std::uint8_t tbm = 0;            ///< cost of B->M_k, equal for all k
   std::uint8_t tec = 0;            ///< cost of E->C
   std::vector<std::uint8_t> cost;  ///< [Kp x M], biased cost of code x at node k: cost[x*M + k-1]
 
   /// Cost of the J/N/C->B move for a target of length L.
   std::uint8_t tjb(int L) const;
-  /// Signed SSV byte of one biased cost: limited to [-bias, 127] (SSV of HMMER 3.1).
+  /// The signed SSV byte for one biased cost: clamped to [-bias, 127] (SSV of HMMER 3.1).
   int signed_cost(std::uint8_t biased) const;
 };
 
@@ -60,15 +60,15 @@ struct WordProfile {
   float scale = 0;  ///< 500/ln 2, as float
   int base = 12000;
   std::vector<std::int16_t> match;  ///< [Kp x M]: match[x*M + k-1]
-  /// Transitions for the recurrence of node k (index k-1): into-node words come from node k-1
-  /// (-32768 for k = 1); out-of-node words MI, II, MD, DD are those of node k (-32768 for k = M).
+  /// Transitions for the recurrence at node k (index k-1): *_in come from node k-1 (-32768 for k =
+  /// 1); *_out (MI, II, MD, DD) leave node k (-32768 for k = M).
   std::vector<std::int16_t> entry;                           ///< B->M_k
   std::vector<std::int16_t> mm_in, im_in, dm_in;             ///< from node k-1 into M_k
   std::vector<std::int16_t> md_out, mi_out, ii_out, dd_out;  ///< out of node k
   std::int16_t ec = 0, ej = 0;                               ///< E->C, E->J (multihit -500)
-  std::int16_t ddbound = 0;  ///< bound that ends lazy F early (Farrar 2007)
+  std::int16_t ddbound = 0;  ///< bound for ending lazy F early (Farrar 2007)
 
-  /// Word of the N/C/J->B/T move for length L (multihit).
+  /// The word for the N/C/J->B/T move at length L (multihit).
   std::int16_t move(int L) const;
 };
 
@@ -87,32 +87,31 @@ struct OddsProfile {
 
 OddsProfile make_odds_profile(const Profile& profile);
 
-/// Bounds below which the delete flow from one of the four lanes into the next changes no cell:
-/// an addend below half a unit in the last place of a cell leaves it unchanged, and all later
-/// addends of the chain are smaller.
-/// Negative if the model has no such bound.
+/// Bounds below which the delete flow from one of the four lanes into the next changes no cell: an
+/// addend below half a unit in the last place of a cell leaves it unchanged, and all later addends
+/// of the chain are smaller. Negative if the model has no such bound.
 struct DeletionBounds {
   std::array<float, 32> forward{};  ///< by residue code, times B(i-1)
   float backward = -1;              ///< times E(i)
 };
 DeletionBounds deletion_bounds(const OddsProfile& odds);
-/// The bound for one code, from the smallest product of entry, match and match-delete odds over the
+/// The bound for one code, from the smallest product of entry, match and match-delete odds over all
 /// nodes but the last.
 float deletion_bound(double smallest);
-/// Odds of scores, by the reference's polynomial.
+/// Converts scores to odds with the reference's polynomial.
 void exponentiate(std::span<const float> scores, float* odds);
-/// Stripes of M nodes in the four lanes of the float stages (Farrar 2007): Q.
+/// Number of stripes Q of M nodes in the four lanes of the float stages (Farrar 2007).
 int float_stripes(int M);
 
-/// Length-dependent specials of the float stages for a target of length L (Eddy 2008).
+/// Length-dependent special transitions of the float stages for a target of length L (Eddy 2008).
 struct LengthModel {
   float loop = 0, move = 0;  ///< N, C, J
   float ec = 0, ej = 0;      ///< E->C, E->J odds: 0.5, 0.5 multihit; 1, 0 unihit
 };
 LengthModel length_model(int L, bool multihit);
 
-/// Forward's score in nats from the sum of its scale factors' logarithms and C(L); NaN on underflow
-/// or overflow, where the reference gives up.
+/// Forward's score in nats from the sum of the logarithms of its scale factors and C(L); NaN on
+/// underflow or overflow, where the reference gives up.
 float forward_nats(float log_scale, float last_c, float move);
 /// Adds the logarithm of a scale factor, as Forward does row by row.
 float add_log(float log_scale, float factor);
@@ -122,14 +121,14 @@ float null_score(int L);
 /// p1 = L / (L+1), float.
 float null_p1(int L);
 
-/// Parameters of the two-state composition bias filter of one model (Eddy 2011).
+/// Parameters of one model's two-state composition bias filter (Eddy 2011).
 struct BiasModel {
-  std::array<std::array<float, kMaxCodes>, 2> odds{};  ///< emission odds of both states, per code
+  std::array<std::array<float, kMaxCodes>, 2> odds{};  ///< emission odds of both states, by code
   float t10 = 0, t11 = 0;
 };
 BiasModel make_bias_model(const Hmm& hmm);
 
-/// All forms of one model that a search uses. Immutable after construction; share freely.
+/// All forms of a model that a search uses. Immutable after construction; threads may share it.
 struct SearchModel {
   Hmm hmm;
   Profile profile;

@@ -8,7 +8,7 @@
 namespace hmmjit {
 
 /// 32-bit linear congruential generator x' = 69069 x + 1 (Marsaglia's multiplier), seeded through
-/// Jenkins' 96-bit mix (Dr. Dobb's Journal, 1997) so that near seeds start far apart. A value
+/// Jenkins' 96-bit mix (Dr. Dobb's Journal, 1997) so that similar seeds start far apart. A value
 /// type: copies continue independently. One thread at a time.
 class LinearCongruential {
  public:
@@ -26,7 +26,7 @@ class LinearCongruential {
     return static_cast<double>(state_) * 0x1p-32;
   }
 
-  /// Index chosen with the given weights, which need not sum to one; always draws one deviate.
+  /// Chooses an index with the given weights, which need not sum to one; always draws one deviate.
   /// Weights and their running sum are compared in double.
   int choose(std::span<const float> weights) {
     const double roll = uniform();

@@ -1,4 +1,4 @@
-// Checked residues that cannot change afterwards.
+// Checked residues that can no longer change.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace hmmjit {
 
-/// Residues of targets for code that uses them as table indices or reads them twice. If a block is
+/// Residues of targets, for code that uses them as table indices or reads them twice. If a block is
 /// a view of a mapped database, another process may overwrite the file even after a check, so its
 /// residues are copied and checked again. Residues in a block's own storage are used in place. One
 /// thread at a time.
 class ResidueCopies {
  public:
   /// The residues of target `i` of `block`, with one readable byte on either side; valid until
-  /// `clear` and while the block lives. Fails with kInput if a byte is no code of `alphabet`.
+  /// `clear` and while the block lives. Fails with kInput if a byte is not a code of `alphabet`.
   Result<std::span<const Residue>> of(const TargetBlock& block, std::size_t i,
                                       const Alphabet& alphabet);
   void clear() { copies_.clear(); }

@@ -31,8 +31,8 @@ float nats_to_bits(float nats) {
 
 namespace {
 
-// P falls strictly with the score, unless it is within rounding of 0 or 1 or the calibration is no
-// distribution; then every score is evaluated.
+// False if P may not fall strictly with the score: the limit is within rounding of 0 or 1, or the
+// calibration is not a distribution. Every score is then evaluated.
 bool is_regular(double location, double lambda, double limit) {
   return limit > 1e-300 && limit < 0.999999 && lambda > 1e-3 && lambda < 1e3 &&
          std::abs(location) < 1e4;

@@ -5,7 +5,7 @@
 
 namespace hmmjit {
 
-/// P(S > x) of a Gumbel distribution; x, mu, lambda floats widened to double (Eddy 2008).
+/// P(S > x) of a Gumbel distribution; x, mu and lambda are floats widened to double (Eddy 2008).
 double gumbel_survival(double x, double mu, double lambda);
 /// P(S > x) of an exponential tail and its natural log.
 double exponential_survival(double x, double tau, double lambda);
@@ -27,12 +27,12 @@ ScoreBand gumbel_band(double mu, double lambda, double limit);
 ScoreBand exponential_band(double tau, double lambda, double limit);
 
 /// Decides "P > limit" for one Gumbel distribution by a band of scores, so that exponentials are
-/// computed only for scores within it. Exactly gumbel_survival's answer.
+/// only computed for scores within it. Always gives exactly gumbel_survival's answer.
 class PValueGate {
  public:
   PValueGate(double mu, double lambda, double limit)
       : mu_(mu), lambda_(lambda), limit_(limit), band_(gumbel_band(mu, lambda, limit)) {}
-  /// True when gumbel_survival(bits) > limit.
+  /// True if gumbel_survival(bits) > limit.
   bool rejects(float bits) const {
     if (bits < band_.rejects) return true;
     if (bits > band_.passes) return false;

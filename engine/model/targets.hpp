@@ -1,4 +1,4 @@
-// Digitised target sequences, packed: about one byte per residue, read-only after loading.
+// Digitised target sequences, packed at about one byte per residue; read-only after loading.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct TargetView {
   int length() const { return static_cast<int>(residues.size()); }
 };
 
-/// The place of a target in the arrays of its block or database; the same bytes in memory and in a
-/// database file (docs/database-format.md).
+/// The position of a target in the arrays of its block or database; the bytes are the same in
+/// memory and in a database file (docs/database-format.md).
 struct TargetEntry {
   std::uint64_t residues;                      ///< offset of the first residue
   std::uint64_t text;                          ///< offset of the name in the pool
@@ -31,7 +31,7 @@ struct TargetEntry {
 };
 static_assert(sizeof(TargetEntry) == 32);
 
-/// Targets in arrays of another owner, laid out as in a TargetBlock; offsets are relative to them.
+/// Targets in another owner's arrays, laid out as in a TargetBlock; offsets are relative to them.
 struct TargetStorage {
   const Residue* residues = nullptr;
   const char* text = nullptr;
@@ -44,12 +44,12 @@ struct TargetStorage {
 
 /// A run of consecutive targets of one file. Filled by a sequence reader, then immutable and
 /// shareable. Storage: all residues in one array, one kPaddingCode after each target (and before
-/// the first), so that vector code may read one past an end; all text in one pool. A block may also
-/// be a view of such arrays of another owner, immutable from the start.
+/// the first), so that vector code may read one past either end; all text in one pool. A block may
+/// also be a view of another owner's arrays of this kind; it is then immutable from the start.
 class TargetBlock {
  public:
   TargetBlock();
-  /// A block that is a view of `storage`.
+  /// Makes a block that is a view of `storage`.
   TargetBlock(TargetStorage storage, std::uint64_t first_index);
   std::size_t size() const { return view_.owner ? view_.entries.size() : targets_.size(); }
   std::uint64_t residue_count() const { return residue_count_; }
@@ -65,7 +65,7 @@ class TargetBlock {
   /// next (kernel_templates/common/launch_params.h). Empty for a block with its own storage.
   std::span<const Residue> packed_residues() const { return view_.occupied; }
 
-  /// Leaves it empty, with its memory for the targets to come.
+  /// Empties the block but keeps its memory for further targets.
   void clear();
   /// Reserves memory for `residues` residues in total, so that adding them copies nothing.
   void reserve(std::size_t residues) { residues_.reserve(residues); }
@@ -74,7 +74,7 @@ class TargetBlock {
   void begin_target(std::string_view name, std::string_view accession,
                     std::string_view description);
   void append(std::span<const Residue> codes);
-  /// For formats that give annotation after the sequence.
+  /// For formats in which annotation follows the sequence.
   void set_text(std::string_view accession, std::string_view description);
   void end_target();
   /// Drops a target that was begun but not ended.
@@ -85,7 +85,7 @@ class TargetBlock {
   using Entry = TargetEntry;
   const Entry& entry(std::size_t i) const { return view_.owner ? view_.entries[i] : targets_[i]; }
 
-  TargetStorage view_;  // in use when it has an owner; the vectors are empty then
+  TargetStorage view_;  // in use if it has an owner; then the vectors are empty
   std::vector<Residue> residues_;
   std::vector<char> text_;
   std::vector<Entry> targets_;

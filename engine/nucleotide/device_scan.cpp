@@ -32,14 +32,14 @@ namespace dev = hmmjit_device;
 
 constexpr int kRows = dev::kBlockRows;
 constexpr const char* kVariant = "multi_lane_blocks";
-// Items of a launch are about as many as the device works on at a time, since the rows before an
-// item are computed twice; more where they would be longer than this.
+// A launch has about as many items as the device processes concurrently, because the rows before an
+// item are computed twice; it has more if items would exceed this size.
 constexpr std::uint32_t kMostBlocksOfItem = 256;
-// Bytes of marks that wait for the threads, and the models that they are of at least and at most.
+// Bytes of marks that wait for the threads; minimum and maximum number of models they belong to.
 constexpr std::size_t kWaitingMarks = std::size_t{64} << 20;
 constexpr std::size_t kFewestWaiting = 4, kMostWaiting = 64;
 
-// A model's profile for residues that are read instead of their complements.
+// The profile with which a model reads residues in place of their complements.
 ByteProfile complemented(const ByteProfile& profile) {
   ByteProfile out = profile;
   const auto M = static_cast<std::ptrdiff_t>(profile.M);
@@ -76,7 +76,7 @@ void ScanMarks::append(const StrandPart& part, std::size_t sequence,
 struct DeviceScan::State {
   using Marks = std::shared_ptr<const ScanMarks>;
 
-  // A launch for one model, with buffers of its own so that two follow each other without a gap.
+  // A launch for one model, with its own buffers, so that two can follow each other without a gap.
   struct Launch {
     driver::Stream stream;
     driver::Event begin, end;
@@ -93,12 +93,12 @@ struct DeviceScan::State {
     driver::DeviceBuffer block, residues, scratch;
     driver::GrowingPinnedBuffer staging, results;
   };
-  // The residues of a block on the device.
+  // The copy of a block's residues on the device.
   struct BlockCopy {
     std::optional<gpu::Uploader> uploader;
     driver::DeviceBuffer residues;
   };
-  // A stage and a size class.
+  // Stage and size class.
   using KernelClass = std::pair<plan::Stage, int>;
   // State of the thread that serves the device.
   struct Device {
@@ -108,12 +108,12 @@ struct DeviceScan::State {
     std::unique_ptr<gpu::KernelSource> source;
     std::optional<gpu::KernelLoader> loader;
     std::array<Launch, 2> launches;
-    std::size_t next = 0;  // of them
+    std::size_t next = 0;  // index of the next one
     WindowLaunch windows;
     BlockCopy copy;
     std::size_t rows = 0, blocks = 0;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<driver::DeviceBuffer, std::size_t>>
-        items;  // by the blocks of an item, and those before it
+        items;  // by the numbers of blocks in an item and before it
     struct Requested {
       plan::Plan plan;
       std::shared_future<Result<compile::KernelPtr>> kernel;
@@ -122,7 +122,7 @@ struct DeviceScan::State {
     std::map<KernelClass, std::optional<gpu::ReadyKernel>> kernels;
     double busy_until = 0;  // milliseconds from the origin
 
-    // `more`: room for later requests, if the buffer must be replaced.
+    // `more`: room for later requests, added if the buffer has to be replaced.
     Status provide(driver::DeviceBuffer& buffer, std::size_t bytes, std::size_t more = 0) const {
       if (buffer.size() >= bytes) return {};
       buffer = {};
@@ -130,7 +130,7 @@ struct DeviceScan::State {
       return {};
     }
   };
-  // The windows of a model and the highest match cell of each.
+  // A model's windows and the highest match cell of each.
   struct Windows {
     layout::PackedTargets packed;
     std::shared_ptr<const std::vector<int>> best;
@@ -142,10 +142,10 @@ struct DeviceScan::State {
     std::vector<Windows> windows;      // by model
     std::deque<std::size_t> requests;  // models whose windows wait
     std::vector<Marks> marks;       // by model
-    std::vector<char> done;         // null marks are final
-    std::vector<std::size_t> uses;  // calls of marks() to come
-    std::size_t waiting = 0;        // marks that have uses
-    bool ended = false;             // no thread will ask
+    std::vector<char> done;         // marks are final, even if null
+    std::vector<std::size_t> uses;  // remaining calls of marks()
+    std::size_t waiting = 0;        // marks with remaining uses
+    bool ended = false;             // threads will not ask any more
     bool idle = true;               // the device has finished
   };
 
@@ -160,10 +160,10 @@ struct DeviceScan::State {
   void give_up(Error error) noexcept;
   Status scan_block();
   Status upload(std::span<const Residue> residues);
-  // The next work of the device.
+  // The next work for the device.
   struct Next {
-    std::optional<std::size_t> windows = {};  // of this model
-    std::optional<std::size_t> model = {};    // SSV
+    std::optional<std::size_t> windows = {};  // windows of this model
+    std::optional<std::size_t> model = {};    // SSV with this model
     bool ended = false;
   };
   Next next_work(std::size_t from, bool waits);
@@ -194,7 +194,7 @@ struct DeviceScan::State {
     if (settings.on_warning && !std::exchange(warned_memory, true))
       settings.on_warning(error.to_string() + "; going on with the CPU for some targets");
   }
-  // Whether the device gives results without much delay.
+  // True if the device can deliver results without much delay.
   bool serves() const HMMJIT_REQUIRES(mutex) {
     return !failed && !block.idle && (flowing || settings.wait_for_device);
   }
@@ -209,14 +209,14 @@ struct DeviceScan::State {
   bool top = true, bottom = true;
 
   Device d;
-  std::optional<WindowParser> parser;                 // once `ready`
-  bool warned_kernel = false, warned_memory = false;  // of its thread
+  std::optional<WindowParser> parser;                 // set once `ready`
+  bool warned_kernel = false, warned_memory = false;  // the device thread's own
   mutable Mutex mutex;
   std::condition_variable changed;
   Block block HMMJIT_GUARDED_BY(mutex);
   bool stop HMMJIT_GUARDED_BY(mutex) = false;
   bool ready HMMJIT_GUARDED_BY(mutex) = false;  // the device has been opened
-  bool given_up HMMJIT_GUARDED_BY(mutex) = false;  // and a warning has said so
+  bool given_up HMMJIT_GUARDED_BY(mutex) = false;  // a warning has said so, too
   bool failed HMMJIT_GUARDED_BY(mutex) = false;
   bool flowing HMMJIT_GUARDED_BY(mutex) = false;  // marks will come without much delay
   Error failure HMMJIT_GUARDED_BY(mutex);
@@ -233,7 +233,7 @@ void DeviceScan::State::fail_with(const Error& error) {
     s.state = "failed";
     s.reason = error.to_string();
   });
-  // Before a search can end.
+  // Warn before the search can end.
   if (lost && settings.on_warning)
     settings.on_warning(fmt::format("device {} is given up: {}; its work goes on on the CPU",
                                     d.device->ordinal(), error.to_string()));
@@ -252,7 +252,7 @@ void DeviceScan::State::give_up(Error error) noexcept {
 void DeviceScan::State::fail_without_memory() noexcept {
   try {
     return fail_with({ErrorCode::kResources, "out of memory", {}, {}});
-  } catch (const std::bad_alloc&) {  // nor for a message
+  } catch (const std::bad_alloc&) {  // no memory for a message either
     give_up({ErrorCode::kResources, {}, {}, {}});
   }
 }
@@ -307,7 +307,7 @@ void DeviceScan::State::run() {
     }
     Status scanned = scan_block();
     if (!scanned && scanned.error().code == ErrorCode::kResources) {
-      // Threads find the rows of the models that are left.
+      // The threads find the rows of the remaining models.
       warn_of_memory(scanned.error());
       scanned = collect_all();
     }
@@ -341,8 +341,8 @@ Status DeviceScan::State::upload(std::span<const Residue> residues) {
   return {};
 }
 
-// Windows first, since threads wait for them; else the next model that threads still have to come
-// to, once there is room for its marks. Empty if there is nothing yet and the caller does not wait.
+// Windows come first, because threads wait for them, then the next model that threads have yet to
+// reach, once there is room for its marks. Empty if there is no work and the caller does not wait.
 DeviceScan::State::Next DeviceScan::State::next_work(std::size_t from, bool waits) {
   const std::size_t bytes = std::max<std::size_t>(2 * d.blocks, 1);
   const std::size_t most = std::clamp(kWaitingMarks / bytes, kFewestWaiting, kMostWaiting);
@@ -362,7 +362,7 @@ DeviceScan::State::Next DeviceScan::State::next_work(std::size_t from, bool wait
   }
 }
 
-// Those of all models, so that several are made at a time.
+// Requests the kernels for all models, so that several are compiled concurrently.
 void DeviceScan::State::request_kernels() {
   const auto request = [&](plan::Stage stage, int M, int Kp,
                            const plan::PlanOptions& options) -> Result<Device::Requested> {
@@ -385,7 +385,7 @@ void DeviceScan::State::request_kernels() {
   }
 }
 
-// Null: the threads compute the stage of the model.
+// Null: the threads compute this stage for the model.
 Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
                                                              const SearchModel& model) {
   const KernelClass of{stage, plan::class_length(model.bytes.M)};
@@ -394,7 +394,7 @@ Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
   if (const auto& requested = d.requested.at(of);
       requested &&
       requested->kernel.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    // Threads that wait for windows have marks already.
+    // Threads that wait for windows already have their marks.
     if (stage == plan::Stage::kViterbi && !settings.wait_for_device) return nullptr;
     set_flowing(false);
     requested->kernel.wait();
@@ -572,7 +572,7 @@ Status DeviceScan::State::scan_model(std::size_t model) {
     return {};
   }
   set_flowing(true);
-  // The launch before the one that is running gives its buffers.
+  // Reuses the buffers of the launch before the running one.
   Launch& slot = d.launches[d.next++ % d.launches.size()];
   HMMJIT_TRY(collect(slot));
   return launch(slot, model, *kernel);
@@ -619,7 +619,7 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
   for (std::uint32_t& length : lengths)
     length = static_cast<std::uint32_t>(viterbi_length(length, model.window_length));
 
-  // The counters, the tables, the list of windows; behind them the results.
+  // Counters, tables and the list of windows, followed by the results.
   layout::WordStage stage(m.words, lengths);
   layout::TableBlock up(sizeof(dev::LateCounters));
   stage.place(up);
@@ -778,8 +778,8 @@ Status DeviceScan::end_block() {
     MutexLock lock(s.mutex);
     s.block.ended = true;
     s.changed.notify_all();
-    // Without a device even the shortest search that demands one reports an error. Others do not
-    // wait for the driver.
+    // If a device is demanded and there is none, even the shortest search reports an error. Other
+    // searches do not wait for the driver.
     while (!s.failed && (s.ready ? !s.block.idle : s.settings.demanded)) lock.wait(s.changed);
     if (!s.ready) s.block.idle = true;
     if (s.failed && !s.ready && s.settings.demanded) return std::unexpected(s.failure);

@@ -81,7 +81,7 @@ std::shared_ptr<const EmissionState> Emissions::after(std::uint64_t turns) {
     Background background{};
     std::copy_n(t_.alphabet->background.begin(), t_.K, background.begin());
     fill(last.probabilities, background, 0, t_.Kp, rows);
-    // Rows of codes without a meaning are all alike in all states.
+    // Rows of unused codes are equal in all states.
     settled_ = std::memcmp(rows.odds.data(), last.rows.odds.data(),
                            domain::kCodeRows * cells_ * sizeof(float)) == 0;
     if (!settled_) states_.push_back(with_probabilities(std::move(rows)));

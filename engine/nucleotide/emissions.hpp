@@ -1,9 +1,9 @@
-// Match odds with background frequencies estimated from an envelope, and the changes of the model's
-// own odds when they are restored after that.
+// Match odds with background frequencies estimated from an envelope, and how the model's own odds
+// change when they are restored afterwards.
 //
-// The reference overwrites the model's odds and recomputes them from probabilities later, which
+// The reference overwrites the model's odds and later recomputes them from probabilities, which
 // changes the last bits of some. All later Forward scores of the query use the changed odds, and
-// the probabilities of the next piece are computed from them. After a few turns, they reach a fixed
+// the probabilities of the next piece are computed from them. After a few turns they reach a fixed
 // point.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace hmmjit::nucleotide {
 
-/// The odds of a query after some turns, and the probabilities that belong to them.
+/// The odds of a query after some turns, and the corresponding probabilities.
 struct EmissionState {
   domain::EmissionRows rows;          ///< domain::kCodeRows
   AlignedArray<float> probabilities;  ///< [K][Q][kLanes]
@@ -36,15 +36,15 @@ class Emissions {
  public:
   explicit Emissions(const domain::ForwardTables& tables);
 
-  /// The state after `turns` restorations. Equal states share one object.
+  /// The state after `turns` restorations. Equal states share an object.
   std::shared_ptr<const EmissionState> after(std::uint64_t turns);
-  /// The state that further turns do not change; null if it has not come after a few.
+  /// The state that further turns do not change; null if it is not reached after a few turns.
   std::shared_ptr<const EmissionState> settled();
 
-  /// The number of rows that estimate() needs for an envelope: one per residue of the alphabet, and
-  /// one per code if the envelope has other codes.
+  /// The number of rows that estimate() needs for an envelope: one per residue of the alphabet, or
+  /// one per code if the envelope contains other codes.
   int rows_of(std::span<const Residue> envelope) const;
-  /// Computes `count` rows; that of code x is row first_row + x of `out`.
+  /// Computes `count` rows; the row of code x is row first_row + x of `out`.
   void estimate(const EmissionState& state, const Background& background, int first_row, int count,
                 domain::EmissionRows& out) const;
 
@@ -59,7 +59,7 @@ class Emissions {
   AlignedArray<float> entry_to_delete_;  // entry times match-delete odds by cell
   Mutex mutex_;
   std::vector<std::shared_ptr<const EmissionState>> states_ HMMJIT_GUARDED_BY(mutex_);
-  bool settled_ HMMJIT_GUARDED_BY(mutex_) = false;  // the last state does not change any more
+  bool settled_ HMMJIT_GUARDED_BY(mutex_) = false;  // the last state no longer changes
 };
 
 }  // namespace hmmjit::nucleotide

@@ -10,7 +10,7 @@
 namespace hmmjit::nucleotide {
 namespace {
 
-// First and last residue on the top strand.
+// The hit's first (low) or last (high) residue on the top strand.
 int low(const Hit& hit) { return std::min(hit.domain.iali, hit.domain.jali); }
 int high(const Hit& hit) { return std::max(hit.domain.iali, hit.domain.jali); }
 
@@ -18,7 +18,7 @@ bool same_subject(const Hit& a, const Hit& b, bool by_name) {
   return by_name ? a.subject->name == b.subject->name : a.subject->index == b.subject->index;
 }
 
-// Whether both are one occurrence, found in two windows or pieces.
+// True if both are the same occurrence, found in two windows or pieces.
 bool duplicates(const Hit& a, const Hit& b, bool by_name) {
   constexpr int kSameEnd = 3;
   constexpr double kSameShare = 0.95;
@@ -33,8 +33,7 @@ bool duplicates(const Hit& a, const Hit& b, bool by_name) {
          covered(a) || covered(b);
 }
 
-// Brings hits into the order of their subjects and removes duplicates: of two neighbours the less
-// likely one stays.
+// Sorts hits by subject and removes duplicates: of two neighbours, the lower P-value stays.
 void remove_duplicates(std::vector<StoredHit>& hits, bool by_name) {
   std::ranges::stable_sort(hits, [&](const StoredHit& x, const StoredHit& y) {
     const Hit &a = x.hit, &b = y.hit;

@@ -8,7 +8,7 @@ namespace hmmjit::nucleotide {
 namespace {
 
 constexpr int kPiecesOfBlock = 1000;
-// A target that begins within a block may take this share of a block even where less is left.
+// A target that begins within a block may take this fraction of a block even if less is left.
 constexpr double kLeastShare = 0.05;
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace hmmjit::nucleotide {
 
-/// Residues `first` to `last` of a target, 1-based. A search with windows of length W adds up to W
-/// residues before them.
+/// Residues `first` to `last` of a target, 1-based. A search with windows of length W also reads up
+/// to W residues before them.
 struct Piece {
   std::size_t target = 0;
   std::int64_t first = 0, last = 0;
@@ -23,22 +23,22 @@ struct Piece {
   }
 };
 
-/// A piece with the residues before it that windows of length W take, on one strand: where it
-/// begins on that strand of its block (BlockStrands), and its residues.
+/// A piece on one strand, including the residues before it that windows of length W need: its start
+/// on that strand of its block (BlockStrands), and its number of residues.
 struct StrandPart {
   std::int64_t begin = 0, length = 0;
   bool bottom = false;
 };
 
-/// Both strands of a block: its targets one after the other with paddings between them, and the
+/// Both strands of a block: its targets one after the other with padding in between, and the
 /// reverse complement of that.
 class BlockStrands {
  public:
-  /// Takes another block, which must live as long as its residues are read. `bottom`: whether that
-  /// strand is.
+  /// Sets the block, which must live as long as its residues are read. `bottom`: whether the bottom
+  /// strand will be read.
   void assign(const TargetBlock& targets, bool bottom, int threads);
   std::span<const Residue> top() const { return top_; }
-  /// `target`: number in the block.
+  /// `target`: index in the block.
   StrandPart part(std::size_t target, const Piece& piece, int window_length, bool bottom) const;
   std::span<const Residue> residues(const StrandPart& part) const {
     return {(part.bottom ? bottom_.data() : top_.data()) + part.begin,
@@ -51,7 +51,7 @@ class BlockStrands {
   AlignedArray<Residue> bottom_;
 };
 
-/// Cuts targets in their order. A value: the pieces depend on the lengths of all targets so far.
+/// Cuts targets in order. A value type: the pieces depend on the lengths of all targets so far.
 class Partitioner {
  public:
   Partitioner(Partition partition, int block_length)
@@ -66,7 +66,7 @@ class Partitioner {
 
   bool gathered_;
   std::int64_t block_length_;
-  // Counts of the current block of short targets.
+  // Counts for the current block of short targets.
   std::int64_t residues_ = 0;
   int pieces_ = 0;
 };

@@ -37,12 +37,12 @@ const std::array<Residue, 256>& complements() {
 
 namespace {
 
-// Residues of a task, unless it takes one strand of a piece: enough to fill vectors.
+// Residues per task, unless it takes one strand of a piece: enough to fill the vectors.
 constexpr std::int64_t kResiduesOfRun = 1 << 17;
 
-// A device takes one model after the other, and answers for all windows of a model. A run's search
-// therefore has steps, and threads take a step of the next models before they take the next step of
-// a model.
+// A device takes one model after the other, and answers for all windows of a model together. A
+// run's search is therefore divided into steps, and threads take a step of the following models
+// before they take the next step of a model.
 enum Step : std::size_t { kFilter, kScan, kEnvelopes, kTrim, kDomains, kSteps };
 constexpr std::array<std::size_t, kSteps> kModelsAhead{0, 2, 10, 16, 22};
 
@@ -52,9 +52,9 @@ struct Unit {
   bool bottom = false;
 };
 
-// The buffers of one thread.
+// Buffers of one thread.
 struct Scratch {
-  Times times;  // except for those of the workspace
+  Times times;  // except those in the workspace
   cpu::FilterScratch filters;
   DomainScratch domains;
   std::vector<StrandPart> parts;
@@ -62,7 +62,7 @@ struct Scratch {
   std::vector<cpu::MarkedRows> marked;
 };
 
-// The residues of units in their own direction.
+// The residues of the units, in the direction of each.
 std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> units,
                                                        const BlockStrands& strands,
                                                        std::size_t first_target, int window_length,
@@ -110,7 +110,7 @@ void add_times(Times& sum, PerThread<Scratch>& scratch) {
   });
 }
 
-// A hit with coordinates on the target, from > to on the bottom strand.
+// Makes a hit with coordinates on the target; from > to on the bottom strand.
 Hit make_hit(std::shared_ptr<const Subject> subject, domain::Domain&& d, const Unit& unit,
              int window_length, bool keep_alignment) {
   const auto start = static_cast<int>(unit.piece.start(window_length));
@@ -127,7 +127,7 @@ std::shared_ptr<const Subject> subject_of(const TargetView& target, std::uint64_
                                                  std::string(target.description), target.length()});
 }
 
-// A search that ends by an exception of the domain stage fails instead.
+// Turns an exception of the domain stage into an error.
 Status without_large_matrices(const std::function<void()>& work) {
   try {
     work();
@@ -152,9 +152,9 @@ Status check(const Query& query) {
   return {};
 }
 
-// The hits of a model depend on how often its emissions were restored before (emissions.hpp), so
-// runs have an order. A run whose predecessors are still being searched starts from a guess; if the
-// guess was wrong, its domains are found again.
+// A model's hits depend on how often its emissions were restored before (emissions.hpp), so runs
+// are ordered. A run whose predecessors are still being searched starts from a guess; if the guess
+// was wrong, its domains are found again.
 struct Search::State {
   struct Run {
     std::size_t first_unit = 0, count = 0;
@@ -162,20 +162,20 @@ struct Search::State {
   struct RunResult {
     std::vector<Candidate> candidates;
     std::vector<Window> windows;
-    // Index in the device's request for the model: of the run's first candidate, then of its first
-    // window, and at last of the run.
+    // Index in the device's request for the model: first of the run's first candidate, then of its
+    // first window, finally of the run itself.
     std::size_t first = 0;
     std::vector<ParsedWindows> parsed;
     DomainProgress progress;
-    std::shared_ptr<const EstimatedEnvelopes> asked;  // for which the device answers
+    std::shared_ptr<const EstimatedEnvelopes> asked;  // sent to the device
     FilterCounters counters;
     std::uint64_t turns_before = 0, turns_after = 0;
     std::uint64_t forward = 0;
     std::vector<WindowDomain> domains;
   };
-  // Runs of a model between two steps.
+  // A model's runs between two steps.
   struct Handover {
-    std::vector<std::unique_ptr<RunResult>> runs;  // null: needs no further step
+    std::vector<std::unique_ptr<RunResult>> runs;  // null: needs no further steps
     std::size_t to_come = 0;
     bool complete = false;
   };
@@ -185,14 +185,14 @@ struct Search::State {
     std::size_t next HMMJIT_GUARDED_BY(mutex) = 0;
     bool committing HMMJIT_GUARDED_BY(mutex) = false;
     std::uint64_t turns HMMJIT_GUARDED_BY(mutex) = 0;
-    // Runs whose envelopes have been found and that add turns.
+    // Runs whose envelopes have been found and add turns.
     std::vector<std::pair<std::size_t, std::uint64_t>> turned HMMJIT_GUARDED_BY(mutex);
     std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
-    std::vector<std::atomic<bool>> finished;  // runs
+    std::vector<std::atomic<bool>> finished;  // by run
     std::condition_variable changed;
     FilterCounters counters HMMJIT_GUARDED_BY(mutex);
     std::vector<FilterCounters> of_targets
-        HMMJIT_GUARDED_BY(mutex);  // of runs, which are targets: scan()
+        HMMJIT_GUARDED_BY(mutex);  // by run, i.e. target: scan()
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
 
@@ -215,7 +215,7 @@ struct Search::State {
   bool reads(bool bottom) const {
     return options.strands != (bottom ? Strands::kTop : Strands::kBottom);
   }
-  // The steps. `s` holds the sequences of the run, except for the first.
+  // The steps. `s` holds the sequences of the run, except in the first step.
   std::unique_ptr<RunResult> filter(std::size_t run, std::size_t model, Scratch& s);
   void scan(std::size_t model, Scratch& s, RunResult& result, std::span<const int> best);
   void finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
@@ -227,13 +227,13 @@ struct Search::State {
     scan(model, s, *result, {});
     finish(run, model, block, s, std::move(result));
   }
-  // The same with a device that answers between the steps.
+  // The same steps with a device that answers in between.
   void take_step(Step step, std::size_t run, std::size_t model, const TargetBlock& block);
-  // Null where the run needs no further step.
+  // Null if the run needs no further steps.
   std::unique_ptr<RunResult> perform(Step step, std::size_t run, std::size_t model,
                                      const TargetBlock& block);
   static void take_parsed(WindowParser* parser, std::size_t model, RunResult& result);
-  // Aligns what the device has been asked for.
+  // Aligns the envelopes that were requested from the device.
   void align(WindowParser* parser, std::size_t model, std::size_t round, Scratch& s,
              RunResult& result) const;
   std::unique_ptr<RunResult> await(Step before, std::size_t run, std::size_t model);
@@ -249,7 +249,7 @@ struct Search::State {
                                                       Scratch& s) const {
     return sequences_of(units_of(runs[run]), strands, targets, model.query.window_length, s);
   }
-  // For the sequences that `s` holds.
+  // `s` must hold the run's sequences.
   DomainContext context_of(std::size_t model, const RunResult& result, Scratch& s) const {
     Model& m = *models[model];
     return {m.filters, m.domains, options, s.sequences, result.windows, s.domains, s.times};
@@ -269,7 +269,7 @@ struct Search::State {
   std::vector<Progress> progress;
 
   Partitioner partitioner;
-  std::uint64_t targets = 0;  // before the block
+  std::uint64_t targets = 0;  // before this block
   std::uint64_t residues = 0;
   // The current block.
   BlockStrands strands;
@@ -404,8 +404,8 @@ void Search::State::align(WindowParser* parser, std::size_t model, std::size_t r
   result.asked.reset();
 }
 
-// A run that needs no further step hands over none at all steps that are left: most are over after
-// the first, and nhmmscan has a run for each sequence.
+// A run that needs no further steps completes all remaining handovers at once: most runs are done
+// after the first step, and nhmmscan has a run for each sequence.
 void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
                               std::unique_ptr<RunResult> result) {
   Progress& p = progress[model];
@@ -416,7 +416,7 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
   } else if (p.finished[run].exchange(true)) {
     return;
   }
-  // All are counted before a request can run out of memory: other runs wait for them.
+  // Count all steps before a request can run out of memory, because other runs wait for them.
   std::array<bool, kSteps> complete{};
   for (std::size_t left = step; left < end; ++left) {
     Handover& of = p.handovers[left];
@@ -427,7 +427,7 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
     if (complete[left]) request(static_cast<Step>(left), model, p);
 }
 
-// After the last run of a model, what the device answers for goes there.
+// After a model's last run, sends the device what it is to answer.
 void Search::State::request(Step step, std::size_t model, const Progress& p) {
   const auto& of_runs = p.handovers[step].runs;
   switch (step) {
@@ -464,8 +464,8 @@ void Search::State::request_cells(std::size_t model,
   if (!windows.empty()) device->request_cells(model, layout::pack_targets(windows));
 }
 
-// With the emissions that the first windows see, and those that nearly all see where a model has
-// hits.
+// Uses the emissions that the first windows see, and those that nearly all windows see if the model
+// has hits.
 void Search::State::request_parse(std::size_t model,
                                   std::span<const std::unique_ptr<RunResult>> of_runs,
                                   std::uint64_t turns) {
@@ -511,7 +511,7 @@ void Search::State::request_envelopes(std::size_t model, std::size_t round,
   if (!request.runs.empty()) parser->request(model, round, std::move(request));
 }
 
-// As far as it is known.
+// The number of turns before `run`, as far as it is known.
 std::uint64_t Search::State::turns_before(Progress& p, std::size_t run) {
   const MutexLock lock(p.mutex);
   std::uint64_t turns = p.turns;
@@ -531,7 +531,7 @@ void Search::State::find(std::size_t model, Scratch& s, RunResult& result) const
 
 void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResult& result) {
   Progress& p = progress[model];
-  // Only windows see the emissions, and nhmmscan's targets begin with the model's own.
+  // Only windows use the emissions, and nhmmscan's targets begin with the model's own.
   if (!result.windows.empty() && !scans()) result.turns_before = turns_before(p, run);
   find(model, s, result);
   if (result.turns_after == result.turns_before) return;
@@ -594,7 +594,7 @@ Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* d
   std::vector<ScanModel> models;
   for (const auto& model : state_->models) {
     const SearchModel& m = *model->query.model;
-    // Windows pass any threshold where the Viterbi filter is off.
+    // Without the Viterbi filter, windows pass any threshold.
     models.push_back({&m, reference::marking_height(m.bytes, model->filters.ssv),
                       state_->options.F2 < 1 ? model->query.window_length : 0});
   }
@@ -642,7 +642,7 @@ Status Search::add(const TargetBlock& block) {
                      });
     });
   } catch (...) {
-    // The device must not use the block or the models any longer.
+    // The device must stop using the block and the models.
     if (device) (void)s.device->end_block();
     throw;
   }
@@ -686,7 +686,7 @@ Result<std::vector<HitList>> Search::scan(const TargetBlock& block) {
   const FlushToZeroScope flush;
   State& s = *state_;
   const std::size_t first = s.targets - block.size();
-  // The top strand counts even where only the bottom one is searched, as in the reference.
+  // As in the reference, the top strand counts even if only the bottom one is searched.
   const std::uint64_t strands_counted = s.options.strands == Strands::kTop ? 1 : 2;
   const double strands_read = s.options.strands == Strands::kBoth ? 2 : 1;
   std::vector<FilterCounters> counters;

@@ -1,7 +1,7 @@
-// Searches both strands of long targets with nucleotide models: nhmmer's and nhmmscan's results
-// (Wheeler & Eddy 2013). Targets are cut into pieces; SSV scans each strand of a piece for windows,
-// which are searched like protein targets, with a composition correction for each envelope. Every
-// domain is a hit.
+// Searches both strands of long targets with nucleotide models; the results are those of nhmmer and
+// nhmmscan (Wheeler & Eddy 2013). Targets are cut into pieces. SSV scans each strand of a piece for
+// windows, which are searched like protein targets, with a composition correction for each
+// envelope. Every domain is a hit.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class DeviceScan;
 
 enum class Strands { kBoth, kTop, kBottom };
 
-/// How targets are cut into pieces; it may change results, because a domain may be cut.
+/// How targets are cut into pieces. May change results, because a cut may divide a domain.
 enum class Partition {
   kGathered,  ///< short targets share a block: nhmmer with worker threads
   kSerial,    ///< each target is cut separately: nhmmer --cpu 0
@@ -38,40 +38,40 @@ enum class Partition {
 struct Options {
   double F1 = 0.02, F2 = 3e-3, F3 = 3e-5;
   bool bias = true;
-  int B1 = 110, B2 = 240, B3 = 1000;  ///< window lengths over which the bias filter counts in full
-  /// `null2`: emissions are estimated again for each envelope. The other members as everywhere.
+  int B1 = 110, B2 = 240, B3 = 1000;  ///< window lengths up to which bias counts in full
+  /// `null2`: re-estimates emissions for each envelope. The other members have their usual meaning.
   domain::DomainOptions domain;
   Strands strands = Strands::kBoth;
   Partition partition = Partition::kGathered;
-  int block_length = 262144;   ///< new residues of a piece at most; kTargets: without effect
-  std::optional<double> Z;     ///< search space of one strand in megabases
+  int block_length = 262144;   ///< maximum new residues per piece; no effect with kTargets
+  std::optional<double> Z;     ///< search space of one strand in Mb (megabases)
   bool column_scores = false;  ///< fills Hit::column_scores
-  /// False drops the alignment text of every domain; column scores need it.
+  /// If false, drops every domain's alignment text, which column scores need.
   bool keep_alignments = true;
-  int threads = 1;                       ///< the caller's included
+  int threads = 1;                       ///< including the caller's
   const Cancellation* cancellation = nullptr;  ///< ends add() early; may be null
 };
 
-/// A hit passes by its score if one is given, else by its E-value.
+/// A hit passes by its score if one is given, otherwise by its E-value.
 struct Rule {
   double e_value;
   std::optional<double> score = {};
 };
 
-/// A model to search with. Cutoffs of the model (--cut_ga) are scores of both rules. The alphabet
-/// of the model holds the background frequencies, and the letters of targets that are shown.
+/// A model to search with. Its cutoffs (--cut_ga) are the scores of both rules. Its alphabet
+/// provides the background frequencies, and the letters in which targets are shown.
 struct Query {
   std::shared_ptr<const SearchModel> model;
   int window_length = 0;  ///< W: MAXL of the model, --w_length, max_length(hmm, --w_beta)
   Rule report{10.0}, include{0.01};
 };
 
-/// Fails with kInput if the model or window is too long for positions in windows.
+/// Fails with kInput if the model or window is too long for window positions.
 Status check(const Query& query);
 
-/// The target of a hit, or its model in Search::scan().
+/// The target of a hit or, in Search::scan(), its model.
 struct Subject {
-  std::uint64_t index = 0;                                  ///< in the input, from 0
+  std::uint64_t index = 0;                                  ///< position in the input, from 0
   std::string name = {}, accession = {}, description = {};  ///< empty: none
   std::int64_t length = 0;
 };
@@ -79,8 +79,8 @@ struct Subject {
 struct Hit {
   std::shared_ptr<const Subject> subject;
   bool bottom = false;
-  /// Coordinates on the whole target as shown: from > to on the bottom strand. bias_nats: the
-  /// composition correction; log_p: log of the E-value.
+  /// Coordinates on the whole target as displayed: from > to on the bottom strand. bias_nats: the
+  /// composition correction; log_p: logarithm of the E-value.
   domain::Domain domain = {};
   bool reported = false, included = false;
   /// Scores of the alignment's columns in nats; a gap has its score in its last column, and
@@ -88,51 +88,51 @@ struct Hit {
   std::vector<float> column_scores = {};
 };
 
-/// Largest extents over all stored hits, duplicates and unreported ones too: column widths.
+/// Maxima over all stored hits, including duplicates and unreported ones; for column widths.
 struct Extents {
-  std::size_t name = 0, accession = 0, shown = 0;  ///< characters; shown: accession if any, or name
+  std::size_t name = 0, accession = 0, shown = 0;  ///< characters; shown: accession, else name
   std::int64_t position = 0;                       ///< of alignment ends
 };
 
-/// The result of a model, or of a target in Search::scan().
+/// The result of a model or, in Search::scan(), of a target.
 struct HitList {
-  std::vector<Hit> hits;  ///< reported ones, in the order of the report
+  std::vector<Hit> hits;  ///< reported hits, in report order
   std::uint64_t reported = 0, included = 0;
   std::uint64_t reported_residues = 0;  ///< sum of alignment lengths on the target
   Extents extents;
   FilterCounters counters;
 };
 
-/// Core-seconds (thread CPU time) and cells of a search's stages, residues for the bias filter.
+/// Core-seconds (thread CPU time) and cells of a search's stages; for the bias filter, residues.
 struct Times {
   double setup_seconds = 0, domain_seconds = 0;
   domain::DomainPass ssv, msv, bias, viterbi;
   domain::DomainTimes domain;  ///< parts of domain_seconds
 };
 
-/// The complement of each code of DNA and RNA, which have the same codes.
+/// The complement of each code; the same table for DNA and RNA, whose codes are equal.
 const std::array<Residue, 256>& complements();
 
-/// Targets in their order, each read once for all models. nhmmer: add(), finish(); nhmmscan:
-/// scan().
+/// Searches targets in order, reading each once for all models. For nhmmer: add(), finish(); for
+/// nhmmscan: scan().
 class Search {
  public:
-  /// `device`: marks rows for SSV, in one search at a time; null: the CPU alone.
+  /// `device`: computes SSV marks and more, for one search at a time; null: CPU only.
   Search(std::vector<Query> queries, const Options& options, DeviceScan* device = nullptr);
   ~Search();
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  /// Searches whole targets with all models; results do not depend on their division into blocks.
+  /// Searches whole targets with all models; results do not depend on the division into blocks.
   /// Fails with kResources if a matrix would be too large, and with kInterrupted once cancelled.
   /// The block may be released afterwards.
   Status add(const TargetBlock& block);
-  /// The result of a model after the last block. Call it once for each.
+  /// The result of a model after the last block. Call it once per model.
   HitList finish(std::size_t query);
-  /// The hits of all models on each target of the next block, in the order of the targets, with
-  /// Partition::kTargets; `Z` has no meaning. Fails as add() does.
+  /// The hits of all models on each target of the next block, in target order. Requires
+  /// Partition::kTargets; `Z` is ignored. Fails as add() does.
   Result<std::vector<HitList>> scan(const TargetBlock& block);
-  /// Sums over all threads. Call it only between calls of the other functions.
+  /// Sums over all threads. Do not call it during calls of other functions.
   Times times() const;
 
  private:

@@ -12,10 +12,10 @@
 namespace hmmjit::nucleotide {
 namespace {
 
-// Enough to fill the vectors.
+// Large enough to fill the vectors.
 constexpr std::size_t kWindowsOfBatch = 64, kEnvelopesOfBatch = 128;
 constexpr std::size_t kMatrixBytes = std::size_t{1} << 30;
-// Residues that an envelope may have outside its alignment, on each side.
+// Maximum residues of an envelope outside its alignment, on each side.
 constexpr int kFlank = 20;
 constexpr int kShortestAlignment = 8;
 
@@ -34,7 +34,7 @@ class Finder {
         to_find_(c_.options.domain),
         views_(views_of(context)),
         passed_(c_.windows.size(), 0) {
-    to_find_.null2 = false;  // by traces: not used
+    to_find_.null2 = false;  // by traces, which is not used
     std::vector<std::span<const Residue>> residues;
     for (const TargetView& view : views_) residues.push_back(view.residues);
     bias_.assign(views_.size(), 0.0f);
@@ -43,13 +43,13 @@ class Finder {
     for (std::size_t n = 0; n < bias_.size(); ++n) bias_[n] -= null_score(views_[n].length());
   }
 
-  // Emissions change with the first envelope in a sequence.
+  // Emissions change after the first envelope in a sequence.
   void run(std::uint64_t& turns) {
     for (std::size_t at = 0; at < c_.windows.size();) {
       const auto before = c_.model.emissions.after(turns);
       const auto after = c_.options.domain.null2 ? c_.model.emissions.after(turns + 1) : before;
       if (before == after) return batches(at, c_.windows.size(), *before, *before);
-      // All windows up to the first with an envelope see the emissions of the beginning.
+      // All windows up to the first one with an envelope see the initial emissions.
       const std::size_t count = std::min(kWindowsOfBatch, c_.windows.size() - at);
       const Found found = find(at, count, *before, *before);
       const auto first = std::ranges::find_if(found, [](const auto& of) { return !of.empty(); });
@@ -93,7 +93,7 @@ class Finder {
   using Envelopes = std::vector<domain::FoundEnvelope>;
   using Found = std::vector<Envelopes>;  // by window
 
-  // `parse`: emissions of Forward, `sample`: of traces.
+  // `parse`: emissions for Forward, `sample`: for traces.
   Found find(std::size_t first, std::size_t count, const EmissionState& parse,
              const EmissionState& sample) {
     Found found(count);
@@ -110,8 +110,8 @@ class Finder {
     return found;
   }
 
-  // The envelopes of the first window that has any: traces of the regions behind the first with an
-  // envelope see the later emissions.
+  // The envelopes of the first window that has any. Regions after the first one with an envelope
+  // sample their traces with the later emissions.
   Envelopes resampled(std::size_t window, Envelopes found, const EmissionState& before,
                       const EmissionState& after) {
     const std::size_t region = found.front().region;
@@ -122,7 +122,7 @@ class Finder {
     return found;
   }
 
-  // Windows `at` to `end - 1`, whose Forward and scores see `later`; `base`: emissions at the
+  // Windows `at` to `end - 1`, whose Forward and scores use `later`; `base`: emissions at the
   // beginning of the sequence.
   void batches(std::size_t at, std::size_t end, const EmissionState& base,
                const EmissionState& later) {
@@ -180,7 +180,7 @@ class Scorer {
     return out;
   }
 
-  // Returns the envelopes, of the chosen ones, that a device has not scored.
+  // Returns those of the chosen envelopes that a device has not scored.
   std::vector<std::size_t> take_scored(std::span<Envelope> envelopes,
                                        std::span<const std::size_t> chosen,
                                        const EstimatedEnvelopes& estimated,
@@ -208,7 +208,7 @@ class Scorer {
   }
 
   void align(std::span<Envelope> envelopes, std::span<const std::size_t> chosen) {
-    // Envelopes of a batch see the same emissions.
+    // All envelopes of a batch use the same emissions.
     while (!chosen.empty()) {
       const Envelope& first = envelopes[chosen[0]];
       std::size_t count = 1;
@@ -284,12 +284,12 @@ class Scorer {
     return domain;
   }
 
-  // Scores and alignments of some envelopes with their own emissions.
+  // Scores and aligns some envelopes with their own emissions.
   void align_batch(std::span<Envelope> envelopes, std::span<const std::size_t> chosen,
                    const EmissionState& later) {
     std::vector<domain::Job> jobs;
     const bool own = c_.options.domain.null2;
-    int rows = domain::kCodeRows;  // without a meaning: all zero
+    int rows = domain::kCodeRows;  // rows of unused codes, all zero
     for (const std::size_t n : chosen) {
       jobs.push_back(job_of(envelopes[n], n));
       if (!own) continue;
@@ -325,7 +325,7 @@ class Scorer {
     }
   }
 
-  // Scores with the model's emissions, where a device has none.
+  // Scores with the model's emissions those envelopes that a device has not.
   void score_normally(std::span<Envelope> envelopes, const EmissionState& normal) {
     std::vector<domain::Job> jobs;
     for (std::size_t n = 0; n < envelopes.size(); ++n)
@@ -377,7 +377,7 @@ class Scorer {
 
   const DomainContext& c_;
   DomainScratch& s_;
-  domain::DomainTimes& times_;  // of envelopes and alignments; others in the workspace
+  domain::DomainTimes& times_;  // of envelopes and alignments; the workspace has the others
   std::vector<TargetView> views_;
   std::vector<WindowDomain> domains_;
 };

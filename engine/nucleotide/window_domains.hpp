@@ -1,4 +1,4 @@
-// Domains of the windows that pass the filters: Forward filter, envelopes, and their scores with
+// Domains in the windows that pass the filters: Forward filter, envelopes, and their scores with
 // re-estimated emissions.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace hmmjit::nucleotide {
 
-/// The tables of a query for the domain stage.
+/// A query's tables for the domain stage.
 struct DomainModel {
   DomainModel(const SearchModel& model, int window_length)
       : W(window_length), tables(model), emissions(tables) {}
@@ -35,13 +35,13 @@ struct DomainScratch {
   AlignedArray<float> cells;
 };
 
-/// A domain with coordinates in one of several sequences.
+/// A domain, with coordinates in one of several sequences.
 struct WindowDomain {
   std::size_t sequence;
   domain::Domain domain;
 };
 
-/// Regions of windows, found with these emissions.
+/// Regions in windows, found with these emissions.
 struct ParsedWindows {
   std::shared_ptr<const EmissionState> emissions;
   std::vector<std::shared_ptr<const ParsedTarget>> windows;  ///< null: not known
@@ -51,7 +51,7 @@ struct ParsedWindows {
 struct Envelope {
   std::size_t window = 0;
   int first = 0, last = 0;
-  const EmissionState* base = nullptr;   ///< at the beginning
+  const EmissionState* base = nullptr;   ///< at the beginning of the sequence
   const EmissionState* later = nullptr;  ///< after the first envelope
   std::optional<domain::Domain> domain = std::nullopt;
   /// Forward's score with the model's odds, which are `later`.
@@ -60,26 +60,26 @@ struct Envelope {
   int length() const { return last - first + 1; }
 };
 
-/// Envelopes with match odds of their own, then some with the model's.
+/// Envelopes with their own match odds, followed by some with the model's.
 struct EstimatedEnvelopes {
-  TargetBlock residues;         ///< a target each
-  domain::EmissionRows rows;    ///< for the codes of one after the other
-  std::vector<int> first_rows;  ///< of each, and the end
+  TargetBlock residues;         ///< one target per envelope
+  domain::EmissionRows rows;    ///< for the codes of one envelope after the other
+  std::vector<int> first_rows;  ///< of each envelope, and the end
   /// Indices into DomainProgress of the envelopes with the model's odds.
   std::vector<std::size_t> normal;
-  std::vector<const domain::EmissionRows*> normal_rows;  ///< of each
+  std::vector<const domain::EmissionRows*> normal_rows;  ///< for each of these
 };
 
-/// The domains of windows, found in rounds of alignment, between which a device may align.
+/// The domains of windows, found in alignment rounds, between which a device may align.
 struct DomainProgress {
   bool found = false;
   std::vector<Envelope> envelopes;  ///< in the order of the windows
-  /// Envelopes to be aligned next: all, then those that their alignments have trimmed.
+  /// Envelopes to align next: first all, then those that their alignments have trimmed.
   std::vector<std::size_t> open;
   int rounds = 0;
 };
 
-/// Input of all steps, and the buffers of a thread.
+/// Input of all steps, and the buffers of one thread.
 struct DomainContext {
   const WindowModel& filters;
   DomainModel& model;
@@ -90,21 +90,21 @@ struct DomainContext {
   Times& times;  ///< adds what the workspace does not count
 };
 
-/// Finds the envelopes. `turns`: the number of restorations of emissions before these sequences;
-/// adds those in the sequences, as long as they matter. Adds the residues past Forward to
-/// `counters`. Throws domain::MatrixTooLarge, as do the others.
+/// Finds the envelopes. `turns`: number of restorations of emissions before these sequences; adds
+/// those in the sequences, as long as they matter. Adds the residues that pass Forward to
+/// `counters`. Like the functions below, throws domain::MatrixTooLarge.
 DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
                               std::uint64_t& turns, FilterCounters& counters);
-/// The emissions of the open envelopes; once they are trimmed, all envelopes with the model's
-/// emissions as well. Null: there are none.
+/// The emissions of the open envelopes and, once these are trimmed, all envelopes with the model's
+/// emissions as well. Null if there are none.
 std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,
                                                         const DomainProgress& progress);
-/// Aligns the open envelopes, and opens those that are trimmed, unless they have been. `scored`:
-/// what a device has found with `estimated`; empty: nothing.
+/// Aligns the open envelopes and opens those that get trimmed, unless that has happened already.
+/// `scored`: a device's results for `estimated`; empty: none.
 void align_open(const DomainContext& context, DomainProgress& progress,
                 const EstimatedEnvelopes* estimated,
                 std::span<const std::optional<ScoredEnvelope>> scored);
-/// The domains, in the order of the windows, once no envelope is open.
+/// The domains in window order; call it once no envelope is open.
 std::vector<WindowDomain> finish_domains(const DomainContext& context, DomainProgress& progress);
 
 }  // namespace hmmjit::nucleotide

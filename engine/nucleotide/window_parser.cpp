@@ -19,14 +19,14 @@
 namespace hmmjit::nucleotide {
 namespace {
 
-// Threads wait for a launch that has begun, no longer than about this.
+// Threads wait for a launch that has begun, but no longer than about this.
 constexpr double kLaunchSeconds = 0.2;
-// A request of the domain stage has no more windows or envelopes, so that several models find room
-// in a launch, and emissions of not many more bytes.
+// Limits on the windows or envelopes, and the emissions, of one domain stage request, so that
+// several models fit into a launch.
 constexpr std::size_t kWindowsOfRequest = 4096;
 constexpr std::size_t kEmissionBytesOfRequest = std::size_t{64} << 20;
 
-// Lanes: the threads that pack windows and read answers meanwhile have as much to do as the device.
+// Meanwhile, threads that pack windows and read answers have as much to do as the device.
 constexpr std::size_t kParserLanes = 3;
 
 struct Work {
@@ -35,7 +35,7 @@ struct Work {
   std::shared_ptr<std::vector<ParsedWindows>> found = {};
   std::shared_ptr<ScoredRuns> scored = {};
   bool begun = false, done = false;
-  gpu::HostReason not_scored = gpu::HostReason::kTime;  // taken back
+  gpu::HostReason not_scored = gpu::HostReason::kTime;  // request taken back
 
   const std::shared_ptr<const SearchModel>& model() const {
     return std::visit(
@@ -48,7 +48,7 @@ struct Work {
     for (const auto& run : std::get<EnvelopeRequest>(request).runs) count += run->residues.size();
     return count;
   }
-  // Cells of envelopes without an answer.
+  // Cells of envelopes without a result.
   std::uint64_t host_cells() const {
     const auto* of = std::get_if<EnvelopeRequest>(&request);
     std::uint64_t residues = 0;
@@ -62,14 +62,14 @@ struct Work {
   }
 };
 using WorkPtr = std::shared_ptr<Work>;
-// Model and round: that of windows, then those of envelopes.
+// Model and round: first the windows, then rounds of envelopes.
 using WorkKey = std::pair<std::size_t, std::size_t>;
 
 }  // namespace
 
 struct WindowParser::State {
-  // Lengths of models for which the kernels of a launch are made: of parser and ensembles, or of
-  // envelopes. 0: it does not use them.
+  // Model lengths for which a launch's kernels are compiled: of parser and ensemble, or of
+  // envelope. 0: not used.
   using Lengths = std::array<int, 3>;
 
   State(driver::DevicePtr on, std::shared_ptr<driver::Driver> of, gpu::KernelSource& made_by,
@@ -110,9 +110,9 @@ struct WindowParser::State {
     stop = true;
     changed.notify_all();
   }
-  // The newest request; null: the end.
+  // The newest request; null at the end.
   WorkPtr next_work();
-  // The newest waiting requests with the same kernels, for one launch.
+  // The newest waiting requests that use the same kernels, for one launch.
   std::vector<WorkPtr> take_batch(const Lengths& lengths);
   Lengths lengths_of(const Work& work) const {
     const auto length = [&](gpu::Link link) {
@@ -127,12 +127,12 @@ struct WindowParser::State {
   Status parse(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
   Status score(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
   void ask(const WorkKey& key, Work work);
-  // The work once it is done or taken back; null: there is none.
+  // The work once it is done or taken back; null if there is none.
   WorkPtr take(const WorkKey& key, MutexLock& lock) HMMJIT_REQUIRES(mutex);
   Status launch_all(Lane& lane, std::deque<gpu::DomainRequest>& requests,
                     const gpu::DomainKernels& chosen, std::optional<std::uint32_t> trace_seed);
   Status open(Lane& lane) const;
-  // Waits until it has been made. Empty: there is none.
+  // Waits until the kernel has been compiled. Empty if there is none.
   Result<gpu::ReadyKernel> kernel_of(gpu::Link link, int length, int alphabet_codes);
   Result<gpu::DomainKernels> kernels_of(const Lengths& lengths, int alphabet_codes);
   Status launch(gpu::DomainStage& stage, std::span<gpu::DomainRequest*> requests,
@@ -143,8 +143,8 @@ struct WindowParser::State {
   gpu::KernelSource& source;
   gpu::Counters& counters;
   const gpu::Settings& settings;
-  // The mutex is held while kernels are being made: those of envelopes, which are made later, keep
-  // no windows waiting.
+  // The mutex is held while kernels are compiled. Those of envelopes, which are compiled later,
+  // have their own, so that windows do not wait for them.
   struct KernelSet {
     Mutex mutex;
     std::map<Lengths, gpu::DomainKernels> kernels HMMJIT_GUARDED_BY(mutex);
@@ -195,7 +195,7 @@ void WindowParser::State::run() {
   }
 }
 
-// A kernel that is being made does not keep threads waiting, since no launch has begun.
+// Compiling a kernel does not make threads wait, because no launch has begun.
 Status WindowParser::State::serve(Lane& lane, const Work& next) {
   const Lengths lengths = lengths_of(next);
   const Result<gpu::DomainKernels> chosen = kernels_of(lengths, next.model()->bytes.Kp);

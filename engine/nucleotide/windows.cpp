@@ -16,13 +16,13 @@ constexpr double kLn2 = 0.69314718055994529;
 constexpr double kLoops = 3.0;
 constexpr std::int64_t kLongestWindow = 80000, kLongestOverlap = 40000;
 
-// As the processor of the reference converts doubles.
+// Converts doubles as the reference's processor does.
 int to_int(double x) {
   return x > -2147483649.0 && x < 2147483648.0 ? static_cast<int>(x)
                                                : std::numeric_limits<int>::min();
 }
 
-// The score of a P-value in a Gumbel distribution.
+// The score with a given P-value in a Gumbel distribution.
 float inverse_gumbel(double P, float mu, float lambda) {
   const double log_p = P < 5e-9 ? (std::pow(P, P) - 1) / P : std::log(-std::log(1 - P));
   return static_cast<float>(static_cast<double>(mu) - log_p / static_cast<double>(lambda));
@@ -41,7 +41,7 @@ reference::SsvScan ssv_scan_of(const SearchModel& model, int W, double F1) {
           .floor = bytes.base - tjb - bytes.tbm};
 }
 
-// Lengths of inserts at a node that all but one of 10^7 stay below make its share of the window.
+// A node's share of the window is the insert length that is exceeded only once in 10^7.
 void spread_window(const OddsProfile& odds, std::vector<float>& before, std::vector<float>& after) {
   const int M = odds.M;
   before.assign(static_cast<std::size_t>(M) + 2, 0.0f);
@@ -193,7 +193,7 @@ int viterbi_threshold(const WindowModel& model, const Candidate& c, int length, 
   return static_cast<std::int16_t>(to_int(threshold));
 }
 
-// Cuts long windows, from `from` on; the rest of a window goes to the end of the list.
+// Splits long windows from `from` on; the rest of a window is appended to the list.
 void split_long(std::vector<Window>& windows, std::size_t from, int W) {
   const std::int64_t step = kLongestWindow - std::min<std::int64_t>(kLongestOverlap, W);
   const std::size_t count = windows.size();
@@ -211,8 +211,8 @@ void split_long(std::vector<Window>& windows, std::size_t from, int W) {
   }
 }
 
-// Appends the windows around cells that Viterbi finds in a candidate. Returns the residues that
-// they cover.
+// Appends the windows around cells that Viterbi finds in a candidate. Returns the number of
+// residues that they cover.
 std::uint64_t add_viterbi_windows(const WindowModel& model, const Candidate& c, std::size_t group,
                                   int move, int threshold, Sequences sequences,
                                   cpu::FilterScratch& scratch,

@@ -1,5 +1,5 @@
-// The filters for long targets: SSV diagonals, windows around them, MSV and bias filters of each
-// window, Viterbi hits in it, and windows around these (Wheeler & Eddy 2013).
+// The filters for long targets: SSV diagonals and the windows around them, the MSV and bias filters
+// for each window, Viterbi hits in it, and the windows around these (Wheeler & Eddy 2013).
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace hmmjit::nucleotide {
 
-/// The tables of a query for the filters.
+/// A query's tables for the filters.
 struct WindowModel {
   WindowModel(const Query& query, const Options& options);
 
@@ -22,16 +22,16 @@ struct WindowModel {
   int W;
   cpu::FilterTables tables;
   reference::SsvScan ssv;
-  /// By node: fractions of the window length that a path may have before and after it.
+  /// By node: fractions of the window length that a path may extend before and after it.
   std::vector<float> before, after;
-  float viterbi_nats = 0;  ///< score of P-value F2
+  float viterbi_nats = 0;  ///< score with P-value F2
 };
 
 /// Residues `start` to `start + length - 1` of one of several sequences, 1-based.
 struct Window {
   std::size_t sequence = 0;
   std::int64_t start = 0, length = 0;
-  /// Windows in the same SSV window have the same number and are in the order of the filter.
+  /// Windows in the same SSV window have the same number and are in filter order.
   std::size_t group = 0;
 
   std::int64_t end() const { return start + length; }
@@ -40,7 +40,7 @@ struct Window {
   }
 };
 
-/// The fraction of a window's bias that counts: all of it up to `most` residues.
+/// The fraction of a window's bias that counts: all of it for up to `most` residues.
 inline float bias_share(std::int64_t length, int most) {
   return static_cast<float>(length < most ? length : most) / static_cast<float>(length);
 }
@@ -49,7 +49,7 @@ inline float bias_share(std::int64_t length, int most) {
 struct Candidate {
   Window window;
   float msv_nats = 0;
-  float bias_nats = 0;  ///< of the bias filter, without the length part
+  float bias_nats = 0;  ///< from the bias filter, without the length part
 
   int length() const { return static_cast<int>(window.length); }
 };
@@ -59,17 +59,16 @@ using Sequences = std::span<const std::span<const Residue>>;
 std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
                                                Sequences sequences);
 
-/// `counters` takes the residues past each filter. `marked`: as of cpu::FilterTables::ssv_scan.
+/// `counters` adds the residues that pass each filter. `marked`: see cpu::FilterTables::ssv_scan.
 std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
                                        Sequences sequences,
                                        const std::vector<cpu::MarkedRows>* marked,
                                        cpu::FilterScratch& scratch, FilterCounters& counters,
                                        Times& times);
 
-/// The parts of candidates in which the Viterbi scan finds cells. `best`: for each candidate the
-/// highest match cell of the Viterbi filter with the length model of `viterbi_length`, or
-/// kUnknownCell; empty if none is known. A candidate whose highest cell is below the threshold is
-/// not scanned.
+/// The parts of candidates in which the Viterbi scan finds cells. `best`: each candidate's highest
+/// match cell in the Viterbi filter with the length model of `viterbi_length`, or kUnknownCell;
+/// empty if none is known. A candidate whose highest cell is below the threshold is not scanned.
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  Sequences sequences, std::span<const Candidate> candidates,
                                  std::span<const int> best, cpu::FilterScratch& scratch,

@@ -18,12 +18,12 @@
 namespace hmmjit::parts {
 namespace {
 
-// Memory of the process, and of each part: its table and one block of either kind, packed and not.
+// Memory of the process, and per part: its table and one block of each kind, packed and unpacked.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
 constexpr std::uint64_t kPartBytes = 4 * kBlockBytes;
 
-// The models of one group with the totals of all parts, and a k-way merge of the hits of the
-// current model.
+// The models of one group with totals over all parts, and a k-way merge of the current model's
+// hits.
 class MergedModels final : public HitSource {
  public:
   MergedModels(const ModelGroup& group, const PartSettings& settings, std::uint64_t memory)
@@ -39,7 +39,7 @@ class MergedModels final : public HitSource {
     return {};
   }
 
-  /// Advances to the next model; false after the last. Fails if parts hold different models.
+  /// Advances to the next model; false after the last. Fails if the parts hold different models.
   Result<bool> next_model() {
     bool any = false;
     for (std::size_t p = 0; p < cursors_.size(); ++p) {
@@ -64,7 +64,7 @@ class MergedModels final : public HitSource {
   }
   const ModelHead& sum() const { return sum_; }
 
-  /// The model; its hits can be read until next_model().
+  /// The current model; its hits can be read until next_model().
   ModelResult result() {
     ModelResult result;
     result.stored = std::shared_ptr<HitSource>(std::shared_ptr<void>(), this);
@@ -83,7 +83,7 @@ class MergedModels final : public HitSource {
     return result;
   }
 
-  /// Bytes of the model's hits in memory and of their text.
+  /// Bytes of the model's hits in memory, including their text.
   std::uint64_t bytes() const {
     return 6 * sum_.hit_bytes + sum_.reported * (sizeof(Hit) + 256) +
            sum_.domains * (sizeof(domain::Domain) + 512);
@@ -92,7 +92,7 @@ class MergedModels final : public HitSource {
   std::uint64_t output_memory() const override { return memory_; }
 
  private:
-  // The hits of one part, judged for the whole search.
+  // The hits of one part, judged by the thresholds of the whole search.
   struct PartHits {
     MergedModels* models;
     PartCursor* cursor;
@@ -154,7 +154,7 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
                 fmt::format("{} parts at once need {} MB", parts, (needed >> 20) + 1), {},
                 "raise --mem, or merge neighbouring parts into larger ones first "
                 "(hmmjit merge --part-file)");
-  // With all eight outputs, a model whose hits are in memory took 2.9 times MergedModels::bytes().
+  // With all eight outputs, a model with hits in memory took 2.9 times MergedModels::bytes().
   const std::uint64_t rest = bound - needed + kBlockBytes;
   return Memory{rest / 3, rest / 8};
 }
@@ -191,7 +191,7 @@ Status for_each_merged_model(const PartSet& set, std::uint64_t first, std::uint6
 
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
-// The smallest ranges of targets that consist of whole parts in every group: [range][group] parts.
+// The smallest target ranges that consist of whole parts in every group: [range][group] parts.
 std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set) {
   std::vector<std::vector<std::vector<PartPtr>>> ranges;
   std::vector<std::size_t> at(set.groups().size());
@@ -212,7 +212,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
       }
     }
   }
-  // Later groups may still have empty parts.
+  // Other groups may still have empty parts.
   for (std::size_t g = 0; g < set.groups().size(); ++g) {
     const auto& parts = set.groups()[g].parts;
     while (at[g] < parts.size()) ranges.back()[g].push_back(parts[at[g]++]);
@@ -220,7 +220,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
   return ranges;
 }
 
-// Per-model text; only the part with the first target of a group stores it.
+// Per-model text, which only the part with a group's first target stores.
 Result<std::vector<ModelInfo>> describe_models(const PartSet& set) {
   std::vector<ModelInfo> models;
   for (const ModelGroup& group : set.groups()) {
@@ -235,7 +235,7 @@ Result<std::vector<ModelInfo>> describe_models(const PartSet& set) {
   return models;
 }
 
-// hmmscan's tables of the targets of a range.
+// Writes hmmscan's tables for the targets of a range.
 Status write_scan(const PartSet& set, const std::vector<std::vector<PartPtr>>& range,
                   const std::vector<ModelInfo>& described, ReportWriter& writer,
                   bool only_with_hits, std::uint64_t memory) {
@@ -282,7 +282,7 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     };
     const std::size_t from = range_bound(options.slice.first - 1u);
     const std::size_t to = range_bound(options.slice.last);
-    // Column names precede the first target with a hit, which may be in an earlier slice.
+    // Column names precede the first target with a hit, which may belong to an earlier slice.
     bool begun = false;
     for (std::size_t r = 0; r < from; ++r) {
       for (const auto& parts : ranges[r])

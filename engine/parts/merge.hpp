@@ -1,4 +1,4 @@
-// Merges parts into the outputs of the whole search, or into a larger part.
+// Merges parts into the outputs of the whole search, or into one larger part.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ namespace hmmjit::parts {
 
 struct MergeOptions {
   std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of the machine's free memory
-  Share slice;               ///< of the models; the outputs of all slices, concatenated, are whole
+  Share slice;               ///< of the models; the outputs of all slices concatenate to the whole
   /// Called after each model; may be empty.
   std::function<void(std::uint64_t done, std::uint64_t models)> on_progress = {};
 };
 
-/// Writes the results of all parts like a search of the whole. The writer's options must have the
+/// Writes the results of all parts like those of one search. The writer's options must have the
 /// search's rules for scan tables, scan_by_range, and the begin and end of the slice. Stays within
-/// the bound: reads hits of a model that do not fit in lots, twice. Fails with kInput unless the
+/// the bound: a model's hits that do not fit are read in lots, twice. Fails with kInput unless the
 /// set is complete, and with kResources if the bound is too small for a block of every part.
 Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOptions& options);
 
-/// Passes the result of every model to `sink`, in order, with the hits of one model in memory at a
-/// time. Fails with kInput unless the set is complete.
+/// Passes every model's result to `sink`, in order, with the hits of one model in memory at a time.
+/// Fails with kInput unless the set is complete.
 Status merge_results(const PartSet& set, ResultSink& sink);
 
-/// Writes adjacent parts as one, with the same content as a search of that part, and returns the
-/// content digest. Fails with kInput unless they are adjacent.
+/// Writes adjacent parts as one, with the content that a search of that part would have, and
+/// returns the content digest. Fails with kInput unless they are adjacent.
 Result<Digest> merge_into_part(const PartSet& set, const std::string& path,
                                const PartOrigin& origin, const MergeOptions& options);
 

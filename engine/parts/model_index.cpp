@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kIndexMagic = "\x89HJMX\r\n\x1a";
 constexpr std::uint32_t kIndexVersion = 1;
-// Changes of the model file are detected by its size and its ends.
+// Changes of a model file are detected by its size and the bytes at both ends.
 constexpr std::uint64_t kSample = std::uint64_t{64} << 10;
 
 struct FileIdentity {
@@ -36,7 +36,7 @@ Result<FileIdentity> identity_of(const std::string& path) {
   return FileIdentity{file.size(), checksum(ends.data(), ends.size())};
 }
 
-// A range of the bytes of an uncompressed file.
+// A byte range of an uncompressed file.
 class FileRange final : public ByteSource {
  public:
   FileRange(ReadOnlyFile file, const std::string& path, std::uint64_t first, std::uint64_t last)
@@ -62,7 +62,7 @@ class FileRange final : public ByteSource {
   std::string bytes_;
 };
 
-// The file that is read: `path` or its pressed database.
+// The file that is actually read: `path` or its pressed database.
 Result<std::string> source_of(const std::string& path) {
   HMMJIT_ASSIGN(const HmmReader reader, HmmReader::open(path));
   return reader.name();

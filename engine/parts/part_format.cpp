@@ -9,7 +9,7 @@
 namespace hmmjit::parts {
 namespace {
 
-// Names of the settings, as messages show them.
+// Names of the settings, as shown in messages.
 constexpr std::string_view kResult = "result version", kAlphabet = "alphabet",
                            kTargets = "targets reported", kDomains = "domains reported",
                            kTargetsIncluded = "targets included",

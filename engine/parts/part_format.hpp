@@ -19,13 +19,13 @@
 
 namespace hmmjit::parts {
 
-/// Version of the file's layout. Readers refuse every other version.
+/// Version of the file's layout. Readers reject every other version.
 inline constexpr std::uint32_t kPartVersion = 1;
-/// Incremented when any byte of a result changes for the same input: parts of different versions
-/// are not merged.
+/// Incremented if any byte of a result changes for the same input: parts of different versions
+/// cannot be merged.
 inline constexpr std::uint32_t kResultVersion = 1;
 
-/// Everything that a result depends on except the models, which are compared one by one. Parts
+/// Everything on which a result depends, except the models, which are compared one by one. Parts
 /// belong to the same search if their settings are equal.
 struct PartSettings {
   std::uint32_t result_version = kResultVersion;
@@ -34,16 +34,16 @@ struct PartSettings {
   bool null2 = true;
   std::uint32_t seed = 42;
   bool scan = false;       ///< --as hmmscan: Z is the number of models, tables are by target
-  bool alignments = true;  ///< the text of alignments is kept
+  bool alignments = true;  ///< whether the text of alignments is kept
   AlphabetType alphabet = AlphabetType::kAmino;
   std::uint64_t database_identity = 0, targets = 0, residues = 0;
-  std::string table;  ///< digest of Thresholds::table, if that is null
+  std::string table;  ///< digest of Thresholds::table if `table` is null there
 
-  /// The bytes stored: lines "name: value" with exact values.
+  /// The bytes that are stored: lines "name: value" with exact values.
   std::string text() const;
   static Result<PartSettings> parse(std::string_view text);
 };
-/// The first difference of two settings' texts.
+/// The first difference between the texts of two settings.
 struct SettingDifference {
   std::string name, value, other;
 };
@@ -58,39 +58,39 @@ struct Share {
 /// Reads "I/N" or "I-J/N".
 Result<Share> parse_share(std::string_view text, const std::string& option);
 
-/// The targets and models of a part, as its file stores them.
+/// The targets and models of a part, as stored in its file.
 struct PartPlace {
   std::uint64_t first_target = 0, last_target = 0;  ///< [first, last)
   std::uint64_t first_model = 0, last_model = 0;
   std::uint64_t models = 0;  ///< of the whole search
   Share part, model_part;
-  /// Only the part with the first target stores per-model text.
+  /// Per-model text is stored only in the part with the first target.
   bool describes_models() const { return part.first == 1; }
 };
 
-/// One model in a part: its sums and column widths. Accession, description and consensus are there
-/// only if the place describes models.
+/// One model in a part: its sums and column widths. Accession, description and consensus are
+/// present only if the place describes models.
 struct ModelHead : ModelInfo, HitCounts {
-  std::uint64_t index = 0;       ///< in the model file
+  std::uint64_t index = 0;       ///< position in the model file
   Digest model;                  ///< model_digest()
-  std::optional<Cutoff> cutoff;  ///< the model's own cutoffs, if they are in force
+  std::optional<Cutoff> cutoff;  ///< the model's own cutoffs, if in force
   std::uint64_t domains = 0;     ///< of all reported targets
-  std::uint64_t hit_bytes = 0;   ///< of all hits, not compressed
+  std::uint64_t hit_bytes = 0;   ///< uncompressed size of all hits
 
-  // Not part of the content: the place of the first hit in this file, and the search's times.
+  // Not part of the content: the position of the first hit in this file, and the search's times.
   std::uint64_t block = 0, offset = 0;
   double cpu_seconds = 0, seconds = 0;
 
-  /// Adds the counts of another part of the same model.
+  /// Adds the counts of another part for the same model.
   void add(const ModelHead& other);
   /// The thresholds in force for this model.
   ModelThresholds thresholds(const Thresholds& rules) const;
 };
 
-/// Digest of everything that a search uses of a model.
+/// Digest of everything in a model that a search uses.
 Digest model_digest(const Hmm& hmm);
 
-/// `content` gets the bytes that are part of the content digest, `rest` the others.
+/// `content` receives the bytes that are part of the content digest, `rest` the others.
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
 bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
 
@@ -98,7 +98,7 @@ bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
 struct PartOrigin {
   std::string program, host, device, date;
   std::string model_file, target_file;
-  /// Options as given, without those for outputs and parts; the value of a flag is empty.
+  /// Options as given, except those for outputs and parts; the value of a flag is empty.
   std::vector<std::pair<std::string, std::string>> options;
 };
 std::string encode_origin(const PartOrigin& origin);
@@ -126,18 +126,18 @@ struct Prelude {
 };
 static_assert(sizeof(Digest) == 16 && sizeof(Prelude) == 256);
 
-/// An entry of the table of blocks: all hit blocks, then all head blocks, in the order of models.
+/// An entry in the table of blocks: all hit blocks, then all head blocks, in model order.
 struct BlockEntry {
   std::uint64_t offset;
-  std::uint32_t stored, raw;  // bytes, compressed and not
+  std::uint32_t stored, raw;  // bytes, compressed and uncompressed
   std::uint64_t checksum;     // of the stored bytes
-  std::uint64_t first;        // heads: index of the first model; hits: hits before this block
+  std::uint64_t first;        // heads: index of the first model; hits: number before this block
 };
 static_assert(sizeof(BlockEntry) == 32);
 
-/// A block ends with the record that reaches this length.
+/// A block ends with the record that reaches this size.
 inline constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-/// Longer blocks are damaged: all records are far shorter.
+/// Longer blocks must be damaged: all records are far shorter.
 inline constexpr std::uint32_t kLargestBlock = std::uint32_t{1} << 30;
 
 }  // namespace hmmjit::parts

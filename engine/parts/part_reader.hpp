@@ -1,4 +1,4 @@
-// Reads part files (docs/part-format.md) and checks everything: errors name the damaged block.
+// Reads part files (docs/part-format.md) and checks everything; errors name the damaged block.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace hmmjit::parts {
 
-/// A part open for reading. Immutable and shareable.
+/// A part open for reading. Immutable; threads may share it.
 class PartFile {
  public:
-  /// Reads and checks everything except the blocks. If not `keep_open`, opens the file again for
-  /// each read, for more parts than a process may have open files. Fails with kInput.
+  /// Reads and checks everything except the blocks. Without `keep_open`, opens the file again for
+  /// each read, for cases with more parts than a process may have open files. Fails with kInput.
   static Result<std::shared_ptr<const PartFile>> open(const std::string& path,
                                                       bool keep_open = true);
 
@@ -41,7 +41,7 @@ class PartFile {
   /// Decompresses a block to `raw`; `packed` is scratch memory.
   Status read_block(const BlockEntry& entry, std::string& packed, std::string& raw) const;
   std::unexpected<Error> damaged(const std::string& what) const;
-  /// True for errors of damaged parts, unlike those of other files.
+  /// True for errors that report damaged parts, as opposed to other files.
   static bool is_damage(const Error& error);
 
  private:
@@ -59,19 +59,19 @@ class PartFile {
 };
 using PartPtr = std::shared_ptr<const PartFile>;
 
-/// Iterates over the models of a part and the hits of each; keeps one block of either kind in
-/// memory. One thread at a time.
+/// Iterates over the models of a part and the hits of each, with one block of each kind in memory.
+/// One thread at a time.
 class PartCursor {
  public:
   explicit PartCursor(PartPtr part) : part_(std::move(part)) {}
 
-  /// The next model; false after the last.
+  /// Reads the next model; false after the last.
   Result<bool> next_model(ModelHead& head);
   /// Continues with model `index` of the model file, which must be in the part or follow it.
   Status seek(std::uint64_t index);
-  /// Goes to the first hit of a model.
+  /// Moves to the first hit of a model.
   Status begin_hits(const ModelHead& head);
-  /// The next hit of that model; false after the last.
+  /// Reads that model's next hit; false after the last.
   Result<bool> next_hit(Hit& hit);
   const PartFile& part() const { return *part_; }
 

@@ -14,7 +14,7 @@
 namespace hmmjit::parts {
 namespace {
 
-// File descriptors reserved for outputs and everything else.
+// File descriptors reserved for outputs and other uses.
 constexpr std::uint64_t kOtherDescriptors = 128;
 
 bool may_keep_open(std::size_t files) {
@@ -23,7 +23,7 @@ bool may_keep_open(std::size_t files) {
   return limit.rlim_cur == RLIM_INFINITY || files + kOtherDescriptors < limit.rlim_cur;
 }
 
-// An end of a share as an exact fraction of the whole.
+// One end of a share as an exact fraction of the whole.
 struct Fraction {
   std::uint64_t numerator, denominator;  // both below 2^32 + 1
   std::strong_ordering operator<=>(const Fraction& other) const {
@@ -34,7 +34,7 @@ struct Fraction {
 Fraction begin_of(const Share& share) { return {share.first - 1u, share.of}; }
 Fraction end_of(const Share& share) { return {share.last, share.of}; }
 
-// The least common denominators of all shares of targets and of models.
+// The least common denominators of all shares of the targets and of the models.
 struct Denominators {
   std::uint32_t N = 1, K = 1;
 };
@@ -62,7 +62,7 @@ std::string place_name(const PartFile& part) {
   return name;
 }
 
-// The complement in 1 to `of` of `held`, which are disjoint and in order.
+// The numbers 1 to `of` that are not in `held`, which is disjoint and in order.
 std::vector<Share> gaps(std::span<const Share> held, std::uint32_t of) {
   std::vector<Share> missing;
   std::uint32_t covered = 0;

@@ -1,4 +1,4 @@
-// Combines part files: which belong to one search, and which are missing.
+// Combines part files: determines which belong to one search, and which are missing.
 #pragma once
 
 #include <span>
@@ -9,18 +9,18 @@
 
 namespace hmmjit::parts {
 
-/// Names of part files; a folder stands for its "*.hjpart" files, by name. Fails with kInput if a
-/// folder has none.
+/// Names of part files; a folder stands for its "*.hjpart" files, sorted by name. Fails with kInput
+/// if a folder has none.
 Result<std::vector<std::string>> find_parts(std::span<const std::string> paths);
 
-/// The parts that hold the same models, in the order of their targets.
+/// The parts that hold the same models, in target order.
 struct ModelGroup {
   std::uint64_t first_model = 0, last_model = 0;
   Share model_part;
   std::vector<PartPtr> parts;
 };
 
-/// A share of the targets, for a share of the models, that no file holds.
+/// A share of the targets, for a share of the models, that is in no file.
 struct MissingPart {
   Share part, model_part;
 };
@@ -28,22 +28,22 @@ struct MissingPart {
 /// Disjoint parts of one search.
 class PartSet {
  public:
-  /// Opens all parts; ignores copies. Fails with kInput if a file is damaged, belongs to another
+  /// Opens all parts and ignores copies. Fails with kInput if a file is damaged, belongs to another
   /// search (naming the first setting that differs), or overlaps another part.
   static Result<PartSet> open(std::span<const std::string> paths);
 
   const PartSettings& settings() const { return groups_.front().parts.front()->settings(); }
   /// The part that begins with the first target and the first model held.
   const PartFile& first() const { return *groups_.front().parts.front(); }
-  /// In the order of models.
+  /// In model order.
   const std::vector<ModelGroup>& groups() const { return groups_; }
-  /// In the order of array tasks: see array_number.
+  /// In the order of array tasks; see missing_array.
   const std::vector<MissingPart>& missing() const { return missing_; }
 
   /// Fails with kInput unless the set has all parts of the search.
   Status require_complete() const;
-  /// The place of all parts together. Fails with kInput unless they are adjacent: the same targets,
-  /// without a gap, for models without a gap.
+  /// The place of all parts together. Fails with kInput unless they are adjacent: the same
+  /// contiguous targets for contiguous models.
   Result<PartPlace> joined_place() const;
 
  private:

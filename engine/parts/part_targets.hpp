@@ -9,7 +9,7 @@
 
 namespace hmmjit::parts {
 
-/// Sets the range of targets that belongs to `place.part`. Fails as the database does.
+/// Sets the target range of `place.part`. Fails as the database does.
 Status place_targets(const TargetDatabase& database, PartPlace& place);
 
 /// The targets of that range, with their indices in the whole database. Reads only their bytes.

@@ -74,9 +74,9 @@ struct PartWriter::State {
   std::unique_ptr<ZSTD_CCtx, FreeContext> context;
   std::string packed;
   std::vector<BlockEntry> hit_blocks, head_blocks;
-  std::string hit_bytes;  // of the current block
+  std::string hit_bytes;  // in the current block
   std::uint64_t hits = 0, domains = 0, first_hit = 0;
-  // Heads are written after all hits: their records, and the end of each block.
+  // Heads are written after all hits: their records, and where each block ends.
   std::string heads;
   std::vector<std::size_t> head_ends;
   std::vector<std::uint64_t> head_firsts;
@@ -96,7 +96,7 @@ Result<PartWriter> PartWriter::create(const std::string& path, const PartSetting
   State& s = *state;
   s.settings = settings.text();
   s.next_model = place.first_model;
-  // The prelude is written last; reserve its space.
+  // The prelude is written last; reserve its space now.
   s.write(std::string(sizeof(Prelude), '\0'));
   s.write(s.settings);
   s.content.update(s.settings.data(), s.settings.size());
@@ -195,7 +195,7 @@ Result<std::optional<Query>> NotedModels::next() {
   if (query) {
     const Hmm& hmm = query->hmm;
     Note note{model_digest(hmm), std::nullopt};
-    // The search itself fails for a model that lacks the requested cutoffs.
+    // If a model lacks the requested cutoffs, the search itself fails.
     if (const auto thresholds = thresholds_for(rules_, hmm); thresholds && thresholds->cutoffs)
       note.cutoff = {static_cast<float>(*thresholds->rules.target.score),
                      static_cast<float>(*thresholds->rules.domain.score)};

@@ -24,11 +24,11 @@ class PartWriter {
   PartWriter& operator=(PartWriter&&) noexcept;
   ~PartWriter();
 
-  /// `head`: has the final totals; sets hit_bytes, domains and the place of the hits itself.
+  /// `head` must have the final totals; this sets hit_bytes, domains and the position of the hits.
   /// `result`: the hits, with flags that hold for the part.
   Status add_model(ModelHead head, const ModelResult& result);
-  /// `last_model`, `models`: the final values of the place. Returns the digest of the content,
-  /// which depends on neither threads, memory and device nor the order of merging.
+  /// `last_model`, `models`: the place's final values. Returns the digest of the content, which
+  /// depends neither on threads, memory and device nor on the order of merging.
   Result<Digest> finish(const PartOrigin& origin, std::uint64_t last_model, std::uint64_t models);
 
  private:
@@ -37,25 +37,25 @@ class PartWriter {
   std::unique_ptr<State> state_;
 };
 
-/// A source of models that records what a part stores about each.
+/// A source of models that records what a part stores about each model.
 class NotedModels {
  public:
   NotedModels(ModelSource source, const Thresholds& rules, std::uint64_t first)
       : source_(std::move(source)), rules_(rules), first_(first) {}
-  /// As ModelSource.
+  /// Same as ModelSource.
   Result<std::optional<Query>> next();
   struct Note {
     Digest digest;
     std::optional<Cutoff> cutoff;
   };
-  /// The note of model number `n`, from 0. Thread-safe.
+  /// The note on model number `n`, from 0. Thread-safe.
   Note note(std::size_t n) const;
   std::uint64_t first() const { return first_; }
 
  private:
   ModelSource source_;
   Thresholds rules_;
-  std::uint64_t first_;  // index of the first model in the model file
+  std::uint64_t first_;  // index of the source's first model in the model file
   mutable std::mutex mutex_;
   std::vector<Note> notes_;
 };
@@ -75,16 +75,16 @@ class PartSink final : public ResultSink {
   std::uint64_t received_ = 0;
 };
 
-/// The settings of a search of this database.
+/// The settings of a search against this database.
 PartSettings settings_of(const SearchOptions& options, const DatabaseSummary& database);
 
 struct PartJob {
-  std::string path;  ///< of the part file
+  std::string path;  ///< path of the part file
   PartSettings settings;
   PartPlace place;
   PartOrigin origin;
 };
-/// Searches the models of a part against its targets, a range of the database, and writes its file.
+/// Searches a part's models against its targets, a range of the database, and writes the part file.
 Result<SearchStatistics> search_part(Session& session, SearchOptions options,
                                      const ModelSource& models,
                                      std::shared_ptr<const TargetDatabase> database,

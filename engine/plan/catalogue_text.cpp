@@ -8,8 +8,8 @@ namespace hmmjit::plan {
 namespace {
 
 constexpr int kAminoCodes = 29;
-constexpr int kLongest = 8192;  // beyond every family in use
-// One device of each shared-memory size class of the table.
+constexpr int kLongest = 8192;  // longer than any family in use
+// One device for each shared-memory size class of the table.
 constexpr std::array<std::string_view, 3> kDevices = {"T4", "A100", "H200"};
 
 std::string escaped(std::string_view text) {
@@ -21,7 +21,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Longest size class up to kLongest that the variant accepts, as text.
+// The longest size class up to kLongest that the variant accepts, as text.
 std::string longest_model(const KernelVariant& variant, const DeviceTraits& device) {
   int longest = 0;
   for (int length = 1; length <= kLongest; length = class_length(length) + 1) {
@@ -32,7 +32,7 @@ std::string longest_model(const KernelVariant& variant, const DeviceTraits& devi
   return class_length(longest + 1) > kLongest ? std::string("any") : fmt::format("{}", longest);
 }
 
-// The promise at a typical length.
+// The variant's promise at a typical length.
 std::string promise(const KernelVariant& variant, const DeviceTraits& device) {
   const ModelShape shape{variant.stage, class_length(256), kAminoCodes};
   if (!variant.accepts(shape, device).accepted) return "-";

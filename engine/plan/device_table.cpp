@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
-/// The limits that all devices of one compute capability share.
+/// The limits common to all devices of one compute capability.
 DeviceTraits of_capability(int major, int minor) {
   DeviceTraits t;
   t.major = major;

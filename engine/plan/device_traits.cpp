@@ -8,7 +8,7 @@
 namespace hmmjit::plan {
 namespace {
 
-/// Case, blanks, '-' and '_' do not distinguish device names.
+/// Device names are compared without case, blanks, '-' and '_'.
 std::string folded(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -41,8 +41,8 @@ Architecture architecture_of(std::string_view folded_name) {
 }
 
 // For an architecture without a device in the table: the limits of the nearest older device of its
-// major version, else of the newest older one, since limits only grow. The name says that they are
-// assumed.
+// major version, else of the newest older device, because limits only grow. The name says that they
+// are assumed.
 std::optional<DeviceTraits> assumed_device(int capability) {
   const DeviceTraits* nearest = nullptr;
   for (const DeviceTraits& device : device_table()) {
@@ -87,7 +87,7 @@ Result<DeviceTraits> find_device(std::string_view name) {
 }
 
 std::optional<std::string> compiler_gap(const DeviceTraits& device) {
-  // CUDA 12 dropped Kepler (3.x); the last NVRTC that supports it is CUDA 11's.
+  // CUDA 12 dropped Kepler (3.x); the last NVRTC to support it is CUDA 11's.
   if (device.capability() >= 50) return std::nullopt;
   return fmt::format(
       "{} has compute capability {}.{}: the last run-time compiler for it is NVRTC 11, hmmjit "

@@ -1,18 +1,18 @@
-// A kernel variant as the planner sees it: one entry in the table of its stage.
+// A kernel variant as the planner sees it: one entry in its stage's table.
 //
 // A new variant is one template, kernel_templates/<stage>/<name>.cu, and one entry in
 // engine/plan/variants/<stage>.cpp; docs/new-kernel.md lists the other steps and the tests that
-// check them. Table order breaks ties; the last entry of a stage must accept every model on every
+// check them. Table order breaks ties; a stage's last entry must accept every model on every
 // device.
 //
 // Templates are CUDA C++ without toolkit headers. They get their constants from
 //   #include "plan_constants.h"
-// which the renderer replaces by
+// for which the renderer substitutes
 //   namespace plan_constants { enum : int { kS = 4 }; ... }
-// Every constant of the list must be used by the template or a file it includes, and every
-// plan_constants name used there must be in the list; otherwise rendering fails. Other includes
-// are resolved inside kernel_templates/ only ("common/launch_params.h" from its root, or relative
-// to the including file). The kernel is `extern "C" __global__`, named by `entry_name`.
+// Every constant in the list must be used by the template or a file it includes, and every
+// plan_constants name used there must be in the list; otherwise rendering fails. Other includes are
+// resolved only inside kernel_templates/ ("common/launch_params.h" from its root, or relative to
+// the including file). The kernel is `extern "C" __global__`, named by `entry_name`.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class JsonObject;
 
 namespace hmmjit::plan {
 
-/// The stages of a search, and kHost for kernels that a host program brings (no catalogue here).
+/// The stages of a search; kHost is for kernels that a host program brings (no catalogue here).
 enum class Stage {
   kSsv,
   kMsv,
@@ -50,7 +50,7 @@ std::string_view stage_name(Stage stage);  ///< "ssv", "msv", ..., "envelope", "
 std::optional<Stage> find_stage(std::string_view name);
 
 /// What a variant may know about a model. Nothing else may become a kernel constant: scores, the
-/// true length and the target set are launch parameters.
+/// true length and the targets are launch parameters.
 struct ModelShape {
   Stage stage = Stage::kSsv;
   int length = 0;          ///< positions the kernel must cover: M rounded up to its size class
@@ -60,7 +60,7 @@ struct ModelShape {
 /// Representation of one DP cell.
 enum class CellType {
   kByte,         ///< four in a 32-bit word
-  kWord,         ///< signed 16 bit, two in a word
+  kWord,         ///< signed 16-bit, two in a word
   kHalf,         ///< half precision holding integers, two in a word
   kByteAndHalf,  ///< the model split between the two
   kFloat,
@@ -84,43 +84,43 @@ class Constants {
  private:
   std::vector<std::pair<std::string, std::int64_t>> list_;
 };
-/// Writes the member "constants": an object of all of them, in their order.
+/// Writes the member "constants": an object with all of them, in order.
 void write_constants(JsonObject& json, const Constants& constants);
 
-/// A launch starts as many blocks as are resident; their warps fetch batches of targets from a
-/// counter.
+/// A launch starts as many blocks as can be resident; their warps fetch batches of targets through
+/// a counter.
 struct LaunchShape {
   int block_threads = 0;
   std::int64_t dynamic_shared_bytes = 0;
   bool operator==(const LaunchShape&) const = default;
 };
 
-/// What the author of a variant promises, checked against the compiled image and, on a device,
-/// against the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills,
-/// is rejected and the next candidate taken.
+/// What a variant's author promises; checked against the compiled image and, on a device, against
+/// the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills, is
+/// rejected and the next candidate is tried.
 struct Expected {
   int registers = 0;        ///< per thread
-  int covered_length = 0;   ///< model positions computed, >= shape.length
+  int covered_length = 0;   ///< number of model positions computed, >= shape.length
   bool any_length = false;  ///< one kernel serves models of every length
-  bool padded = true;       ///< computes covered_length positions for shorter models, too
+  bool padded = true;       ///< computes covered_length positions even for shorter models
   /// Positions per tile for kernels that split a model into tiles, one launch each; 0: one launch.
   int tile_length = 0;
   /// Uninitialised device memory that the caller provides in addition to tables, lists and results:
-  /// bytes per warp of the grid (rows of cells), and bytes per residue of the database (the
+  /// bytes per warp of the grid (for rows of cells), and bytes per residue of the database (for the
   /// boundary that one tile of the model passes to the next).
   std::int64_t scratch_per_warp = 0;
   int scratch_per_residue = 0;
-  /// CUDAMPF++'s S, and the register words of a row per lane (its H; Q if S is 1). 0: the row is
+  /// CUDAMPF++'s S, and the register words of a row per lane (its H, or Q if S is 1). 0: the row is
   /// not in registers.
   int sequences_per_warp = 1, row_words = 0;
-  double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
-  /// Domain stage: number of items that share this rate; each then takes that many times as long
-  /// per cell.
+  double cells_per_clock_per_sm = 0;  ///< sustained, counting covered cells
+  /// Domain stage: number of items that share this rate; the time per cell of each is that many
+  /// times as long.
   double items_per_sm = 1;
-  int local_bytes = 0;  ///< local memory per thread by design; more is a spill
+  int local_bytes = 0;  ///< local memory per thread by design; more means a spill
   std::string_view binding_resource =
       {};  ///< "shared memory bandwidth", "integer pipe", "issue", ...
-  /// Where tables or rows lie if the variant has both forms: "shared" or "global"; otherwise empty.
+  /// Where tables or rows are if the variant has both forms: "shared" or "global"; otherwise empty.
   std::string_view placement = {};
 };
 
@@ -144,19 +144,19 @@ struct KernelVariant {
   /// False: chosen only if forced by name or if nothing else is left (designs of earlier papers,
   /// kept for comparison).
   bool competes = true;
-  /// Leaves targets it cannot decide to an exact kernel of the same stage.
+  /// Leaves targets that it cannot decide to an exact kernel of the same stage.
   bool speculates = false;
-  /// Decides the targets that a speculating kernel left: competes only if exact kernels are
+  /// Decides the targets that a speculating kernel has left; competes only if exact kernels are
   /// requested.
   bool completes = false;
 
   Verdict (*accepts)(const ModelShape&, const DeviceTraits&) = nullptr;
   /// Candidate constant lists for this shape (different S, warps, ...), the preferred one first;
-  /// never empty for an accepted shape. They must depend only on the arguments.
+  /// never empty for an accepted shape. May depend only on the arguments.
   std::vector<Constants> (*constants)(const ModelShape&, const DeviceTraits&) = nullptr;
   LaunchShape (*launch_shape)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
   Expected (*expected)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
-  /// Cells per clock and SM for a model of another length than the kernel was made for; null: those
+  /// Cells per clock and SM for a model of another length than the kernel was made for; null: that
   /// of expected().
   double (*rate)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
 

@@ -5,7 +5,7 @@
 // nothing. The step between classes is the largest power of two that is at most 1/12 of the class
 // length (and at least 4, a register word of byte cells), so that padding stays below 8 % above 48
 // positions and is 3 % on average. Longer models are rarer and cost more, so steps are twice as
-// fine from kMiddle on and four times as fine from kLong on; without this, padding keeps such
+// fine from kMiddle on and four times as fine from kLong on; otherwise padding would keep such
 // kernels below 20 TCUPS on an H200. Measured on 349 Pfam models (M 23 to 673, 91 of them beyond
 // kMiddle): 52 classes, 2.5 % padded cells; with 1/8 throughout, 36 classes and 4.5 %. As multiples
 // of their step, long classes also divide evenly among the lanes of a warp.

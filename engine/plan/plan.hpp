@@ -11,20 +11,20 @@
 
 namespace hmmjit::plan {
 
-/// One variant with one list of constants, ready to be rendered. Two candidates with equal
-/// `variant` and `constants` are the same kernel.
+/// A variant with one list of constants, ready to be rendered. Two candidates with equal `variant`
+/// and `constants` are the same kernel.
 struct Candidate {
   const KernelVariant* variant = nullptr;  ///< static storage
   Constants constants;
   LaunchShape launch;
   Expected expected;
   Occupancy occupancy;         ///< from the expected registers and the launch shape
-  double predicted_gcups = 0;  ///< real cells (model length x residues) a second / 1e9
+  double predicted_gcups = 0;  ///< real cells (model length x residues) per second / 1e9
 };
 
-/// The longest model that one launch of the candidate's kernel scores.
+/// The longest model that one launch of the candidate's kernel can score.
 int positions_served(const Candidate& candidate);
-/// Launches for a model of that length: one per tile, or 1 without tiles.
+/// Number of launches for a model of that length: one per tile, or 1 without tiles.
 int tiles_of(const Candidate& candidate, int model_length);
 
 struct Rejection {
@@ -39,15 +39,14 @@ struct Plan {
   int alphabet_codes = 0;
   DeviceTraits device;
   std::string policy;  ///< "default", "cudampfpp"
-  /// Stage::kHost only: family and parameters of the host program's problem; both lengths are then
-  /// 1.
+  /// Only for Stage::kHost: family and parameters of the host program's problem; both lengths are
+  /// then 1.
   std::string problem = {};
-  std::string tuned = {};  ///< the measurement, if a tuning table decided; otherwise empty
+  std::string tuned = {};  ///< the measurement if a tuning table decided, else empty
   Candidate chosen;
-  std::vector<Candidate> fallbacks;  ///< candidates to try, in order, if `chosen` fails its promise
-                                     ///< check
-  std::vector<Rejection> rejected;   ///< all other variants, each with the reason
-  /// Cells computed over real cells, minus 1.
+  std::vector<Candidate> fallbacks;  ///< to try in order if `chosen` breaks its promise
+  std::vector<Rejection> rejected;   ///< all other variants, each with its reason
+  /// Computed cells divided by real cells, minus 1.
   double padding() const {
     if (!chosen.expected.padded) return 0;
     return static_cast<double>(chosen.expected.covered_length) / model_length - 1.0;
@@ -58,7 +57,7 @@ struct Plan {
 std::string_view rate_unit(Stage stage);
 
 enum class Policy {
-  kDefault,    ///< highest predicted GCUPS by the measured bounds
+  kDefault,    ///< highest GCUPS as predicted by the measured bounds
   kCudampfpp,  ///< equations 4 and 5 of CUDAMPF++: most sequences per warp that fit, smallest H
 };
 std::string_view policy_name(Policy policy);
@@ -67,24 +66,24 @@ std::optional<Policy> find_policy(std::string_view name);
 struct PlanOptions {
   Policy policy = Policy::kDefault;
   std::string variant;  ///< forced by name; empty: the policy chooses
-  /// Only kernels that decide every target: no speculating ones, and those that complete such
-  /// kernels first.
+  /// Only kernels that decide every target: no speculating ones, and kernels that complete these
+  /// come first.
   bool exact = false;
-  /// Specialise for M itself instead of its size class: no padded cells except the variant's own
-  /// rounding, one kernel per model length (benchmarks, long runs of a single model).
+  /// Specialise for M itself instead of its size class: no padded cells except from the variant's
+  /// own rounding, one kernel per model length (for benchmarks and long runs with one model).
   bool exact_length = false;
-  /// Measured choices take precedence over predictions under the default policy, unless a variant
+  /// Under the default policy, measured choices take precedence over predictions unless a variant
   /// is forced. Must outlive the call; null: none.
   const TuningTable* tuned = nullptr;
 };
 
-/// Longest model that can be planned. The longest models of public libraries have some 10^4
+/// Longest model that can be planned. The longest models in public libraries have some 10^4
 /// positions; far above, the device's 32-bit counters per model would overflow.
 inline constexpr int kMostPositions = 1'000'000;
 
-/// Plans one stage for a model of length M. Deterministic, needs no GPU. Fails with kUsage for an
-/// unknown or unsuitable forced variant, kInput for a length below 1 or beyond kMostPositions,
-/// kCompile when no variant accepts (the reasons are in the message).
+/// Plans one stage for a model of length M. Deterministic; needs no GPU. Fails with kUsage for an
+/// unknown or unsuitable forced variant, kInput for a length below 1 or above kMostPositions, and
+/// kCompile if no variant accepts the model (the message has the reasons).
 Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
                        const DeviceTraits& device, const PlanOptions& options = {});
 
@@ -96,10 +95,10 @@ struct Offer {
   bool competes = false;                  ///< overrides the flag of its entry
 };
 
-/// Completes a plan whose inputs are set (stage, lengths or problem, device): of all configurations
-/// that fit the device it chooses the best by `policy`, orders the others, and gives the reason for
+/// Completes a plan whose inputs are set (stage, lengths or problem, device): chooses the best
+/// configuration that fits the device by `policy`, orders the others, and states the reason for
 /// each rejected variant. Under the default policy the configuration that `tuned` found best comes
-/// first, unless a variant is forced. Fails as make_plan does; `where` opens the messages.
+/// first, unless a variant is forced. Fails as make_plan does; `where` begins the messages.
 Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
               const std::string& forced_variant, const std::string& where,
               const TuningTable* tuned = nullptr);
@@ -108,14 +107,14 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
 /// class lengths, so that a library of models needs few kernels (see length_bucket.cpp).
 int class_length(int model_length);
 
-/// "sm_90": the architecture a plan's kernel is compiled for when the compiler knows it.
+/// "sm_90": the architecture for which a plan's kernel is compiled if the compiler knows it.
 std::string architecture_name(const DeviceTraits& device);
 
 /// The kernel catalogue as Markdown (docs/kernels.md): every entry of every stage, the longest
-/// model that it takes on some devices of the table, and the resources it promises.
+/// model it accepts on some of the table's devices, and the resources it promises.
 std::string catalogue_text();
 
-/// Multi-line text for people; one JSON object for programs (stable field names, one line).
+/// Multi-line text for people, or one JSON object for programs (stable field names, one line).
 std::string plan_text(const Plan& plan);
 std::string plan_json(const Plan& plan);
 

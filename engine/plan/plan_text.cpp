@@ -16,7 +16,7 @@ std::string constants_text(const Constants& constants) {
   return out;
 }
 
-/// Rounds to 1/scale; the quotient of two integers prints without superfluous digits.
+/// Rounds to 1/scale; as a quotient of two integers the result prints without superfluous digits.
 double rounded(double value, double scale) { return std::round(value * scale) / scale; }
 
 void write_candidate(std::string& out, const Candidate& c) {
@@ -46,7 +46,7 @@ void write_candidate(std::string& out, const Candidate& c) {
   json.close();
 }
 
-// Rejections of usable variants begin with a verdict (planner.cpp); all others are "refused".
+// Rejections of usable variants begin with a verdict (planner.cpp); all others count as "refused".
 std::pair<std::string_view, std::string_view> verdict_of(const Rejection& rejection) {
   const std::string_view reason = rejection.reason;
   for (const std::string_view verdict : {"slower", "only by name"}) {

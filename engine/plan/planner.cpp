@@ -7,7 +7,7 @@
 namespace hmmjit::plan {
 namespace {
 
-/// Sustained rate of the whole device, counting real cells only.
+/// Sustained rate of the whole device, counting only real cells.
 double predict_gcups(const Expected& expected, const DeviceTraits& device, int model_length) {
   const double covered_gcups = expected.cells_per_clock_per_sm * device.sm_count *
                                (static_cast<double>(device.clock_khz) * 1e3) / 1e9;
@@ -28,7 +28,7 @@ Offer offer_of(const KernelVariant& variant, const ModelShape& shape, const Devi
   return offer;
 }
 
-/// The configurations that fit the device; if there is none, `why` gives the reason.
+/// The configurations that fit the device; if there are none, `why` receives the reason.
 std::vector<Candidate> candidates_of(Offer& offer, const Plan& plan, std::string& why) {
   std::vector<Candidate> out;
   if (!offer.verdict.accepted) {
@@ -56,7 +56,7 @@ std::vector<Candidate> candidates_of(Offer& offer, const Plan& plan, std::string
 }
 
 /// The register words of DP state per lane that cover the model: H = ceil(M / W) rows of W cells. A
-/// variant without rows in registers counts as covering the model one word at a time.
+/// variant whose rows are not in registers counts as covering the model one word at a time.
 int words_of(const Candidate& candidate) {
   const Expected& e = candidate.expected;
   return e.row_words > 0 ? e.row_words : e.covered_length;
@@ -65,8 +65,8 @@ int words_of(const Candidate& candidate) {
 /// CUDAMPF++, equation 4: the largest S whose H stays within Hmax; equation 5: the smallest H that
 /// covers the model with that S. Hmax is the number of words that fit into a lane's registers while
 /// kResidentWarps warps stay on an SM (the resource exhaustion in the paper's title). A candidate
-/// whose launch bound grants more registers has exceeded Hmax, since the catalogue raises the bound
-/// only when the words require it.
+/// whose launch bound grants more registers has exceeded Hmax, because the catalogue raises the
+/// bound only if the words require it.
 struct CudampfppRank {
   bool fits = false;
   int sequences = 1, words = 0;
@@ -89,15 +89,15 @@ void order(std::vector<Candidate>& candidates, Policy policy, const DeviceTraits
   std::ranges::stable_sort(candidates, [&](const Candidate& a, const Candidate& b) {
     const CudampfppRank x = cudampfpp_rank(a, device), y = cudampfpp_rank(b, device);
     if (x.fits != y.fits) return x.fits;
-    // If nothing fits the budget, fewest sequences means fewest registers.
+    // If nothing fits the budget, the fewest sequences need the fewest registers.
     if (x.sequences != y.sequences)
       return x.fits ? x.sequences > y.sequences : x.sequences < y.sequences;
     return x.words < y.words;
   });
 }
 
-/// Moves the candidate that was measured best to the front of its list, and that list into
-/// `competing`; returns the measurement. Empty if there is none or the candidate no longer exists.
+/// Moves the candidate that was measured best to the front of `competing` and returns the
+/// measurement. Empty if there is none or the candidate no longer exists.
 std::string prefer_tuned(const TuningTable& table, const Plan& plan,
                          std::vector<Candidate>& competing, std::vector<Candidate>& comparison) {
   const TunedChoice* choice = table.find(plan.stage, plan.class_length, plan.device);
@@ -246,7 +246,7 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   plan.chosen = std::move(competing.front());
   competing.erase(competing.begin());
   plan.fallbacks = std::move(competing);
-  // Comparison variants come last: slow, but better than no kernel.
+  // Comparison variants come last: they are slow, but better than no kernel.
   order(comparison, policy, plan.device);
   std::vector<std::string_view> listed{plan.chosen.variant->name};
   const auto explain = [&](const Candidate& c, const std::string& reason) {

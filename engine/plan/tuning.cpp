@@ -82,7 +82,7 @@ class Line final : public Json::json_sax_t {
   std::optional<Constants> constants_;
 };
 
-/// A choice from one line; nothing unless every field has its type and a plausible value.
+/// Parses a choice from one line; nullopt unless every field has its type and a plausible value.
 std::optional<TunedChoice> parse_line(std::string_view text) {
   Line line;
   if (!Json::sax_parse(text, &line)) return std::nullopt;

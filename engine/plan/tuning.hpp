@@ -1,8 +1,8 @@
-// Best choices measured on a device, kept between runs; the planner prefers them.
+// The best choices measured on a device, kept between runs; the planner prefers them.
 //
-// Format: JSON lines, one choice each; docs/tuning-format.md. A choice holds for one device model
-// (name, architecture, SM count) and one version of the kernel catalogue. Anything else, and any
-// line that a reader does not understand, is a miss and never an error.
+// Format: JSON lines, one choice each; see docs/tuning-format.md. A choice holds for one device
+// model (name, architecture, SM count) and one version of the kernel catalogue. Anything else, and
+// any line that a reader does not understand, is a miss and never an error.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@
 namespace hmmjit::plan {
 
 struct TunedChoice {
-  std::string device;  ///< the driver's name for it
+  std::string device;  ///< the driver's name for the device
   int capability = 0, sm_count = 0;
   std::string catalogue;  ///< version of the kernels: compile::catalogue_version
   Stage stage = Stage::kSsv;
   int class_length = 0;
   std::string variant;
   Constants constants;
-  double gcups = 0;          ///< measured, real cells
-  double planned_gcups = 0;  ///< the planner's own first choice in the same measurement
-  std::uint64_t targets = 0, residues = 0;  ///< size of that measurement
+  double gcups = 0;          ///< as measured, in real cells
+  double planned_gcups = 0;  ///< for the planner's own first choice in the same measurement
+  std::uint64_t targets = 0, residues = 0;  ///< size of the measurement
 };
 
 /// Choices by device, stage and class length. Plain data.
 class TuningTable {
  public:
-  /// Choices in `text` for the catalogue; `skipped` counts malformed lines and lines of other
-  /// catalogues.
+  /// Reads the choices in `text` that hold for the catalogue; `skipped` counts malformed lines and
+  /// lines of other catalogues.
   static TuningTable parse(std::string_view text, std::string_view catalogue,
                            std::size_t* skipped = nullptr);
-  /// JSON lines, sorted; parse(text()) is the same table.
+  /// JSON lines, sorted; parse(text()) gives the same table.
   std::string text() const;
 
   /// Replaces an earlier choice for the same device, stage and class length.

@@ -15,12 +15,12 @@ constexpr int kWordMaximum = 32767;
 int saturate_byte(int v) { return std::clamp(v, 0, 255); }
 int add_words(int a, int b) { return std::clamp(a + b, ViterbiRow::kMinimum, kWordMaximum); }
 
-// Converts a byte score to nats; the 3 nats stand for the N, C and J loops over the whole target.
+// Converts a byte score to nats; 3 nats account for the N, C and J loops over the whole target.
 float byte_nats(const ByteProfile& profile, int score) {
   return (static_cast<float>(score) - static_cast<float>(profile.base)) / profile.scale - 3.0f;
 }
 
-// Four lanes of floats: the order in which the reference sums over the nodes.
+// Four float lanes: the order in which the reference sums over the nodes.
 using Lanes = std::array<float, 4>;
 
 Lanes operator+(const Lanes& a, const Lanes& b) {
@@ -37,7 +37,7 @@ bool any_greater(const Lanes& a, const Lanes& b) {
   return a[0] > b[0] || a[1] > b[1] || a[2] > b[2] || a[3] > b[3];
 }
 
-// Odds in stripes: vector q holds nodes q+1, Q+q+1, 2Q+q+1, 3Q+q+1, zero beyond M.
+// Odds in stripes: vector q holds nodes q+1, Q+q+1, 2Q+q+1, 3Q+q+1; zero beyond M.
 struct Stripes {
   explicit Stripes(const OddsProfile& profile)
       : M(profile.M),
@@ -96,7 +96,7 @@ ForwardResult run_forward(const Stripes& odds, std::span<const Residue> residues
       pending = cell * odds.md[q];
       i_next[q] = mp * odds.mi[q] + ip * odds.ii[q];
     }
-    // D->D within the stripes, then up to three times around the lanes.
+    // D->D within stripes, then up to three times around the lanes.
     Lanes carry = shift_up(pending);
     for (int q = 0; q < Q; ++q) {
       d_next[q] = carry + d_next[q];
@@ -158,7 +158,7 @@ SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L) {
   const int v = u + begin - 128;
   if (v >= overflow) return {SsvStatus::kOverflow, kInfinity};
   const int w = v - profile.tec;
-  // A second segment might raise the score; only the recurrence with J decides.
+  // A second segment might raise the score, which only the recurrence with J can decide.
   if (w > profile.base) return {SsvStatus::kNoResult, 0};
   return {SsvStatus::kScore, byte_nats(profile, w - tjb)};
 }
@@ -168,7 +168,7 @@ SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residu
   if (!ssv_usable(profile, L)) return {SsvStatus::kNoResult, 0};
   const int M = profile.M;
   const int bias = profile.bias;
-  // Cell k of the previous row at index k, index 0 = outside.
+  // Cell k of the previous row is at index k; index 0 lies outside the model.
   std::vector<std::int16_t> row(static_cast<std::size_t>(M) + 1, -128), next(row);
   int best = -128;
   for (const Residue x : residues) {
@@ -180,7 +180,7 @@ SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residu
       row_best = std::max(row_best, next[k]);
     }
     best = std::max<int>(best, row_best);
-    // Beyond the limit, further rows do not change the result.
+    // Above this limit, further rows do not change the result.
     if (best + 256 >= 255 - bias) break;
     row.swap(next);
   }
@@ -230,7 +230,7 @@ float viterbi_nats(const WordProfile& profile, int C, int L) {
 int ViterbiRow::advance(const WordProfile& profile, Residue x, int B) {
   const std::int16_t* match = profile.match.data() + static_cast<std::size_t>(x) * profile.M;
   int E = kMinimum;
-  // Downwards, so that the cells of the row before are read before they are replaced.
+  // Downwards, so that the previous row's cells are read before they are overwritten.
   for (int k = profile.M; k >= 1; --k) {
     i[k] = std::max(add_words(m[k], profile.mi_out[k - 1]), add_words(i[k], profile.ii_out[k - 1]));
     int best = add_words(B, profile.entry[k - 1]);
@@ -265,7 +265,7 @@ float bias_filter(const BiasModel& model, std::span<const Residue> residues) {
   const int L = static_cast<int>(residues.size());
   const float p1 = null_p1(L);
   const float t00 = p1, t01 = 1.0f - p1;
-  // The start probabilities are a step from a fictitious state.
+  // The start probabilities act as a step from a fictitious state.
   float a0 = 0, a1 = 0, score = 0;
   bool first = true;
   for (const Residue x : residues) {
@@ -313,7 +313,7 @@ BackwardResult backward(const OddsProfile& profile, std::span<const Residue> res
     }
     total = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(scale)));
   };
-  // D->D once down the stripes, then always three times around; then M->D.
+  // D->D once down the stripes and then always three more times around; then M->D.
   const auto extend_deletes = [&](bool add_end) {
     const Lanes end = broadcast(E);
     Lanes v = add_end ? shift_down(d[0] + end) : shift_down(d[0]);
@@ -364,7 +364,7 @@ BackwardResult backward(const OddsProfile& profile, std::span<const Residue> res
     N = B * length.move + N * length.loop;
     E = C * length.ec + J * length.ej;
     extend_deletes(true);
-    // Far above Forward's range, its factors would let the row overflow.
+    // So far above Forward's range, its factors would let the row overflow.
     if (B > 1.0e16f) result.own_scale = true;
     result.scale[row] = result.own_scale ? (B > 1.0e4f ? B : 1.0f) : forward_scale[row];
     rescale(result.scale[row]);

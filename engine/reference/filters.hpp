@@ -11,62 +11,62 @@ namespace hmmjit::reference {
 
 enum class SsvStatus { kScore, kOverflow, kNoResult };
 
-/// Result of the SSV filter. `nats` is the filter score for kScore, +inf for kOverflow; for
-/// kNoResult the MSV recurrence must decide.
+/// `nats` is the filter score for kScore and +inf for kOverflow; for kNoResult the MSV recurrence
+/// must decide.
 struct SsvResult {
   SsvStatus status = SsvStatus::kNoResult;
   float nats = 0;
   bool operator==(const SsvResult&) const = default;
 };
 
-/// The SSV filter's decision from the largest cell plus 256 (128..255), for all implementations.
+/// SSV's decision from the largest cell plus 256 (128..255), for all implementations.
 SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L);
-/// False if profile and length exceed SSV's byte range; MSV then decides.
+/// False if profile and length exceed SSV's byte range; then MSV must decide.
 bool ssv_usable(const ByteProfile& profile, int L);
 
 SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residues);
-/// The true MSV recurrence, nats, +inf on overflow.
+/// The full MSV recurrence, in nats; +inf on overflow.
 float msv_recurrence(const ByteProfile& profile, std::span<const Residue> residues);
-/// Nats of the final J byte of the MSV recurrence.
+/// Converts the final J byte of the MSV recurrence to nats.
 float msv_nats(const ByteProfile& profile, int J, int L);
 /// SSV first, then MSV if SSV has no result: hmmsearch's "MSV filter".
 float msv_filter(const ByteProfile& profile, std::span<const Residue> residues);
 
-/// A row of the Viterbi filter, with saturating 16-bit adds. Index k is node k, index 0 outside the
-/// model. The minimum is an ordinary number, as in the reference: adding a positive score raises
-/// it.
+/// A row of the Viterbi filter, with saturating 16-bit additions. Index k is node k; index 0 lies
+/// outside the model. As in the reference, the minimum is an ordinary number: adding a positive
+/// score raises it.
 struct ViterbiRow {
   static constexpr int kMinimum = -32768;
   explicit ViterbiRow(int M) : m(static_cast<std::size_t>(M) + 1, kMinimum), i(m), d(m) {}
-  /// Moves on by residue `x`; returns the best match score of the new row.
+  /// Advances by residue `x`; returns the best match score of the new row.
   int advance(const WordProfile& profile, Residue x, int B);
 
   std::vector<int> m, i, d;
 };
 
-/// Viterbi filter, nats, +inf on overflow, -inf without a path.
+/// Viterbi filter, in nats; +inf on overflow, -inf without a path.
 float viterbi_filter(const WordProfile& profile, std::span<const Residue> residues);
-/// Nats of the final C word.
+/// Converts the final C word to nats.
 float viterbi_nats(const WordProfile& profile, int C, int L);
 
-/// Composition bias filter score, nats.
+/// Composition bias filter score, in nats.
 float bias_filter(const BiasModel& model, std::span<const Residue> residues);
 
-/// Forward over a whole target. `scale[i]` (0..L) is the divisor of row i, 1 if it was not scaled;
-/// `total` is the sum of their logs in nats; `nats` is the score (-inf: no path).
+/// Forward over a whole target. `scale[i]` (0..L) is the divisor of row i, 1 if not scaled; `total`
+/// is the sum of their logarithms in nats; `nats` is the score (-inf: no path).
 struct ForwardResult {
   float nats = 0;
   float total = 0;
   std::vector<float> scale;
 };
-/// Sums in the reference's four-lane order. `length` sets the specials: the search uses
-/// length_model(L, true). Call inside a FlushToZeroScope.
+/// Sums in the reference's four-lane order. `length` sets the specials; the search uses
+/// length_model(L, true). Call it inside a FlushToZeroScope.
 ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
                       const LengthModel& length);
 /// Score for the multihit profile at the target's own length.
 float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
 
-/// Backward over a whole target. `own_scale`: rows exceeded the range of Forward's factors, and
+/// Backward over a whole target. `own_scale`: rows exceeded the range of Forward's factors, so
 /// Backward continued with its own.
 struct BackwardResult {
   float nats = 0;
@@ -74,7 +74,7 @@ struct BackwardResult {
   bool own_scale = false;
   std::vector<float> scale;
 };
-/// `forward_scale`: the L+1 row factors of Forward for the same arguments.
+/// `forward_scale`: the L+1 row factors from Forward with the same arguments.
 BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
                         const LengthModel& length, std::span<const float> forward_scale);
 

@@ -8,7 +8,7 @@
 namespace hmmjit::reference {
 namespace {
 
-// A diagonal ends after this many residues without a gain in score.
+// A diagonal ends after this many residues without a higher score.
 constexpr int kPatience = 5;
 
 }  // namespace
@@ -34,7 +34,7 @@ Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
 
   const int L = static_cast<int>(residues.size());
   int last = row, best = score, waited = 0;
-  // The last node is never reached, as in the reference.
+  // As in the reference, the last node is never reached.
   for (int i = row + 1, k = node + 1; k < profile.M && i <= L && waited < kPatience; ++i, ++k) {
     score += gain(i, k);
     ++waited;

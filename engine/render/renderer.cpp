@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kConstantsHeader = "plan_constants.h";
 constexpr std::string_view kNamespace = "plan_constants";
 constexpr int kIncludeDepthLimit = 16;
-/// Names in markers are absolute: given relative ones, the compiler stores the working directory in
-/// the image, and equal sources would give different bytes.
+/// Names in markers are absolute: given relative ones, the compiler would store the working
+/// directory in the image, and equal sources would give different bytes.
 constexpr std::string_view kRoot = "/kernel_templates/";
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -27,8 +27,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The name of a line's directive ("include", "if", ...) and its argument; both empty for other
-/// lines.
+/// A line's directive ("include", "if", ...) and its argument; both are empty for other lines.
 struct Directive {
   std::string_view name;
   std::string_view rest;
@@ -43,8 +42,7 @@ Directive directive_of(std::string_view line) {
   return {text.substr(0, end), trimmed(text.substr(end))};
 }
 
-/// Calls `visit(name, previous_two_characters_are_colons, namespace_before)` for each identifier
-/// outside comments and literals.
+/// An identifier outside comments and literals.
 struct Identifier {
   std::string_view name;
   std::string_view qualifier;  ///< identifier before "::", if any
@@ -118,7 +116,7 @@ class Expander {
   std::set<std::string, std::less<>> once_;
 };
 
-/// First relative to the including file, then to the root of the templates.
+/// Resolves a name relative to the including file first, then to the root of the templates.
 std::string Expander::resolve(std::string_view name, const std::string& from) const {
   const std::size_t slash = from.rfind('/');
   if (slash != std::string::npos) {
@@ -185,7 +183,7 @@ Status Expander::expand(const std::string& path, const std::string& included_fro
   if (std::ranges::find(files, path) == files.end()) files.push_back(path);
   mark(path, 1);
 
-  // One entry per open conditional: does it test __CUDACC_RTC__, and is its current branch dropped?
+  // One per open conditional: whether it tests __CUDACC_RTC__, and whether its branch is dropped.
   struct Conditional {
     bool resolved;
     bool drop;
@@ -253,7 +251,7 @@ Status Expander::expand(const std::string& path, const std::string& included_fro
     }
     name = name.substr(1, close - 1);
     if (name == kConstantsHeader) {
-      // Later includes of the block are empty, as with a guard.
+      // Later includes of the block are empty, as with an include guard.
       if (constant_blocks > 0) {
         text += '\n';
         continue;
@@ -292,7 +290,7 @@ Result<RenderedSource> render(const TemplateLibrary& library, std::string_view t
 
   std::set<std::string_view> used;
   for (const Identifier& id : identifiers(expander.text)) used.insert(id.name);
-  // The block defines every name itself, so usage is counted on the templates.
+  // The block itself defines every name, so usage is counted in the templates.
   std::set<std::string_view> used_in_templates;
   for (const std::string& file : expander.files) {
     for (const Identifier& id : identifiers(*library.find(file))) used_in_templates.insert(id.name);

@@ -16,18 +16,18 @@ struct Template {
   std::string_view text;
 };
 
-/// The templates this program was built with, sorted by path.
+/// The templates with which this program was built, sorted by path.
 std::span<const Template> embedded_templates();
 
-/// A set of templates by path. Immutable after construction, shareable.
+/// A set of templates by path. Immutable after construction; threads may share it.
 class TemplateLibrary {
  public:
-  /// The embedded templates, or those below $HMMJIT_TEMPLATE_DIR if that is set (it must hold the
-  /// complete set). Fails with kInput if the folder cannot be read.
+  /// The embedded templates, or those below $HMMJIT_TEMPLATE_DIR if that is set (which must then
+  /// contain the complete set). Fails with kInput if the folder cannot be read.
   static Result<TemplateLibrary> from_environment();
   static TemplateLibrary embedded();
   static Result<TemplateLibrary> from_folder(const std::string& folder);
-  /// Tests: templates given as text.
+  /// For tests: templates given as text.
   static TemplateLibrary from_texts(std::map<std::string, std::string, std::less<>> texts);
 
   std::optional<std::string_view> find(std::string_view path) const;

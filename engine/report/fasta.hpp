@@ -12,7 +12,7 @@ namespace hmmjit {
 
 inline constexpr std::size_t kFastaColumns = 60;
 
-/// The lines below a header, kFastaColumns residues each.
+/// Appends the lines below a header, with kFastaColumns residues each.
 inline void append_fasta(std::string& out, std::span<const Residue> residues,
                          const Alphabet& alphabet) {
   for (std::size_t at = 0; at < residues.size(); at += kFastaColumns) {

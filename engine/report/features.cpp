@@ -28,7 +28,7 @@ bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Appends `text` with all bytes that are not `allowed` as %XX.
+// Appends `text`, with all bytes that are not `allowed` as %XX.
 template <typename Allowed>
 void append_encoded(std::string& out, std::string_view text, const Allowed& allowed) {
   for (const char c : text) {
@@ -40,11 +40,11 @@ void append_encoded(std::string& out, std::string_view text, const Allowed& allo
   }
 }
 
-// Column 1 of GFF3: the characters that the specification allows in an identifier.
+// Column 1 of GFF3: characters that the specification allows in an identifier.
 bool in_gff_identifier(char c) {
   return is_alphanumeric(c) || std::string_view(".:^*$@!+_?-|").find(c) != std::string_view::npos;
 }
-// Column 9 of GFF3: everything but separators, control characters and '%'.
+// Column 9 of GFF3: everything except separators, control characters and '%'.
 bool in_gff_attribute(char c) {
   return static_cast<unsigned char>(c) > 0x20 && c != 0x7f &&
          std::string_view("%;=&,").find(c) == std::string_view::npos;
@@ -189,7 +189,7 @@ void FeatureWriter::resolve(std::vector<Feature>& features) const {
     std::ranges::sort(features, {}, [](const Feature& f) {
       return std::tuple(f.log_p, -f.bits, f.model, f.env_from);
     });
-    // Grouped by model, since domains of one model do not compete and a target may have very many.
+    // Grouped by model, as domains of one model do not compete and a target may have very many.
     std::map<std::uint32_t, std::vector<Feature>> kept;
     for (const Feature& feature : features) {
       const auto beats = [&](const Feature& better) { return compete(feature, better); };
@@ -295,7 +295,7 @@ Status FeatureWriter::write_sequences(const Target& target, const TargetBlock& b
     std::string text = fmt::format(">{}", head);
     if (!view.description.empty()) (text += ' ') += view.description;
     text += '\n';
-    // Lines of a long target are not all in memory at once.
+    // Avoids having all lines of a long target in memory at once.
     constexpr std::size_t kAtOnce = 4096 * kFastaColumns;
     for (std::size_t at = 0; at < part.size(); at += kAtOnce) {
       append_fasta(text, part.subspan(at, std::min(kAtOnce, part.size() - at)), alphabet);

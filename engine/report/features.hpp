@@ -1,5 +1,5 @@
-// Writes included domains as features of their sequences (GFF3, BED, FASTA of targets and domains);
-// resolves overlaps.
+// Writes included domains as features of their sequences (GFF3, BED, FASTA of targets and domains)
+// and resolves overlaps.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace hmmjit {
 
-/// An empty path is an output that is not wanted.
+/// Paths of the outputs; empty: not wanted.
 struct FeaturePaths {
   std::string gff, bed;
   std::string fasta;         ///< included targets
@@ -30,14 +30,14 @@ struct FeaturePaths {
 
 /// Maps a model's name, and its accession without version, to its clan.
 using Clans = std::map<std::string, std::string, std::less<>>;
-/// Pfam's table Pfam-A.clans.tsv: accession, clan accession, clan name, model name, description, by
-/// tabs; or two columns, model and clan. Models without a clan are left out. Fails with kInput.
+/// Reads Pfam's table Pfam-A.clans.tsv (tabs between accession, clan accession, clan name, model
+/// name, description) or the two columns model and clan. Models without a clan are omitted.
 Result<Clans> read_clans(const std::string& path);
 
 /// The rule by which overlapping domains compete.
 struct OverlapRule {
   bool resolve = false;
-  /// With clans, models of one clan compete if their envelopes share a residue, and others never.
+  /// With clans, two models compete if they belong to one clan and their envelopes share a residue.
   /// Without clans, any two models compete if they share half of the shorter envelope. Domains of
   /// one model never compete.
   std::optional<Clans> clans;
@@ -52,35 +52,35 @@ struct Feature {
   int env_from = 0, env_to = 0, ali_from = 0, ali_to = 0, hmm_from = 0, hmm_to = 0;
   double log_p = 0, i_evalue = 0;
   float bits = 0;
-  char strand = '.';  ///< of nucleotides: + or -; from <= to on both
+  char strand = '.';  ///< + or - for nucleotides; from <= to on both strands
 };
 
-/// Keeps the included domains of a search until its end, then writes them by target.
+/// Collects the included domains of a search, then writes them by target.
 class FeatureWriter {
  public:
-  /// Begins the files. Domains and buffers may take `memory` bytes; the rest goes to a temporary
+  /// Opens the files. Domains and buffers may take `memory` bytes; the rest goes to a temporary
   /// file. The domains of a single target are not bounded. Fails with kOutput.
   static Result<std::unique_ptr<FeatureWriter>> create(
       const FeaturePaths& paths, OverlapRule rule,
       std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
-  /// Adds the next model. Call it from one thread at a time. Fails with kOutput, and if stored hits
-  /// cannot be read.
+  /// Adds the next model. One thread at a time. Fails with kOutput, and if stored hits cannot be
+  /// read.
   Status add(const ModelResult& result);
-  /// Writes all files. `targets`: the input of the search from its first target on, null where no
-  /// sequences are needed. Fails with kInput where it no longer holds the targets of the search,
+  /// Writes all files. `targets`: the input of the search from its first target on, or null if no
+  /// sequences are needed. Fails with kInput if it no longer contains the targets of the search,
   /// and with kOutput at the first write that fails.
   Status write(TargetSource* targets, const Alphabet& alphabet);
-  /// After `write`: for each reported domain, in the order of the tables, whether it remains when
-  /// overlaps are resolved. Empty where they are not.
+  /// After `write`: for each reported domain, in table order, whether it remains after overlaps are
+  /// resolved. Empty if they are not resolved.
   const std::vector<bool>& kept() const { return kept_; }
-  /// The files, which only lack their final names.
+  /// The complete files, which still have to be published.
   std::vector<OutputFile*> files();
 
  private:
   struct Model {
     std::string name, accession, clan;
   };
-  // An included target with its included domains: of one model, or of all models.
+  // An included target with its included domains, of one model or of all models.
   struct Target {
     std::uint64_t index = 0;  // in the input
     std::string name;
@@ -98,9 +98,9 @@ class FeatureWriter {
   FeatureWriter(OverlapRule rule, std::uint64_t memory)
       : rule_(std::move(rule)), targets_(memory) {}
   Status add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
-  // The next included target with the domains of all models; false after the last.
+  // Reads the next included target with the domains of all models; false after the last.
   Result<bool> next(Target& target);
-  // `a` and `b` are of different models.
+  // `a` and `b` belong to different models.
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
   // `number` counts the features written.

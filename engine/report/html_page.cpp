@@ -15,10 +15,10 @@
 namespace hmmjit {
 namespace {
 
-// Number of domains whose alignments are unpacked at a time.
+// Number of domains whose alignments are unpacked together.
 constexpr std::size_t kPartSize = 256;
 
-// A target's key: its index in the target file, and above that the number of its result.
+// Key of a target: its index in the target file in the low bits, the number of its result above.
 constexpr int kIndexBits = 40;
 constexpr std::uint64_t kIndexOfResult = (std::uint64_t{1} << kIndexBits) - 1;
 
@@ -29,7 +29,7 @@ std::string_view file_name(std::string_view path) {
 using Sink = std::function<void(std::string_view)>;
 
 // Compresses text with gzip and writes it in base64, piece by piece. Callers append to `text`,
-// which is compressed when there is enough of it.
+// which is compressed once it is long enough.
 class Packed {
  public:
   explicit Packed(const Sink& out) : out_(out) {
@@ -75,7 +75,7 @@ class Packed {
     out_(digits_);
     digits_.clear();
   }
-  // Encodes and removes the first `count` bytes, a multiple of three except at the end.
+  // Encodes and removes the first `count` bytes; a multiple of three except at the end.
   void append_base64(std::size_t count) {
     constexpr std::string_view kDigits =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -101,7 +101,7 @@ void append_value(std::string& out, const std::string& value) { text::json_strin
 void append_value(std::string& out, bool value) { out += value ? '1' : '0'; }
 void append_value(std::string& out, int value) { out += std::to_string(value); }
 void append_value(std::string& out, std::uint64_t value) { out += std::to_string(value); }
-// Nine digits hold any float; an E-value needs no more.
+// Nine digits represent any float exactly; an E-value needs no more.
 void append_value(std::string& out, double value) {
   if (value - value != 0) {
     out += "null";  // infinite
@@ -117,7 +117,7 @@ class Columns {
     fmt::format_to(std::back_inserter(out_), "\"{}\":{{", name);
   }
 
-  // `value`: a function or member of the items, or of what they point to.
+  // `value`: a function or member of the items, or of the objects they point to.
   template <typename Items, typename Value>
   void add(std::string_view name, const Items& items, Value value) {
     if (!first_) out_ += ',';
@@ -314,7 +314,7 @@ class Writer {
   }
 
   const Page& page_;
-  std::vector<const Entry*> targets_;  // in order of their best E-value
+  std::vector<const Entry*> targets_;  // by best E-value
   std::vector<const PageHit*> hits_;
   std::vector<const PageDomain*> domains_;
 };

@@ -1,5 +1,5 @@
 // A finished search as one self-contained HTML page: overview, models, domain architectures, a
-// table of domains, alignments.
+// table of domains, and alignments.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct PageDomain {
   int number = 0;
   bool included = false;
   double c_evalue = 0, i_evalue = 0, score = 0, accuracy = 0;
-  std::optional<bool> kept;  ///< among domains that overlap (RecordOptions::kept)
+  std::optional<bool> kept;  ///< whether it remains among overlapping domains (RecordOptions::kept)
   int hmm_from = 0, hmm_to = 0, ali_from = 0, ali_to = 0, env_from = 0, env_to = 0;
   std::string model, match, target, pp;  ///< alignment; empty: none
 };
-struct PageHit {  ///< a target and a model
+struct PageHit {  ///< a target found by a model
   std::size_t model = 0;
   bool included = false;
   double evalue = 0, score = 0, bias = 0;
@@ -40,7 +40,7 @@ struct PageModel {
   std::string name, accession, description;
   int length = 0;
   std::uint64_t reported = 0, included = 0;
-  /// Targets that passed MSV, bias, Viterbi, Forward; of all.
+  /// Targets in all, and those that passed MSV, bias, Viterbi and Forward.
   std::optional<std::uint64_t> targets, msv, bias, viterbi, forward;
 };
 struct Page {
@@ -52,16 +52,16 @@ struct Page {
   std::size_t left_out = 0;                     ///< targets not shown; the page says so
 };
 
-/// "pfam.hmm x ecoli.faa": the title of a page of these files.
+/// "pfam.hmm x ecoli.faa": the title of a page for these files.
 std::string page_title(const std::string& models, const std::string& targets);
-/// Adds the content of another result, whose name `page.results` gets. Models of one name, accession
-/// and length are one.
+/// Adds the content of another result and appends its name to `page.results`. Models with equal
+/// name, accession and length are merged.
 void add_result(Page& page, Page other, const std::string& name);
 
 /// The page in UTF-8, which loads nothing from outside. Targets are sorted by their best E-value.
-/// Text of files is compressed or escaped; a script draws the visible part (engine/report/page).
-/// Data are JSON, compressed by gzip, in base64: less than 150 bytes per domain without alignments.
-/// Throws std::bad_alloc.
+/// Text from files is compressed or escaped; a script draws the visible part (engine/report/page).
+/// Data are JSON, compressed with gzip, in base64: less than 150 bytes per domain without
+/// alignments. Throws std::bad_alloc.
 std::string make_html_page(const Page& page);
 /// Writes the same bytes piece by piece, so that the page is never in memory as a whole. `out` may
 /// throw.

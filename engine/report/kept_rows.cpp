@@ -8,7 +8,7 @@
 namespace hmmjit {
 namespace {
 
-// The byte after kKeptLater in a mark that names a place.
+// Follows kKeptLater in a mark that names a place.
 constexpr char kPlace = '@';
 
 }  // namespace

@@ -20,7 +20,7 @@ std::size_t digits(int value) {
   return count;
 }
 
-// Appends an annotation line (structure, reference, posterior), which has a tag and no coordinates.
+// Appends an annotation line (structure, reference, posterior), which has a tag but no coordinates.
 void append_annotation(std::string& out, std::size_t margin, std::string_view columns,
                        std::string_view tag) {
   text::append(out, text::blanks(margin), columns, ' ', tag, '\n');

@@ -147,7 +147,7 @@ void append_counts(std::string& out, const NucleotideResult& result,
   passed("Residues passing Fwd filter:", counters.forward, options.F3);
   text::append(out, count("Total number of hits:", result.hits.reported),
                share(result.hits.reported_residues), ")\n");
-  append_times(out, 0, 0, 0);  // queries are searched together
+  append_times(out, 0, 0, 0);  // zero: queries are searched together
 }
 
 NameWidths widths_of(const NucleotideResult& result) {
@@ -266,7 +266,7 @@ void append_column_scores(std::string& out, const NucleotideResult& result) {
 
 HitList single_domain_hits(const nucleotide::HitList& hits) {
   HitList list;
-  list.Z = list.domZ = 1;  // E-values are those of the search space
+  list.Z = list.domZ = 1;  // E-values already refer to the search space
   list.candidates = list.reported = hits.reported;
   list.included = hits.included;
   list.longest_name = hits.extents.name;

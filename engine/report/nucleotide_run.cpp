@@ -16,14 +16,14 @@
 namespace hmmjit {
 namespace {
 
-// Limits of the memory of a run.
+// Memory limits of a run.
 struct Limits {
-  // Residues of a block of targets, at least; a target is never divided. Two blocks
-  // are in memory, and the bottom strand of one. The blocks of a device are larger: it works on
-  // tens of thousands of items at a time, and at the end of each block it has less and less to do.
+  // Minimum number of residues in a block of targets; a target is never divided. Two blocks are in
+  // memory, and the bottom strand of one. A device gets larger blocks: it works on tens of
+  // thousands of items at a time and runs out of work towards the end of each block.
   std::size_t residues;
-  // Positions, a kilobyte each, of the models that take part in one pass over the targets; all do
-  // if targets can be read only once.
+  // Positions, a kilobyte each, of the models in one pass over the targets; all models share one
+  // pass if targets can be read only once.
   std::uint64_t positions;
 
   Limits(std::uint64_t bound, bool device)
@@ -50,8 +50,8 @@ Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewi
   return pass;
 }
 
-// A block is read while the one before it is searched. The two keep their memory: fresh pages take
-// the reader longer than the residues in them.
+// Reads each block while the previous one is searched. The two blocks keep their memory, because
+// faulting in fresh pages takes the reader longer than the residues in them.
 Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& pass,
                     TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
                     SearchProgress& progress) {
@@ -71,7 +71,7 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     std::future<Status> next;
     try {
       next = std::async(std::launch::async, read, std::ref(following));
-    } catch (const std::system_error&) {  // no thread: it is read afterwards
+    } catch (const std::system_error&) {  // no thread can be started: read it afterwards
       next = std::async(std::launch::deferred, read, std::ref(following));
     }
     for (std::size_t n = 0; n < block.size(); ++n) {

@@ -1,4 +1,4 @@
-// nhmmer for the program and the library: models in passes over long targets.
+// nhmmer for the program and the library: searches models in passes over long targets.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace hmmjit {
 
-/// A query with the thresholds of `rules`. Fails with kInput where its model lacks the cutoffs
-/// asked for, or is too long.
+/// A query with the thresholds of `rules`. Fails with kInput if its model lacks the requested
+/// cutoffs or is too long.
 Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                                                 const Thresholds& rules);
 
@@ -19,20 +19,20 @@ void add_times(SearchStatistics& statistics, const nucleotide::Times& times);
 
 struct NucleotideRun {
   nucleotide::Options options;
-  /// The next model; none after the last.
+  /// Returns the next model; nullopt after the last.
   std::function<Result<std::optional<nucleotide::Query>>()> next_query;
-  /// Takes each result in the order of models. `single`: its hits as targets with one domain each.
+  /// Receives each result in model order. `single`: its hits as targets with one domain each.
   std::function<Status(const NucleotideResult& result, const ModelResult& single)> receive;
-  std::uint64_t first_query = 0;  ///< number of the first model, which others may precede
+  std::uint64_t first_query = 0;  ///< number of the first model, as others may precede it
   std::string target_file = {};              ///< for messages
   std::uint64_t memory = 0;                  ///< bound on resident bytes, as SearchOptions::memory
-  nucleotide::DeviceScan* device = nullptr;  ///< null: the CPU alone
+  nucleotide::DeviceScan* device = nullptr;  ///< null: CPU only
 };
 
 /// Reads the targets once for many models, and in several passes for very many. The memory bound
-/// limits models of a pass and targets read ahead, but not hits. Fails as nucleotide::Search and
-/// `receive` do, with kInput for an empty target where each target is searched for itself, and with
-/// kResources for a target that does not fit.
+/// limits the models of a pass and the targets read ahead, but not hits. Fails as
+/// nucleotide::Search and `receive` do, with kInput for an empty target if each target is searched
+/// on its own, and with kResources for a target that does not fit.
 Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
                                          SearchProgress& progress);
 

@@ -1,4 +1,4 @@
-// The quantities every report prints of a hit, from what the search stores.
+// The quantities that every report prints for a hit, computed from what the search stores.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace hmmjit {
 inline double target_e_value(const Hit& hit, const HitList& hits) {
   return e_value(hit.score.log_p, hits.Z);
 }
-/// Float difference, so that its sign of zero is the reference's.
+/// Subtracts in float, so that the sign of zero is the reference's.
 inline float target_bias(const Hit& hit) { return hit.score.pre_bits - hit.score.bits; }
 inline double conditional_e_value(const domain::Domain& domain, const HitList& hits) {
   return e_value(domain.log_p, hits.domZ);
@@ -28,7 +28,7 @@ inline double mean_accuracy(const domain::Domain& domain) {
          (1.0 + std::fabs(static_cast<float>(domain.jenv - domain.ienv)));
 }
 
-/// Calls `use(domain, number, included)` with the reported domains of a hit, numbered from 1.
+/// Calls `use(domain, number, included)` for each reported domain of a hit, numbered from 1.
 template <typename Use>
 void for_each_reported_domain(const Hit& hit, const Use& use) {
   int number = 0;

@@ -19,7 +19,7 @@ std::uint64_t memory_of(const ModelResult& result) {
                                   : result.stored->output_memory();
 }
 
-// Lines that depend on nothing but their hit.
+// Outputs whose lines depend only on their hit.
 class Rows final : public Output {
  public:
   using Append = std::function<void(std::string&, const HitLot&)>;
@@ -131,7 +131,7 @@ class Stockholm final : public Output {
   Status end(int pass, const Write& write) override {
     if (pass == 1) return record_ ? record_->write(write) : Status{};
     HMMJIT_TRY(columns_.finish());
-    if (columns_.rows() == 0) return {};  // perhaps no columns either
+    if (columns_.rows() == 0) return {};  // there may be no columns either
     record_.emplace(columns_, result_.model.name,
                     settings_.report.text_width == 0 ? 0 : kAlignmentColumns, settings_.author,
                     memory_of(result_));
@@ -146,7 +146,7 @@ class Stockholm final : public Output {
   std::optional<StockholmRecord> record_;
 };
 
-// Scores, then the annotation of the domains.
+// Writes the scores in one pass and the domain annotation in another.
 class MainReport final : public Output {
  public:
   MainReport(const ModelResult& result, const OutputSettings& settings)
@@ -178,7 +178,7 @@ class MainReport final : public Output {
  private:
   const ModelResult& result_;
   const OutputSettings& settings_;
-  bool above_threshold_ = true;  // the inclusion threshold
+  bool above_threshold_ = true;  // still above the inclusion threshold
 };
 
 }  // namespace
@@ -229,7 +229,7 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
     case OutputKind::kAlignment:
       return std::make_unique<Stockholm>(result, settings);
     case OutputKind::kDfam:
-    case OutputKind::kColumnScores:  // the report writer has the hits of nucleotides
+    case OutputKind::kColumnScores:  // written by the report writer, which has the nucleotide hits
       return std::make_unique<Rows>(kind, "", [](std::string&, const HitLot&) {});
     case OutputKind::kMain:
       break;

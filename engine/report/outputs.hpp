@@ -1,5 +1,5 @@
-// The outputs of a search. Each formats the hits of a model lot by lot; write_model is the loop
-// over all of them.
+// The outputs of a search. Each formats a model's hits lot by lot; write_model loops over all of
+// them.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@
 
 namespace hmmjit {
 
-/// Kinds of output, in the order in which those of a model are written.
+/// Kinds of output, in the order in which a model's are written.
 enum class OutputKind {
   kTargets,
   kDomains,
   kPfam,
-  kDfam,          // of nucleotides
-  kColumnScores,  // of nucleotides
+  kDfam,          // nucleotides only
+  kColumnScores,  // nucleotides only
   kTsv,
   kTargetTsv,
   kJson,
@@ -39,7 +39,7 @@ inline constexpr std::array<OutputKind, kOutputKinds> kAllOutputs = {
 struct OutputSettings {
   ReportOptions report;
   FilterOptions filters;
-  std::string author;              ///< of alignments
+  std::string author;              ///< of the alignments
   bool every_node_aligned = true;  ///< AlignedRows::all_nodes of -A
 };
 
@@ -51,10 +51,10 @@ class Output {
   explicit Output(OutputKind kind) : kind_(kind) {}
   virtual ~Output() = default;
   OutputKind kind() const { return kind_; }
-  /// Passes over the hits.
+  /// Number of passes over the hits.
   virtual int passes() const { return 1; }
-  /// Whether format() of this pass depends on its lot alone, so that several threads may format
-  /// lots.
+  /// True if format() of this pass depends on its lot alone, so that threads may format lots
+  /// concurrently.
   virtual bool independent(int) const { return false; }
   /// The text before the first pass.
   virtual void begin(std::string&) const {}
@@ -62,7 +62,7 @@ class Output {
   virtual Status format(int pass, const HitLot& lot, std::string& out) = 0;
   /// The text after a pass.
   virtual Status end(int, const Write&) { return {}; }
-  /// Rows of an alignment, after the last pass.
+  /// Number of rows of the alignment, after the last pass.
   virtual std::size_t rows() const { return 0; }
 
  private:
@@ -74,12 +74,12 @@ using Outputs = std::vector<std::unique_ptr<Output>>;
 std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
                                     const OutputSettings& settings);
 
-/// Writes a model to all outputs, lot by lot. `write` takes the text of each kind in order. Fails
-/// as `write` does, with kOutput, and where stored hits cannot be read.
+/// Writes a model to all outputs, lot by lot. `write` receives the text of each kind in order.
+/// Fails as `write` does, with kOutput, and if stored hits cannot be read.
 Status write_model(const ModelResult& result, std::span<const std::unique_ptr<Output>> outputs,
                    const std::function<Status(OutputKind, std::string_view)>& write);
 
-/// The text before the first model of a file; column widths come from that model.
+/// The text before a file's first model, which determines the column widths.
 void append_output_header(std::string& out, OutputKind kind, const ModelResult& first,
                           const RecordOptions& records = {});
 /// The text after the last model.

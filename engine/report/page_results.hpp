@@ -1,5 +1,4 @@
-// The HTML page of results in memory: what `hmmjit report` makes of the JSON lines of the same
-// search.
+// Builds in memory the HTML page that `hmmjit report` makes from the JSON lines of the same search.
 #pragma once
 
 #include "report/html_page.hpp"
@@ -11,9 +10,9 @@ namespace hmmjit {
 
 /// Adds the reported targets of one model. Models must come in order, from the first.
 void add_to_page(Page& page, const ModelResult& result, bool alignments);
-/// Keeps the `top` targets of the best E-values; 0: all.
+/// Keeps the `top` targets with the best E-values; 0: all.
 void keep_best(Page& page, std::size_t top);
-/// Title and lines about the run.
+/// Sets the title and the lines about the run.
 void describe_run(Page& page, const RunDescription& run, const RunTotals& totals);
 
 }  // namespace hmmjit

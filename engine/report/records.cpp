@@ -51,7 +51,7 @@ constexpr std::string_view kTargetColumns =
     "target\ttarget_accession\ttarget_length\ttarget_index\tmodel\tmodel_accession\tmodel_length"
     "\tmodel_index\tevalue\tscore\tbias\tincluded";
 
-// Appends fields of lines, with tabs between them.
+// Appends the fields of lines, separated by tabs.
 class Columns {
  public:
   explicit Columns(std::string& out) : out_(out) {}

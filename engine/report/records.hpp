@@ -1,4 +1,4 @@
-// Machine-readable results: a tab separated table of domains, and JSON lines (docs/outputs.md).
+// Machine-readable results: a tab-separated table of domains, and JSON lines (docs/outputs.md).
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace hmmjit {
 
 /// Columns and members that a run adds to the records.
 struct RecordOptions {
-  /// Adds whether a domain remains when overlaps are resolved. Until that is known, at the end of
-  /// the search, each value is kKeptLater, a byte that no field contains.
+  /// Adds whether a domain remains after overlaps are resolved. Each value is kKeptLater, a byte
+  /// that no field contains, until that is known at the end of the search.
   bool kept = false;
   std::string target_file = {};  ///< empty: no such column
   bool by_sequence = false;      ///< queries are sequences, hits are models (a scan)
@@ -30,8 +30,8 @@ void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions&
 /// A "model" line, or a "sequence" line for a scan, whose queries are sequences.
 void append_json_query(std::string& out, const ModelResult& result,
                        const RecordOptions& options = {});
-/// A "target" line per reported target, with its reported domains, and their alignments if
-/// `alignments`.
+/// A "target" line per reported target, with its reported domains and, if `alignments`, their
+/// alignments.
 void append_json_targets(std::string& out, const HitLot& lot, bool alignments,
                          const RecordOptions& options = {});
 
@@ -40,10 +40,10 @@ struct RunTotals {
   std::uint64_t models = 0, targets = 0, residues = 0;
   std::uint64_t targets_reported = 0, targets_included = 0;
   std::uint64_t domains_reported = 0, domains_included = 0;
-  /// Adds a model, but not its domains.
+  /// Adds a model without its domains.
   void add(const ModelResult& result);
   void add_domains(std::span<const Hit> hits);
-  /// All models of another run over the same targets.
+  /// Adds all models of another run over the same targets.
   void add(const RunTotals& other);
 };
 /// The "run" line that ends a complete file.

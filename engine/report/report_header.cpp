@@ -11,12 +11,12 @@
 namespace hmmjit {
 namespace {
 
-// How a value is written: with so many digits after the point; by "%g", as given, as the seed of a
-// generator; or a text that stands for a flag.
+// How a value is written: with this many digits after the point, as "%g", as given, as a
+// generator's seed, or as a fixed text for a flag.
 enum class Form : char { kWhole, kOne, kThree = 3, kSix = 6, kGeneral, kGiven, kSeed, kFlag };
 using enum Form;
 
-// The programs that have a line, by a letter each.
+// The programs, with the letters that stand for them in kLines.
 constexpr std::pair<std::string_view, char> kPrograms[] = {
     {"hmmsearch", 's'}, {"phmmer", 'p'}, {"jackhmmer", 'j'}, {"hmmscan", 'c'},
     {"hmmbuild", 'b'},  {"nhmmer", 'n'}, {"nhmmscan", 'm'}};
@@ -28,7 +28,7 @@ struct Line {
   int columns = 33;
 };
 
-// In the order of HMMER's programs. Labels are theirs; lines without a letter of HMMER's are ours.
+// In the order of HMMER's programs. Labels are HMMER's, except for options that it lacks.
 constexpr Line kLines[] = {
     {"j", "-N", "maximum iterations set to:"},
     {"b", "-n", "name (the single) HMM:"},
@@ -215,7 +215,7 @@ std::string ReportHeader::settings(std::string_view reference,
     const auto setting = std::ranges::find(settings, each.option, &HeaderSetting::option);
     if (setting == settings.end()) continue;
     const int columns = program->second == 'b' ? 34 : each.columns;
-    if (each.form == kSeed && setting->value == "0")  // one line more
+    if (each.form == kSeed && setting->value == "0")  // adds another line
       out += line("random number seed:", "one-time arbitrary", columns);
     out += line(each.label, text_of(each, setting->value), columns);
   }

@@ -16,7 +16,7 @@
 namespace hmmjit {
 namespace {
 
-// The text of this many domains takes a millisecond.
+// Formatting this many domains takes about a millisecond.
 constexpr std::size_t kDomainsOfPiece = 256;
 
 Status write_standard_output(int descriptor, std::string_view text) {
@@ -28,7 +28,7 @@ Status write_standard_output(int descriptor, std::string_view text) {
 
 Status complete_standard_output(int descriptor) {
   HMMJIT_TRY(write_standard_output(descriptor, "[ok]\n"));
-  // Network file systems may say only here that there was no room.
+  // Network file systems may report a full disk only on close.
   const int second = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (second >= 0 && ::close(second) != 0 && errno != EINTR)
     return fail(ErrorCode::kOutput, std::string("cannot close: ") + std::strerror(errno),
@@ -111,7 +111,7 @@ Status ReportWriter::begin_query(const std::string& name) {
     HMMJIT_ASSIGN(output.file, TextOutput::create(file.path));
     output.begun = false;
   }
-  // The same for names that differ in characters that no file name has.
+  // Also detects names that differ only in characters that file names cannot contain.
   if (any && !queries_.insert(path_of_query("{query}", name)).second)
     return fail(ErrorCode::kInput, "two queries are called " + name, {},
                 "give each query a name of its own, or leave {query} out of the names of outputs");
@@ -144,8 +144,8 @@ Outputs ReportWriter::make_outputs(const ModelResult& result) const {
   return outputs;
 }
 
-// The text of one model with all hits in memory, in pieces that several threads can make in any
-// order. The result must stay until all are made.
+// The text of one model with all hits in memory, in pieces that threads may make in any order. The
+// result must outlive their making.
 class ReportWriter::Texts final : public PreparedResult {
  public:
   Texts(const ReportWriter& writer, const ModelResult& result)
@@ -155,7 +155,7 @@ class ReportWriter::Texts final : public PreparedResult {
     for (const auto& output : outputs_) add_pieces(*output);
   }
 
-  // A small result is one part.
+  // A small result is a single part.
   std::size_t parts() const override { return divided_ ? pieces_.size() : 1; }
   void make(std::size_t part) override {
     if (divided_) return make_piece(pieces_[part]);
@@ -185,7 +185,7 @@ class ReportWriter::Texts final : public PreparedResult {
     Status status;
   };
 
-  // The first hits, of at least kDomainsOfPiece domains.
+  // The first hits, with at least kDomainsOfPiece domains if there are as many.
   static std::span<const Hit> lot_of(std::span<const Hit> hits) {
     std::size_t count = 0, domains = 0;
     while (count < hits.size() && domains < kDomainsOfPiece)
@@ -237,7 +237,7 @@ class ReportWriter::Texts final : public PreparedResult {
   bool divided_ = false;
 };
 
-// Counts the domains, and keeps the hits for tables by target.
+// Counts the domains and keeps the hits for tables by target.
 class ReportWriter::Counts final : public Output {
  public:
   explicit Counts(ReportWriter& writer) : Output(OutputKind::kMain), writer_(writer) {}
@@ -399,7 +399,7 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
     files.push_back(&output.file->file());
   }
   if (joined_ != nullptr) joined_->begun = true;
-  // Standard output is the last that can fail before names are given.
+  // Standard output is the last step that can fail before files are renamed.
   if (file_of(OutputKind::kMain).path.empty() && options.ends)
     HMMJIT_TRY(complete_standard_output(standard_output_));
   return OutputFile::publish(files, afterwards);

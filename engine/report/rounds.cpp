@@ -123,7 +123,7 @@ void QueryRounds::begin_round(const ModelResult& result) {
   }
 }
 
-// Statistics, and whether there is another round.
+// Writes the statistics, and whether another round follows.
 void QueryRounds::end_hits(const ModelResult& result, std::size_t added, std::size_t included) {
   std::string& out = memory_text(OutputKind::kMain);
   append_statistics(out, result, options_.output.filters);
@@ -210,7 +210,7 @@ Status QueryRounds::finish_round(const ModelResult& result, TextStore* store) {
   if (!done_ && query_rows_ > 0) append_row(digital, names_.name, all.query_row());
   std::size_t targets_left = kAllTargets;
   totals_ = without_hits(result);
-  // The first row is the query, whatever the model has become.
+  // The first row is the query, however the model has changed.
   if (query_rows_ > 0) totals_.model.consensus = residues_;
   Outputs tables;
   if (done_) {

@@ -1,5 +1,5 @@
-// Iterated search of one query, as jackhmmer does it: the text of each round, and the model of the
-// next (Johnson, Eddy & Portugaly 2010).
+// Iterated search with one query, as in jackhmmer: the text of each round and the model of the next
+// (Johnson, Eddy & Portugaly 2010).
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ namespace hmmjit {
 struct RoundOptions {
   int rounds = 5;
   build::AlignmentOptions alignment;
-  OutputSettings output;       ///< the author is that of alignments
-  std::string program, date;   ///< in checkpoints of models
-  std::string alignment_path;  ///< of the last alignments, named in the report; empty: none
-  std::set<OutputKind> tables;  ///< outputs that are wanted in addition to report and alignment
+  OutputSettings output;       ///< the author is that of the alignments
+  std::string program, date;   ///< for model checkpoints
+  std::string alignment_path;  ///< of the final alignments, for the report; empty: none
+  std::set<OutputKind> tables;  ///< outputs wanted in addition to report and alignment
   bool model_checkpoints = false, alignment_checkpoints = false;
-  /// False if no alignment is needed: one round, none shown, none saved.
+  /// False if no alignment is needed: one round, with none shown or saved.
   bool needs_alignments() const {
     return rounds > 1 || output.report.alignments || !alignment_path.empty() ||
            tables.contains(OutputKind::kJson) || tables.contains(OutputKind::kA3m) ||
@@ -44,10 +44,10 @@ struct StoredText {
   std::string text = {};
 };
 
-/// Texts of queries that wait in a temporary file until their turn. One thread at a time.
+/// Keeps texts of queries in a temporary file until their turn. One thread at a time.
 class TextStore {
  public:
-  /// Moves the text in memory to the file. Fails with kOutput.
+  /// Moves the part of the text that is in memory to the file. Fails with kOutput.
   Status take(StoredText& text);
   /// Calls `use` with the whole text, piece by piece.
   Status read(const StoredText& text, const std::function<Status(std::string_view)>& use);
@@ -56,52 +56,52 @@ class TextStore {
   std::optional<SpoolFile> file_;
 };
 
-/// One query on its way through the rounds. Different queries may be in different threads.
+/// The state of one query through its rounds. Different queries may run in different threads.
 class QueryRounds {
  public:
-  /// `first` is the uncalibrated model of the query sequence `residues`. Without residues it is the
-  /// query itself, and alignments have no row for a query.
+  /// `first` is the uncalibrated model of the query sequence `residues`. Without residues, `first`
+  /// is the query itself, and alignments have no row for a query.
   QueryRounds(const RoundOptions& options, QueryNames names, std::span<const Residue> residues,
               build::BuiltModel first);
 
   /// The model of the next round, with the names of the query.
   Query query() const { return {model_.hmm, names_}; }
   const QueryNames& names() const { return names_; }
-  /// Takes the result of a round. `store`: takes the text as it is made; null: the text stays in
-  /// memory. If another round follows, its alignment is in memory, a byte for each column and row.
-  /// Fails with kOutput.
+  /// Processes the result of a round. `store`: receives the text as it is made; null: the text
+  /// stays in memory. If another round follows, the alignment is in memory, one byte per column and
+  /// row. Fails with kOutput.
   Status finish_round(const ModelResult& result, TextStore* store = nullptr);
-  /// Bytes of the texts in memory.
+  /// Total size of the texts in memory, in bytes.
   std::size_t text_bytes() const;
   Status store_texts(TextStore& store);
-  /// Whether no further round follows: converged, at the last round, or failed.
+  /// True if no further round follows, because it converged, reached the last round, or failed.
   bool done() const { return done_; }
   const std::optional<Error>& error() const { return error_; }
 
-  /// Whether this round found nothing new.
+  /// True if this round found nothing new.
   bool converged() const { return converged_; }
 
   struct Checkpoint {
     StoredText model, alignment;
-    std::size_t rows = 0;         ///< of the alignment
-    std::size_t new_targets = 0;  ///< included, and not in the round before
+    std::size_t rows = 0;         ///< in the alignment
+    std::size_t new_targets = 0;  ///< included now, but not in the previous round
   };
   /// One for each round; complete once done.
   const std::vector<Checkpoint>& checkpoints() const { return checkpoints_; }
-  /// Moves the checkpoint of the last round out.
+  /// Moves out the checkpoint of the last round.
   Checkpoint take_checkpoint() { return std::exchange(checkpoints_.back(), {}); }
-  /// The model of the next round; once done, of the last.
+  /// The model for the next round or, once done, of the last.
   const build::BuiltModel& model() const { return model_; }
   // Once done:
   const StoredText& text(OutputKind kind) const { return texts_[static_cast<std::size_t>(kind)]; }
-  /// The result of the last round, without its hits, and its counts.
+  /// The last round's result without its hits, and its counts.
   const ModelResult& totals() const { return totals_; }
   const RunTotals& counts() const { return counts_; }
 
  private:
   // The steps of a round.
   void begin_round(const ModelResult& result);
-  // '+': included, and not in the round before; '-': the other way round. `now`: included ones.
+  // '+': included now but not in the previous round; '-': the reverse. `now`: included names.
   std::string mark_hits(const HitLot& lot, std::set<std::string>& now, std::size_t& added) const;
   void end_hits(const ModelResult& result, std::size_t added, std::size_t included);
   void end_query(std::size_t saved_rows);
@@ -115,9 +115,9 @@ class QueryRounds {
   std::string residues_;  // as letters
   build::BuiltModel model_;
   int round_ = 0;
-  std::size_t query_rows_ = 1;  // 0 where the query is a model
-  std::size_t rows_ = 1;        // of the alignment the model was built from
-  std::set<std::string> seen_;  // names of targets included in the round before
+  std::size_t query_rows_ = 1;  // 0 if the query is a model
+  std::size_t rows_ = 1;        // in the alignment from which the model was built
+  std::set<std::string> seen_;  // names of targets included in the previous round
   bool done_ = false, converged_ = false;
   std::optional<Error> error_;
   std::vector<Checkpoint> checkpoints_;

@@ -14,7 +14,7 @@
 
 namespace hmmjit {
 
-/// A sequence, and a model that was found in it.
+/// A sequence, and a model found in it.
 struct ScannedHit {
   ScannedHit() = default;
   ScannedHit(const ModelResult& result, Hit found);
@@ -22,15 +22,15 @@ struct ScannedHit {
   std::uint64_t index = 0;      ///< of the sequence in the input
   std::string name, accession;  ///< of the sequence
   int length = 0;
-  std::uint64_t first_domain = 0;  ///< of its reported ones, among those of all hits
-  Hit hit;                         ///< the model in the place of the target
+  std::uint64_t first_domain = 0;  ///< index of its first reported domain among those of all hits
+  Hit hit;                         ///< the model takes the place of the target
 };
 
-/// The result of a scan for one sequence has models in the place of the hits. Calls `use` with each
-/// of them and the sequence as its only hit, as a search would.
+/// In a scan's result for one sequence, models take the place of hits. Calls `use` for each of them
+/// with the sequence as its only hit, as in a search.
 Status for_each_model(const HitLot& sequence, const std::function<Status(const ModelResult&)>& use);
 
-/// Orders scanned hits by sequence.
+/// Orders hits by sequence.
 struct ByTarget {
   HitOrder coding;
   static bool before(const ScannedHit& a, const ScannedHit& b) { return a.index < b.index; }
@@ -40,10 +40,10 @@ struct ByTarget {
     return sizeof(ScannedHit) + hit_bytes(hit.hit) + hit.name.size() + hit.accession.size();
   }
 };
-/// Its memory does not bound the hits of a single target.
+/// The hits of a single target are not bounded by its memory limit.
 using HitsByTarget = Sorted<ScannedHit, ByTarget>;
 
-/// Collects the hits of a search whose Z is the number of models, and lists them by target.
+/// Collects the hits of a search in which Z is the number of models, and lists them by target.
 class ScanTables {
  public:
   /// `memory`: see HitsByTarget. Alignments are not kept.
@@ -52,16 +52,15 @@ class ScanTables {
   /// Fails with kOutput.
   Status add(const HitLot& lot);
 
-  /// The destination of each table's lines; an empty one is not wanted.
+  /// Receives each table's lines; an empty function means the table is not wanted.
   struct Out {
     std::function<Status(std::string_view)> targets, domains;
   };
-  /// Writes hmmscan's --tblout and --domtblout: targets of the search in input order as queries,
-  /// models as targets. Call it once, after the last add.
-  /// `begun`: the column names have been written. Otherwise they come first, even if there is no
-  /// hit, unless `only_with_hits`. `kept`: whether each domain that the search reported remains
-  /// when overlaps are resolved; empty: they are not. Returns whether the names have been written
-  /// now.
+  /// Writes hmmscan's --tblout and --domtblout, with the search's targets in input order as queries
+  /// and models as targets. Call it once, after the last add. `begun`: column names have been
+  /// written; if not, they come first, even without hits, unless `only_with_hits`. `kept`: whether
+  /// each domain that the search reported remains after overlaps are resolved; empty: they are not
+  /// resolved. Returns whether it has written the names.
   Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false,
                      const std::vector<bool>& kept = {});
 

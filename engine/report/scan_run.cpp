@@ -15,7 +15,7 @@
 namespace hmmjit {
 namespace {
 
-// Residues of the sequences searched together. Their hits wait until every model is finished. A
+// Residues of the sequences searched in one batch. Their hits wait until every model is finished. A
 // device filters this many in about the time that reading the models again takes.
 constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
 constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
@@ -25,7 +25,7 @@ class ScanSink final : public ResultSink {
  public:
   ScanSink(HitsByTarget hits, const Thresholds& rules) : rules_(rules), hits_(std::move(hits)) {}
 
-  // A model without the cutoffs asked for is an error once a sequence gets past its bias filter.
+  // A model that lacks the requested cutoffs is an error once a sequence passes its bias filter.
   void lacks_cutoffs(std::size_t model) {
     const std::lock_guard lock(mutex_);
     lacking_.insert(model);
@@ -42,7 +42,7 @@ class ScanSink final : public ResultSink {
     });
   }
   bool takes_stored_hits() const override { return true; }
-  /// Call it after the search, once for every sequence, in order.
+  /// Call it after the search, once per sequence, in order.
   Result<std::vector<Hit>> take_hits(std::uint64_t sequence) {
     if (!std::exchange(reading_, true)) {
       HMMJIT_TRY(hits_.begin());
@@ -134,7 +134,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
       HMMJIT_TRY(run.receive(result));
     }
   }
-  // The passes found them one by one, before they were judged together.
+  // The passes counted hits model by model, before they were judged together.
   statistics.models = models_found;
   statistics.targets = index_of_sequence;
   statistics.residues = residues;

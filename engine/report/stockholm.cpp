@@ -26,7 +26,7 @@ float posterior_of(char code) {
   return static_cast<float>(code - '0') / 10.0f;
 }
 
-// Calls `use(k, column)` with the columns of an alignment; k: the node, or that before an
+// Calls `use(k, column)` for each column of an alignment; k is its node, or the node before an
 // insertion.
 template <typename Use>
 void for_each_column(const Domain& domain, const Use& use) {
@@ -61,7 +61,7 @@ void lay_out(AlignedRow& row, const build::ColumnLayout& layout) {
   layout.justify(row.sequence, &row.posterior);
 }
 
-// In jackhmmer's alignments, rows have upper case and '-' everywhere.
+// In jackhmmer's alignments, all residues are upper case and all gaps '-'.
 void forget_inserts(std::string& sequence) {
   for (char& c : sequence) {
     if (c == '.') c = '-';
@@ -69,7 +69,7 @@ void forget_inserts(std::string& sequence) {
   }
 }
 
-// Calls `use` with the included domains of at most `targets_left` targets, which it decreases.
+// Calls `use` for the included domains of at most `targets_left` targets, which it decreases.
 template <typename Use>
 Status for_each_included(std::span<const Hit> hits, std::size_t& targets_left, const Use& use) {
   for (const Hit& hit : hits) {
@@ -87,7 +87,7 @@ std::string row_name(const Hit& hit, const Domain& domain) {
   return hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali);
 }
 
-// The number in front of the name of row `i` where names are not unique.
+// The number in front of row `i`'s name if names are not unique.
 std::string row_prefix(std::size_t i, std::size_t rows) {
   const std::size_t width = std::to_string(rows).size();
   const std::string number = std::to_string(i);
@@ -108,7 +108,7 @@ void append_head(std::string& out, const std::string& id, const ModelInfo& model
 // Widths of the text in front of the columns.
 struct Margins {
   std::size_t longest = 0;  // row name
-  bool posteriors = true;   // the record has lines of posteriors
+  bool posteriors = true;   // the record has posterior lines
   // Room for the longest of "name", "#=GC PP_cons" (or "#=GC RF") and "#=GR name PP".
   std::size_t margin() const {
     return posteriors ? std::max<std::size_t>(7 + 6, longest + 2 + 7)
@@ -154,7 +154,7 @@ void append_column_lines(std::string& out, std::string_view posterior, std::stri
   text::append_line(out, "#=GC", text::left("RF", width), reference);
 }
 
-// Digests of names, to find repeated ones.
+// Digests of names, for finding repeated ones.
 struct DigestOrder {
   static bool before(const Digest& a, const Digest& b) { return a < b; }
   static void encode(const Digest& digest, std::string& out) { put_bytes(out, digest); }
@@ -165,8 +165,8 @@ struct DigestOrder {
   static std::uint64_t bytes(const Digest&) { return sizeof(Digest); }
 };
 
-// A piece of a record's text, which is sorted by block: accessions, descriptions, and then the
-// blocks of columns.
+// A piece of a record's text. Pieces are sorted by block: accessions, descriptions, then the blocks
+// of columns.
 struct BlockText {
   std::uint64_t block = 0;
   std::string text;
@@ -305,14 +305,14 @@ struct StockholmRecord::State {
   const AlignmentColumns& columns;
   const AlignmentColumns::State& s;
   std::string id, author;
-  std::size_t block;  // columns of a block
+  std::size_t block;  // columns per block
   std::uint64_t blocks;
   std::size_t targets_left, number = 0;
   bool begun = false;
   Sorted<BlockText, BlockOrder> pieces;
 };
 
-// Accession and description of the query are those of the model.
+// The query gets the model's accession and description.
 Status StockholmRecord::State::add_query() {
   if (std::exchange(begun, true) || !s.has_query()) return {};
   const std::string name = numbered(s.which.query_name), sequence = columns.query_row();
@@ -391,7 +391,7 @@ Status StockholmRecord::write(const std::function<Status(std::string_view)>& out
 
 namespace {
 
-// Upper case and '-' are match columns, lower case are inserts.
+// Upper case and '-' are match columns, lower case marks inserts.
 void append_a3m_row(std::string& out, const domain::Domain& domain, int M) {
   out.append(static_cast<std::size_t>(domain.hmm_from - 1), '-');
   const domain::Alignment& a = domain.alignment;
@@ -409,7 +409,7 @@ std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun,
   std::size_t rows = 0, no_limit = kAllTargets;
   const auto add = [&](const Hit& hit, const Domain& domain) -> Status {
     if (rows++ == 0 && !begun) {
-      // The first row is the query sequence, or the consensus of a model.
+      // The first row is the query sequence or the model's consensus.
       if (model.built) {
         out += ">" + model.name;
         if (model.description) out += " " + *model.description;

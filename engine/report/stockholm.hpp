@@ -1,5 +1,5 @@
 // The alignment of a model's included domains as a Stockholm record (-A), in two passes over the
-// hits: the first makes the columns, the second the rows.
+// hits: the first lays out the columns, the second writes the rows.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace hmmjit {
 
-/// Whether a hit has a row in alignments.
+/// True if a hit has a row in alignments.
 inline bool has_included_domain(const Hit& hit) {
   return hit.flags.included && hit.included_domains > 0;
 }
 
 /// Rows and style of an alignment.
 struct AlignedRows {
-  std::size_t targets = kAllTargets;  ///< limit on the targets, the best first
-  /// Residues of inserts are upper case and gaps '-', as in the alignments from which jackhmmer
-  /// builds models. Otherwise inserts are lower case, and '.' where a row has none.
+  std::size_t targets = kAllTargets;  ///< maximum number of targets, best first
+  /// Inserted residues are upper case and gaps '-', as in the alignments from which jackhmmer
+  /// builds models. Otherwise inserts are lower case, with '.' in rows that have none.
   bool upper_case = false;
-  /// Every node has a column. Otherwise those have one in which some row has a residue.
+  /// Every node has a column. Otherwise only nodes at which some row has a residue do.
   bool all_nodes = true;
-  /// A query sequence is the first row, with a residue for each node. Empty: none.
+  /// A query sequence for the first row, with a residue for each node. Empty: none.
   std::string query_name = {}, query = {};
 };
 
@@ -40,7 +40,7 @@ struct AlignedRow {
   std::string sequence, posterior;  ///< over the full width
 };
 
-/// First pass: a column for every node, and columns for inserts between them.
+/// First pass: lays out a column for every node, and columns for inserts in between.
 class AlignmentColumns {
  public:
   /// `memory` bounds the names in memory; the rest goes to a temporary file.
@@ -54,13 +54,13 @@ class AlignmentColumns {
   /// Ends the pass and returns rows().
   Result<std::size_t> finish();
 
-  /// Number of rows, with that of the query.
+  /// Number of rows, including the query's.
   std::size_t rows() const;
   /// 'x' for a node's column, '.' for an insert's.
   std::string reference() const;
-  /// The row of the query; empty without one.
+  /// The query's row; empty if there is none.
   std::string query_row() const;
-  /// Calls `use` with the rows of hits. `targets_left`: AlignedRows::targets before the first hits.
+  /// Calls `use` with the rows of hits. `targets_left`: AlignedRows::targets at the first hits.
   Status for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
                       const std::function<Status(const AlignedRow&)>& use) const;
 
@@ -70,15 +70,15 @@ class AlignmentColumns {
   std::unique_ptr<State> state_;
 };
 
-/// hmmsearch's alignments are cut into blocks of this width unless the text width is unlimited.
+/// hmmsearch splits alignments into blocks of this width unless the text width is unlimited.
 inline constexpr std::size_t kAlignmentColumns = 200;
 
-/// Second pass: the text. Row names that are not unique get a number in front. Accession and
-/// description of a query row are the model's.
+/// Second pass: the text. Row names that are not unique are numbered. A query row gets the model's
+/// accession and description.
 class StockholmRecord {
  public:
-  /// `columns`: finished; must outlive the record. `width`: columns of a block; 0: one block.
-  /// `memory` bounds the text in memory; the rest goes to a temporary file.
+  /// `columns` must be finished and must outlive the record. `width`: columns per block; 0: a
+  /// single block. `memory` bounds the text in memory; the rest goes to a temporary file.
   StockholmRecord(const AlignmentColumns& columns, std::string id, std::size_t width,
                   std::string author,
                   std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
@@ -99,7 +99,7 @@ class StockholmRecord {
 
 /// Appends rows and returns their number. The first row, written unless `begun`, is the model's
 /// consensus, so every row has M match columns. Needs the alignments of the domains.
-/// `targets_left`: limit on the targets with a row, decreased by their number; null: no limit.
+/// `targets_left`: limit on targets with a row, decreased by their number; null: no limit.
 std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun = false,
                        std::size_t* targets_left = nullptr);
 

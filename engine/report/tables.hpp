@@ -9,7 +9,7 @@
 
 namespace hmmjit {
 
-/// The columns of names that all tables of hits begin with.
+/// The columns of names that begin all tables of hits.
 struct NameColumns {
   std::string_view target, target_accession, query, query_accession;
 };
@@ -20,10 +20,10 @@ NameWidths name_widths(const ModelInfo& query, std::size_t longest_name,
                        std::size_t longest_accession);
 void append_names(std::string& out, const NameColumns& names, const NameWidths& widths,
                   std::string_view between = " ");
-/// The titles of these columns, and the dashes below, as comments.
+/// The titles of these columns and the dashes below them, as comments.
 void append_name_titles(std::string& out, const NameWidths& widths, std::string_view between = " ");
 void append_name_rules(std::string& out, const NameWidths& widths, std::string_view between = " ");
-/// The names of a query, and of a hit on it.
+/// The names of a query and of a hit.
 NameColumns name_columns(const ModelInfo& query, std::string_view target,
                          std::string_view accession);
 
@@ -51,7 +51,7 @@ bool stands_before(const PfamDomain& a, const PfamDomain& b);
 /// The lines of the reported domains.
 std::vector<PfamDomain> pfam_domains(const HitLot& lot);
 
-/// The run, as described in the comment lines at the end of a table.
+/// The run, as described in the comments at the end of a table.
 struct RunDescription {
   std::string program, version;  ///< "hmmjit search", "0.1.0"
   std::string query_file, target_file;
@@ -59,7 +59,7 @@ struct RunDescription {
   std::string folder, date;
   bool scan = false;         ///< hmmscan's view: targets are the queries
   bool by_sequence = false;  ///< RecordOptions::by_sequence
-  /// "hmmsearch": the program that table trailers name, which then add that hmmjit computed them.
+  /// "hmmsearch": the program named in table trailers, which then add that hmmjit computed them.
   std::string hmmer_program = {};
 };
 void append_table_trailer(std::string& out, const RunDescription& run);

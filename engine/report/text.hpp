@@ -15,7 +15,7 @@ void append_integer(std::string& out, std::int64_t value, std::size_t width);
 void append_left(std::string& out, std::string_view text, std::size_t width);
 void append_right(std::string& out, std::string_view text, std::size_t width);
 
-// Fields: functions that append themselves. Their texts must live until then.
+// Fields are functions that append themselves. Their texts must live until then.
 
 /// %{width}.{precision}f
 inline auto fixed(double value, int width, int precision) {
@@ -54,7 +54,7 @@ void append(std::string& out, const Fields&... fields) {
   };
   (put(fields), ...);
 }
-/// Appends a line, with a blank between its fields.
+/// Appends a line with blanks between its fields.
 template <typename First, typename... Fields>
 void append_line(std::string& out, const First& first, const Fields&... fields) {
   append(out, first);
@@ -62,16 +62,16 @@ void append_line(std::string& out, const First& first, const Fields&... fields) 
   out += '\n';
 }
 
-/// An E-value, %9.2g, and scores: %6.1f, %5.1f.
+/// An E-value as %9.2g, and scores as %6.1f and %5.1f.
 inline auto e_value(double value) { return general(value, 9, 2); }
 inline auto score(double value) { return fixed(value, 6, 1); }
 inline auto bias(double value) { return fixed(value, 5, 1); }
-/// The three, with a blank between.
+/// The three values, separated by blanks.
 inline auto scores(double e, double bits, double bias_bits) {
   return [=](std::string& out) { append(out, e_value(e), ' ', score(bits), ' ', bias(bias_bits)); };
 }
 
-/// Tables write a dash if there is no text.
+/// Tables show a dash for an empty text.
 inline std::string_view or_dash(std::string_view text) {
   return text.empty() ? std::string_view("-") : text;
 }

@@ -14,7 +14,7 @@ constexpr int kThreads = 128;
 
 Verdict accepts(const ModelShape&, const DeviceTraits&) { return Verdict::accept(); }
 
-// Eight lanes per target: a long target takes only an eighth of its length in time.
+// Eight lanes per target: a long target then takes only an eighth of the time.
 std::vector<Constants> constants(const ModelShape&, const DeviceTraits&) {
   std::vector<Constants> out;
   for (const int lanes : {8, 32}) {
@@ -28,7 +28,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
   return {.block_threads = static_cast<int>(c.at("kThreads")), .dynamic_shared_bytes = kOddsBytes};
 }
 
-// A cell is a residue here: about 28 instructions, independent of the model's length.
+// A cell is a residue here and takes about 28 instructions, independent of the model's length.
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   return {.registers = 64,
           .covered_length = shape.length,

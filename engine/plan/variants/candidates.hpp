@@ -1,4 +1,4 @@
-// Helpers with which the stages of the catalogue list their candidates.
+// Helpers for listing the candidates of a stage in the catalogue.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace hmmjit::plan {
 /// Constant lists ranked by predicted rate; ties keep the order of insertion.
 class RankedConstants {
  public:
-  /// Ignores lists that were added before.
+  /// Ignores lists that have already been added.
   void add(double rate, Constants constants) {
     if (std::ranges::find(entries_, constants, &Entry::constants) == entries_.end()) {
       entries_.push_back({rate, std::move(constants)});
     }
   }
-  /// The first `most` lists, followed by those for which `also` returns true, asked in order.
+  /// The first `most` lists, then those others for which `also`, called in order, returns true.
   std::vector<Constants> best(
       std::size_t most = std::numeric_limits<std::size_t>::max(),
       const std::function<bool(const Constants&)>& also = [](const Constants&) { return false; }) {
@@ -41,8 +41,8 @@ class RankedConstants {
   std::vector<Entry> entries_;
 };
 
-/// Registers available to a thread when `threads` of them share an SM, which is what the compiler
-/// derives from a launch bound. They are allocated per warp in units of eight a thread.
+/// Registers available to a thread if `threads` of them share an SM, as the compiler derives from a
+/// launch bound. They are allocated per warp in units of eight per thread.
 constexpr int register_bound(std::int64_t threads) {
   constexpr std::int64_t kRegistersOfAnSm = 65536, kMost = 255, kUnit = 8;
   return static_cast<int>(std::min(kMost, kRegistersOfAnSm / threads / kUnit * kUnit));

@@ -13,7 +13,7 @@ namespace hmmjit::plan {
 namespace {
 
 namespace four_warp {
-// Predicted cells per clock and SM for a model of that length; 0: the model is too long.
+// Predicted cells per clock and SM for a model of this length; 0: the model is too long.
 double rate(Stage stage, int length);
 }  // namespace four_warp
 
@@ -25,14 +25,14 @@ constexpr int kWarp = 32;
 // A block takes all shared memory of an SM, and as many of its warps work as the memory can hold.
 // So one kernel serves models of all lengths, and in a mixed launch each model gets as many
 // concurrent warps as its rows allow. Blocks of one warp would occupy as many SMs and keep out SSV,
-// whose blocks need a whole one. Rows of one target per warp need so little memory that registers
-// decide.
+// whose blocks need a whole one. One target per warp needs so little memory for its rows that
+// registers are the limit.
 //
 // A row takes a warp the longer of two times, in clocks for all passes, measured on an H100 with
-// models of 80 to 1,400 positions: `latency` where operations wait for the one before them and
-// warps are too few to hide that, and `throughput` times the warps where these fill the pipe of the
-// shared memory, as in short models. In the ensemble stage, with one region per warp, the constant
-// part is that of the 200 traces.
+// models of 80 to 1,400 positions: `latency` if operations wait for the previous one and there are
+// too few warps to hide that, and `throughput` times the number of warps if these saturate the
+// shared-memory pipe, as with short models. In the ensemble stage, with one region per warp, the
+// constant part is that of the 200 traces.
 struct RowClocks {
   double constant, per_stripe;
   double of(std::uint32_t stripes) const { return constant + per_stripe * stripes; }
@@ -63,7 +63,7 @@ std::uint32_t warp_floats(Stage stage, std::uint32_t stripes, std::uint32_t targ
                                      : hmmjit_device::envelope_warp_floats(stripes, targets);
 }
 
-// Warps that fit into a block if each has that many targets.
+// Number of warps that fit into a block if each has this many targets.
 std::int64_t warps(const ModelShape& shape, const DeviceTraits& device, std::int64_t targets) {
   const std::uint32_t Q = stripes(shape.length);
   return hmmjit_device::working_warps(
@@ -72,8 +72,8 @@ std::int64_t warps(const ModelShape& shape, const DeviceTraits& device, std::int
       static_cast<std::uint32_t>(of(shape.stage).most_warps));
 }
 
-// Targets per warp: as many as have room for their rows, since a row takes as long for one as for
-// all, and at least one. In the ensemble stage a warp samples the traces of one region.
+// Targets per warp: as many as have room for their rows (a row takes as long for one as for all),
+// and at least one. In the ensemble stage a warp samples the traces of one region.
 std::int64_t targets_of_warp(const ModelShape& shape, const DeviceTraits& device) {
   if (shape.stage == Stage::kEnsemble) return 1;
   std::int64_t targets = hmmjit_device::kMostTargetsPerWarp;
@@ -108,7 +108,7 @@ double rate(const ModelShape& shape, const DeviceTraits& device, std::int64_t ta
 
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const std::int64_t targets = c.at("kTargets");
-  // One kernel is shared by the models for which it is the fastest.
+  // One kernel serves all models for which it is the fastest.
   ModelShape longest = shape;
   for (ModelShape next = shape;; longest = next) {
     next.length += 4;
@@ -147,31 +147,31 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
 }  // namespace four_lane
 
 // One target per block, one warp per lane of the reference: for models so long that four_lane has
-// room for few concurrent rows. Registers decide how many blocks fit into an SM.
+// room for few concurrent rows. Registers determine how many blocks fit into an SM.
 namespace four_warp {
 
 constexpr int kThreads = 128;
-// Stripes per thread, and blocks whose registers fit into an SM without a spill. A launch has
-// models of one kernel, so few kernels make few launches.
+// Stripes per thread, and blocks whose registers fit into an SM without spills. A launch has models
+// of a single kernel, so few kernels mean few launches.
 struct Run {
   std::int64_t stripes, blocks;
 };
 constexpr std::array<Run, 9> kRuns{
     {{2, 4}, {3, 4}, {4, 4}, {6, 3}, {8, 3}, {11, 3}, {14, 2}, {18, 2}, {19, 2}}};
 
-// The kernel for a model; kRuns.end(): too long for all.
+// The kernel for a model; kRuns.end() if it is too long for all.
 auto run_of(int length) {
   return std::ranges::lower_bound(kRuns, (four_lane::stripes(length) + 31) / 32, {}, &Run::stripes);
 }
 
-// Clocks per row in all passes, measured on an H200 with models of 300 to 2,400 positions: a row is
-// a few chains of dependent additions, and the blocks of an SM hide each other's latency.
+// Clocks per row in all passes, measured on an H200 with models of 300 to 2,400 positions. A row
+// consists of a few chains of dependent additions; the blocks of an SM hide each other's latency.
 double clocks(Stage stage, const Run& run) {
   const auto stripes = static_cast<double>(run.stripes);
   return stage == Stage::kParser ? 10'500 + 550 * stripes : 17'500 + 600 * stripes;
 }
 
-// Three blocks leave 168 registers a thread, which are too few for envelopes with eleven stripes.
+// Three blocks leave 168 registers per thread, too few for envelopes with eleven stripes.
 std::int64_t most_blocks(Stage stage, const Run& run) {
   return stage == Stage::kEnvelope && run.stripes == 11 ? 2 : run.blocks;
 }
@@ -198,7 +198,7 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   const Run& run = *run_of(shape.length);
   std::vector<Constants> all;
-  // If a compiler spills, one block less is the next choice; two leave all registers.
+  // If a compiler spills, the next choice is one block less; two blocks leave all registers.
   const std::int64_t most = most_blocks(shape.stage, run);
   for (std::int64_t blocks = most; blocks >= std::max<std::int64_t>(most - 1, 2); --blocks)
     all.push_back({{"kRun", run.stripes}, {"kTargets", 1}, {"kBlocks", blocks}});

@@ -22,7 +22,7 @@ constexpr std::size_t kCandidates = 5;
 struct Shape {
   int lanes = 0, nodes = 0, warps = 1;
   bool shared = true;  // the emission table
-  int more = 0;        // registers that a device needs in addition
+  int more = 0;        // additional registers that a device needs
   int covered() const { return lanes * nodes * warps; }
   std::int64_t table() const {
     return std::int64_t{kTableRows} * ((nodes + 3) / 4) * warps * std::max(lanes, 8) * 16;
@@ -33,11 +33,11 @@ struct Shape {
   /// temporaries per node; one factor per step of the scan; more if rows are joined across warps or
   /// emissions are gathered. An upper bound fitted to 150 compiled shapes.
   int registers() const {
-    // A lane that processes a target alone needs no scan, but addresses of its own.
+    // A lane that processes a target alone needs no scan, but its own addresses.
     const int scan = lanes == 1 ? 2 : std::bit_width(static_cast<unsigned>(lanes)) - 1;
     return 11 * nodes + 35 + scan + std::min(2 * (warps - 1), 10) + (shared ? 0 : 6) + more;
   }
-  /// Warps that the registers of an SM hold: 128, 168 or 255 a thread.
+  /// Number of warps that an SM's registers can hold, with 128, 168 or 255 per thread.
   int resident_warps() const {
     for (const int resident : {16, 12}) {
       if (registers() <= register_bound(kWarp * resident)) return resident;
@@ -48,7 +48,7 @@ struct Shape {
   int blocks() const { return warps > 1 ? resident_warps() / warps : 1; }
 };
 
-// With eight nodes a lane, sm_100 to sm_110 spill two words of 128 registers.
+// With eight nodes per lane, sm_100 to sm_110 spill two words of 128 registers.
 int more_registers(const DeviceTraits& device) {
   return device.major == 10 || device.major == 11 ? 2 : 0;
 }
@@ -58,8 +58,8 @@ Shape shape_of(const Constants& c, const DeviceTraits& device) {
           static_cast<int>(c.at("kWarps")), c.at("kShared") != 0, more_registers(device)};
 }
 
-// Twelve multiply-adds per cell. Per row about 70 instructions for the scan, the sum of the end
-// score and the special states; at least eight resident warps hide their latency.
+// Twelve multiply-adds per cell; per row about 70 instructions for the scan, the sum of the end
+// score and the special states. At least eight resident warps hide their latency.
 double predicted_rate(const Shape& s) {
   const double resident = s.blocks() * s.threads() / static_cast<double>(kWarp);
   return 128 * s.nodes / (14.0 * s.nodes + 70 + 12 * (s.warps - 1)) * std::min(1.0, resident / 10);

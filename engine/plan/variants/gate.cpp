@@ -22,7 +22,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
   return {.block_threads = static_cast<int>(c.at("kThreads"))};
 }
 
-// No cells: one decision per target, limited by the latency of a few loads.
+// No cells; one decision per target, limited by the latency of a few loads.
 Expected expected(const ModelShape& shape, const Constants&, const DeviceTraits&) {
   return {.registers = 128,
           .covered_length = shape.length,

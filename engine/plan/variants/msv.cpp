@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 2> kReferences{
     "Li, Chen & Sun 2012, speculative hmmsearch on GPU"};
 
 constexpr int kWarp = 32;
-// Words per lane that compile without spills on sm_75 to sm_120 within 168 or 128 registers.
+// Maximum words per lane without spills on sm_75 to sm_120, within 168 or 128 registers.
 constexpr int kMostWords = 72;
 constexpr int kMostWordsOfTwoBlocks = 64;
 constexpr std::size_t kCandidates = 6;
@@ -42,16 +42,16 @@ Constants make_constants(int lanes, int words, Form form, int threads, int block
 
 // Fitted to 30 kernels measured on an H200 (M 45 to 3591, 238 M residues on 132 SMs, among them two
 // targets of 50,000). Throughput bounds the sum of all rows. Since the recurrence runs along a
-// target, the longest target bounds the launch, too, unless its rows are short: many words per lane
+// target, the longest target also bounds the launch, unless its rows are short; many words per lane
 // make them long. With few targets, as after an SSV launch, this bound matters even more.
-constexpr double kRowClocks = 7.5, kWordClocks = 1.12;     // of a warp, throughput
-constexpr double kRowLatency = 155.0, kWordLatency = 5.5;  // of a target, other warps resident
+constexpr double kRowClocks = 7.5, kWordClocks = 1.12;     // throughput, per warp
+constexpr double kRowLatency = 155.0, kWordLatency = 5.5;  // per target, with other warps resident
 constexpr double kResiduesOfSm = 1.8e6, kLongestTarget = 5e4;
 
 double rate_of(int lanes, int words) {
   const double all = kResiduesOfSm / kWarp * lanes * (kRowClocks + kWordClocks * words);
   const double longest = kLongestTarget * (kRowLatency + kWordLatency * words);
-  // A smooth maximum of the two.
+  // A smooth maximum of the two bounds.
   const double clocks = std::pow(std::pow(all, 4) + std::pow(longest, 4), 0.25);
   return 2.0 * lanes * words * kResiduesOfSm / clocks;
 }

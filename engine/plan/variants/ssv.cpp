@@ -27,7 +27,7 @@ using ssv_measured::MeasuredSplit;
 
 constexpr int kWarp = 32;
 // Cell words per lane. 97 compile to at most 155 of 168 registers on sm_75 to sm_120; with 16-bit
-// words alone more loads are in flight, and 97 spill (sm_120).
+// words only, more loads are in flight, and 97 spill (sm_120).
 constexpr int kMostWords = 97;
 constexpr int kMostHalfWords = 88;
 constexpr int kMostRegisters = 255;
@@ -35,7 +35,7 @@ constexpr std::size_t kCandidates = 16;
 
 enum class Form { kHalf = 0, kInteger = 1 };  // kForm of the template
 
-/// Bytes of one segment in an emission row: see Segment in ssv/multi_lane.cu.
+/// Size in bytes of one segment in an emission row: see Segment in ssv/multi_lane.cu.
 std::int64_t segment_bytes(std::int64_t lanes, std::int64_t words) {
   const std::int64_t chunks = words / 4 + (words % 4 == 3 ? 1 : 0);
   return chunks * 16 * std::max<std::int64_t>(lanes, 8) +
@@ -70,11 +70,11 @@ Shape cover(int nodes, int lanes, double half_share) {
 
 // Fitted to 500 kernels measured on an H200 (132 SMs, 1.98 GHz; M 45 to 3591, 238 M residues).
 // Per-row work that does not grow with the model (residue, address, shuffle, permutes) is amortised
-// over the lane's words; the share of 16-bit cells balances the integer pipe (3 operations per byte
-// word, 0.5 per 16-bit word, 64 a clock) against shared memory (one byte per byte cell, two per
-// 16-bit cell, 128 a clock).
-constexpr double kPeak = 81.0;  // cells per clock per SM at best: many words a lane, ideal share
-constexpr int kWideWords = 60;  // from here on fewer warps with more registers each
+// over the lane's words. The fraction of 16-bit cells balances the integer pipe (3 operations per
+// byte word, 0.5 per 16-bit word, 64 per clock) against shared memory (one byte per byte cell, two
+// per 16-bit cell, 128 per clock).
+constexpr double kPeak = 81.0;  // maximum cells per clock and SM: many words per lane, ideal share
+constexpr int kWideWords = 60;  // from here on, fewer warps with more registers each
 double best_half_share(int words) {
   return words >= kWideWords ? 0.30 : 0.30 + 0.14 * (kWideWords - words) / 42.0;
 }
@@ -95,7 +95,7 @@ static_assert(std::ranges::all_of(ssv_measured::kMeasured, [](const MeasuredSpli
   return shape_of(m).nodes() == m.length && kWarp % m.lanes == 0;
 }));
 
-/// The fastest split of this size class if it was measured for the device's capability.
+/// The fastest split of this size class if it was measured at the device's compute capability.
 const MeasuredSplit* measured_split(int length, const DeviceTraits& device) {
   if (device.capability() != ssv_measured::kMeasuredCapability) return nullptr;
   const auto found =
@@ -103,14 +103,14 @@ const MeasuredSplit* measured_split(int length, const DeviceTraits& device) {
   return found != ssv_measured::kMeasured.end() && found->length == length ? &*found : nullptr;
 }
 
-/// Cells per clock per SM, padded ones included, as in predicted_rate().
+/// Cells per clock and SM, including padded ones, as in predicted_rate().
 double measured_rate(const MeasuredSplit& m) {
   return m.gcups / (ssv_measured::kMeasuredSms * ssv_measured::kMeasuredGigahertz) *
          shape_of(m).nodes() / m.length;
 }
 
-/// The measured rate if the class was measured (an upper bound for its other splits), else
-/// predicted.
+/// The measured rate if the class was measured (for its other splits, an upper bound), else the
+/// predicted one.
 double expected_rate(const Shape& s, int length, const DeviceTraits& device) {
   const MeasuredSplit* best = measured_split(length, device);
   if (best == nullptr || s.byte_words == 0 || s.half_words == 0) return predicted_rate(s);
@@ -125,8 +125,8 @@ struct Residency {
   int registers() const { return register_bound(threads * blocks); }
 };
 
-// Sixteen warps per SM hide the latencies; lanes with more words have parallelism of their own and
-// take twelve with more registers each. All warps of a block share its table.
+// Sixteen warps per SM hide the latencies. Lanes with more words have enough parallelism of their
+// own and use twelve warps with more registers each. All warps of a block share its table.
 std::optional<Residency> residency(const Shape& s, const DeviceTraits& device) {
   constexpr std::array<Residency, 6> kChoices{
       {{384, 1}, {256, 2}, {320, 2}, {512, 1}, {640, 1}, {256, 1}}};
@@ -174,7 +174,7 @@ std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& d
   for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
     for (const double share : half_shares) add(cover(shape.length, lanes, share));
   }
-  // Then the best of every other lane count: a policy may prefer its S.
+  // Add the best of every other lane count, because a policy may prefer its S.
   std::set<std::int64_t> lane_counts;
   return ranked.best(kCandidates,
                      [&](const Constants& c) { return lane_counts.insert(c.at("kL")).second; });
@@ -187,14 +187,14 @@ constexpr std::array kAllHalves{1.0};
 
 std::vector<Constants> mixed_constants(const ModelShape& shape, const DeviceTraits& device) {
   std::vector<Constants> out = candidates(shape, device, kMixedShares, Form::kHalf);
-  // Very short models leave one segment without a word; another variant takes them.
+  // Very short models leave a segment without words; another variant takes them.
   std::erase_if(out, [](const Constants& c) { return c.at("kHb") == 0 || c.at("kHh") == 0; });
   return out;
 }
 std::vector<Constants> byte_constants(const ModelShape& shape, const DeviceTraits& device) {
   return candidates(shape, device, kNoHalves, Form::kHalf);
 }
-// Shares from 0 on, since some very short models leave no word for the 16-bit segment.
+// Includes a share of 0, because some very short models leave no word for the 16-bit segment.
 std::vector<Constants> scan_constants(const ModelShape& shape, const DeviceTraits& device) {
   std::vector<double> shares(kMixedShares.begin(), kMixedShares.end());
   shares.push_back(0.0);
@@ -233,21 +233,21 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
     binding = "shared memory bandwidth";
   }
   if (c.at("kTiled")) rate *= 0.6;
-  // Without packed 16-bit maxima (and additions) in hardware each takes four to seven operations.
+  // Without hardware for packed 16-bit maxima (and additions), each takes four to seven operations.
   if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.2 : 0.35;
   return {
       .registers = Residency{static_cast<int>(c.at("kThreads")), static_cast<int>(c.at("kBlocks"))}
                        .registers(),
       .covered_length = tiles * s.nodes(),
       .tile_length = c.at("kTiled") ? s.nodes() : 0,
-      .scratch_per_residue = c.at("kTiled") ? 1 : 0,  // the last cell of a tile
+      .scratch_per_residue = c.at("kTiled") ? 1 : 0,  // last cell of a tile
       .sequences_per_warp = kWarp / s.lanes,
       .row_words = s.words(),
       .cells_per_clock_per_sm = rate,
       .binding_resource = binding};
 }
 
-// Models too long for one table: equal tiles, each a full warp wide, one launch each.
+// For models too long for one table: equal tiles, each a full warp wide, with one launch each.
 std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTraits& device) {
   constexpr int kMostTileWords = 44;
   const std::int64_t chunk = segment_bytes(kWarp, 4) * 32;
@@ -259,7 +259,7 @@ std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTrai
   return {make_constants(s, Form::kHalf, Mode::kTiles, {512, 1})};
 }
 
-// An entry whose candidates `kConstants` lists.
+// An entry with the candidates that `kConstants` lists.
 template <std::vector<Constants> (*kConstants)(const ModelShape&, const DeviceTraits&)>
 constexpr KernelVariant variant(std::string_view name, CellType cell, std::string_view summary,
                                 bool competes = true) {
@@ -291,7 +291,7 @@ const std::array kVariants{
                             "rows as well",
                             false),
 };
-// Last, since it accepts every model.
+// Must be last, because it accepts every model.
 const std::array kLast{
     variant<tiled_constants>("multi_lane_tiled", CellType::kByte,
                              "a warp per sequence, the model in tiles, one launch each"),

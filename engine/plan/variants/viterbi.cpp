@@ -19,13 +19,13 @@ namespace wavefront {
 constexpr std::array<std::string_view, 2> kReferences{
     "Li et al. 2012 (speculation on J)",
     "wavefront order: Lipton & Lopresti 1985 (systolic array)"};
-// Words per lane. On sm_90 more of them stay in registers if one target takes the whole warp, since
-// all lanes then have the same loop bounds.
+// Maximum words per lane. On sm_90 more of them stay in registers if one target takes the whole
+// warp, because all lanes then have the same loop bounds.
 int most_words(int lanes, bool tiled, const DeviceTraits& device) {
   return tiled || lanes < kWarp ? 15 : device.major == 9 ? 20 : 16;
 }
 constexpr int kTableRows = 30;
-constexpr double kTypicalTarget = 350;  // residues, for the cost of filling the wavefront
+constexpr double kTypicalTarget = 350;  // in residues, for the cost of filling the wavefront
 
 struct Shape {
   int lanes = 0, words = 0;
@@ -39,12 +39,12 @@ struct Shape {
   }
 };
 
-/// The wide table pays if packed sums and maxima are single instructions and shared memory holds
-/// it.
+/// The wide table pays off if packed sums and maxima are single instructions and it fits into
+/// shared memory.
 Shape with_table(Shape s, const DeviceTraits& device) {
   s.wide = device.has_dpx();
   s.wide = s.wide && s.shared() <= device.shared_per_block_limit;
-  // The compiler spills with 18 words and not with 19 (sm_90).
+  // The compiler spills with 18 words, but not with 19 (sm_90).
   if (s.words == 18 && !s.tiled && device.major == 9) s.words = 19;
   return s;
 }
@@ -55,10 +55,10 @@ Shape shape_of(const Constants& c) {
 }
 
 // Registers per thread without spills: seven costs and three cells per word; more if every lane
-// processes its own target, if one target takes all lanes, and for the boundary column of a tile.
-// Tiles and sm_100 need still more if three words share the last quarter of the table. From sm_100
-// on, and with emulated packed maxima, more intermediate results are live. An upper bound fitted to
-// 380 compiled shapes.
+// processes its own target, if one target takes all lanes, and for a tile's boundary column. Tiles
+// and sm_100 need still more if three words share the last quarter of the table. From sm_100 on,
+// and with emulated packed maxima, more intermediate results are live. An upper bound fitted to 380
+// compiled shapes.
 int registers(const Shape& s, const DeviceTraits& device) {
   if (!device.has_dpx()) return 15 * s.words + 58;
   const bool later = device.major >= 10;
@@ -68,8 +68,8 @@ int registers(const Shape& s, const DeviceTraits& device) {
   return 10 * s.words + (later ? 40 : 33) + more;
 }
 
-// Warps come in fours (one per scheduler): the largest of 8, 12 and 16 per SM whose registers
-// suffice; 0 if none.
+// Warps come in fours (one per scheduler): the largest of 8, 12 and 16 per SM for which there are
+// enough registers; 0 if none.
 int block_threads(const Shape& s, const DeviceTraits& device) {
   const int need = registers(s, device);
   for (const int threads : {512, 384}) {
@@ -94,11 +94,11 @@ bool fits(const Shape& s, const DeviceTraits& device) {
   return block_threads(s, device) > 0 && s.shared() <= device.shared_per_block_limit;
 }
 
-// Seven add-max and half a maximum per word on the integer pipe (64 a clock) and about 18 more
+// Seven add-max and half a maximum per word on the integer pipe (64 per clock), and about 18 more
 // instructions per row; 2L - 1 rows of every target fill and drain the wavefront. Factors fitted to
 // 40 kernels measured on an H200, M 45 to 3591: eight warps per SM leave some latency exposed
-// unless a lane has many words; many sequences per warp miss the caches; the boundary column of a
-// tile goes through memory.
+// unless a lane has many words; many sequences per warp miss the caches; a tile's boundary column
+// goes through memory.
 double predicted_rate(const Shape& s, const DeviceTraits& device) {
   const double fill = kTypicalTarget / (kTypicalTarget + 2 * s.lanes - 1);
   const double warps = s.words >= 14 && s.words <= 17 ? 0.95 : 1.0;
@@ -138,7 +138,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = tiles * s.nodes(),
           .tile_length = s.tiled ? s.nodes() : 0,
-          // M, I and D of the last node of a tile: common/late_params.h, WordBoundary.
+          // M, I and D of a tile's last node: WordBoundary in common/late_params.h.
           .scratch_per_residue = s.tiled ? 8 : 0,
           .sequences_per_warp = kWarp / s.lanes,
           .row_words = s.words,
@@ -195,7 +195,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 }
 
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  // About 110 instructions per chunk of 32 nodes, four a clock, limited by latency.
+  // About 110 instructions per chunk of 32 nodes, four per clock, limited by latency.
   return {.registers = 64,
           .covered_length = static_cast<int>(c.at("kNodes")),
           .scratch_per_warp = c.at("kShared") ? 0 : 3 * 2 * c.at("kNodes"),
@@ -211,11 +211,11 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
 namespace lane_scan {
 
 constexpr int kMostNodes = 8;  // per lane: twelve registers each
-// With more warps only 128 registers remain per thread, and seven nodes spill: no gain in
-// positions.
+// With more warps only 128 registers remain per thread, and seven nodes spill, so no positions are
+// gained.
 constexpr int kMostWarps = 12;
 
-// The fewest warps per sequence: their number adds more latency per row than nodes do.
+// The fewest warps per sequence, because warps add more latency per row than nodes do.
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   std::vector<Constants> out;
   for (int warps = 1; warps <= kMostWarps; ++warps) {
@@ -296,7 +296,7 @@ const std::array kVariants{
         .references = row_scan::kReferences,
         .summary = "warps per sequence, cells in registers, one scan a row, exact for all"},
 };
-// Last, since it accepts every model.
+// Must be last, because it accepts every model.
 const std::array kLast{
     KernelVariant{.name = "wavefront_tiled",
                   .stage = Stage::kViterbi,

@@ -1,4 +1,4 @@
-// Designs of earlier papers that several stages use.
+// Designs of earlier papers that are used in several stages.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,18 +22,18 @@ constexpr int kMostRegisters = 255;
 /// (kernel_templates/common/striped.cuh).
 enum class StripedForm {
   kRegisters,     ///< unrolled by Q
-  kLocal,         ///< Q at run time: an indexed row lies in local memory
+  kLocal,         ///< Q at run time: an indexed row is in local memory
   kShared,        ///< unrolled by Q
   kSharedStatic,  ///< Q at run time
 };
 
 /// Parameters of the design in one stage.
 struct StripedDesign {
-  int cells;               ///< of a warp's vector
+  int cells;               ///< in a warp's vector
   int table_rows;          ///< 128 Q bytes each, in shared memory or gathered
   int dp_rows;             ///< likewise
   int fixed_registers;     ///< all except the DP rows, maximum over architectures
-  int most_gathered;       ///< words whose gathered scores are in flight together without a spill
+  int most_gathered;       ///< words whose gathered scores can be in flight without a spill
   int gathered_registers;  ///< upper bound for a kernel that gathers
   double rate, gathered_rate;  ///< cells per clock and SM for long models, rows in registers
 };
@@ -116,7 +116,7 @@ template <const StripedDesign& kDesign, StripedForm kForm>
 Expected striped_expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   const int q = striped_words<kDesign>(shape);
   const bool table = c.at("kShared") != 0;
-  // Rows outside registers cost a load and a store per word; a loop has instructions of its own.
+  // Rows outside registers cost a load and a store per word; a loop adds its own instructions.
   constexpr double kFactor = kForm == StripedForm::kRegisters ? 1.0
                              : kForm == StripedForm::kShared  ? 0.8
                                                               : 0.55;
@@ -182,16 +182,16 @@ constexpr std::array<KernelVariant, 4> striped_entries(Stage stage, std::string_
 
 // ---- warp_sync: Jiang & Ganesan 2015 ------------------------------------------------------------
 
-/// Parameters of the design in one stage. A word holds the cells that a lane computes at a time.
+/// Parameters of the design in one stage. A word holds the cells that a lane computes at once.
 struct SyncDesign {
   std::string_view word;  ///< the constant that counts the words of a row
   int cells_per_word, bytes_per_word;
   int table_rows;                ///< of symbols, and of transitions
-  int dp_rows, padding;          ///< words before and behind a DP row
-  std::string_view rows, table;  ///< how messages call them
-  std::array<int, 5> threads;    ///< of a block, best first; 0: none
-  double rate, global_rate;      ///< cells per clock and SM for long models, by the model's place
-  double half_rate_words;        ///< words at which half of that rate is reached
+  int dp_rows, padding;          ///< words before and after a DP row
+  std::string_view rows, table;  ///< their names in messages
+  std::array<int, 5> threads;    ///< per block, best first; 0: none
+  double rate, global_rate;      ///< cells per clock and SM for long models, by location
+  double half_rate_words;        ///< number of words at which half of that rate is reached
   std::string_view binding_resource;
 };
 
@@ -268,7 +268,7 @@ constexpr KernelVariant sync_entry(Stage stage, std::string_view file, std::stri
                             : "a warp per sequence, DP rows in shared, model in global memory"};
 }
 
-/// With the model in shared memory, and in global memory.
+/// One entry with the model in shared memory, one in global memory.
 template <const SyncDesign& kDesign>
 constexpr std::array<KernelVariant, 2> sync_entries(Stage stage, std::string_view file,
                                                     std::string_view entry, CellType cell) {
@@ -281,7 +281,7 @@ constexpr std::array<KernelVariant, 2> sync_entries(Stage stage, std::string_vie
 constexpr int kGroupTableRows = 30;
 constexpr int kGroupThreads = 256;
 
-/// Words of a row that a lane's registers hold without spills on sm_75 to sm_120, next to
+/// Number of words of a row that a lane's registers hold without spills on sm_75 to sm_120, next to
 /// temporaries and the special states of each of its sequences.
 constexpr int most_group_words(int sequences) {
   return sequences < 32 ? 104 : sequences == 32 ? 120 : sequences == 64 ? 112 : 104;
@@ -345,7 +345,7 @@ inline constexpr std::array<std::string_view, 1> kGroupReferences{
     "Jiang, Ganesan & Yao 2017, CUDAMPF++, arXiv:1707.09683"};
 
 inline constexpr std::array<Names, 8> kGroupNames{{
-    // by the logarithm of S
+    // index: the binary logarithm of S
     {"multi_lane_s1", "1 sequence per warp, 128 byte cells each, the paper's form"},
     {"multi_lane_s2", "2 sequences per warp, 64 byte cells each, the paper's form"},
     {"multi_lane_s4", "4 sequences per warp, 32 byte cells each, the paper's form"},

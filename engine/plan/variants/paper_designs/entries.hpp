@@ -1,5 +1,5 @@
-// Designs of earlier papers, kept for comparison with their reported results and chosen by name
-// only. Each stage appends its designs to its table, see plan/variants/<stage>.cpp.
+// Designs of earlier papers, kept for comparison with their reported results and chosen only by
+// name. Each stage appends its designs to its table, see plan/variants/<stage>.cpp.
 #pragma once
 
 #include <span>

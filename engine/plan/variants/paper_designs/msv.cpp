@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 2> kReferences{
     "Walters, Balu, Kompalli & Chaudhary 2009, rows interleaved in global memory"};
 
 constexpr int kThreads = 128;
-constexpr int kMostNodes = 400000;  // 512 KiB of local memory a thread, less what calls need
+constexpr int kMostNodes = 400000;  // 512 KiB of local memory per thread, minus that for calls
 
 int words(const ModelShape& shape) { return (shape.length + 3) / 4; }
 

@@ -23,7 +23,7 @@ namespace thread_coalesced {
 constexpr std::array<std::string_view, 1> kReferences{
     "Walters, Balu, Kompalli & Chaudhary 2009, hmmsearch on GPUs"};
 constexpr int kThreads = 128;
-constexpr int kMostNodes = 80000;  // 512 KiB of local memory a thread, less what calls need
+constexpr int kMostNodes = 80000;  // 512 KiB of local memory per thread, minus that for calls
 
 int words(const ModelShape& shape) { return (shape.length + 1) / 2; }
 int row_bytes(int words) { return 12 * words; }
@@ -33,7 +33,7 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
     return Verdict::reject(
         fmt::format("DP rows of more than {} nodes exceed a thread's local memory", kMostNodes));
   }
-  // The driver reserves local memory for every thread the device can hold.
+  // The driver reserves local memory for every thread that the device can hold.
   const std::int64_t all =
       std::int64_t{row_bytes(words(shape))} * device.max_threads_per_sm * device.sm_count;
   if (all > device.memory_bytes / 2) {
