@@ -104,7 +104,7 @@ struct FilteredBlock {
   /// Counts of targets that failed after MSV. One block of a launch has the counts of all.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
   std::vector<FailedTarget> failed;  ///< all of them if FilterLimits::list_failed
-  BlockSample sample;  ///< kernels used, and scores to be checked
+  BlockSample sample;                ///< kernels used, and scores to be checked
 };
 
 /// Limits of hmmsearch's filters on P-values, and whether the bias filter runs.

@@ -195,7 +195,7 @@ struct DomainStage::Run {
   };
   std::vector<Part> parts{};
   std::vector<float> own_floats{};  // for envelopes
-  ModelExtent extent{};  // of the longest participating model
+  ModelExtent extent{};             // of the longest participating model
   std::size_t up_bytes = kAtTables, slots = 0, regions = 0, envelopes = 0;
   // Room for the words of all answers, at the beginning of the workspace that the parser used.
   std::size_t word_room = 0, word_room_units = 0, words_in = 0;

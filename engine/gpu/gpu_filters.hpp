@@ -63,7 +63,7 @@ struct Settings {
 
 /// A stage on all devices. Launches overlap, both within a stage and between stages.
 struct StageTimes {
-  double seconds = 0;  ///< from the previous stage's end to its own end, summed over chains
+  double seconds = 0;       ///< from the previous stage's end to its own end, summed over chains
   double busy_seconds = 0;  ///< while at least one of its launches was running
   std::uint64_t cells = 0;  ///< as StageWork::cells; 0: not counted
   double expected_seconds = 0;

@@ -75,8 +75,7 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
   HMMJIT_ASSIGN(const RecognisedFormat format,
                 format_of(input.name(), head, options.format, FileContent::kAlignments));
   if (state->alphabet == nullptr) {
-    HMMJIT_ASSIGN(state->alphabet,
-                  guess_from_head(input, [&](std::string_view lines, bool whole) {
+    HMMJIT_ASSIGN(state->alphabet, guess_from_head(input, [&](std::string_view lines, bool whole) {
                     return guess_alphabet(lines, whole, format);
                   }));
   }

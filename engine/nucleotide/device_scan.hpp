@@ -49,8 +49,8 @@ class ScanMarks {
  private:
   friend class DeviceScan;
   int height_ = 0;
-  int suspect_ = 0;         // from this value on, bytes in the following rows may have overflowed
-  std::int64_t reach_ = 0;  // number of these rows
+  int suspect_ = 0;           // from this value on, bytes in the following rows may have overflowed
+  std::int64_t reach_ = 0;    // number of these rows
   std::int64_t padding_ = 0;  // rows before the bottom strand
   std::vector<std::uint8_t> top_, bottom_;
 };

@@ -191,8 +191,7 @@ struct Search::State {
     std::vector<std::atomic<bool>> finished;  // by run
     std::condition_variable changed;
     FilterCounters counters HMMJIT_GUARDED_BY(mutex);
-    std::vector<FilterCounters> of_targets
-        HMMJIT_GUARDED_BY(mutex);  // by run, i.e. target: scan()
+    std::vector<FilterCounters> of_targets HMMJIT_GUARDED_BY(mutex);  // by run, i.e. target: scan()
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
 

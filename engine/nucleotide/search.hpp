@@ -48,7 +48,7 @@ struct Options {
   bool column_scores = false;  ///< fills Hit::column_scores
   /// If false, drops every domain's alignment text, which column scores need.
   bool keep_alignments = true;
-  int threads = 1;                       ///< including the caller's
+  int threads = 1;                             ///< including the caller's
   const Cancellation* cancellation = nullptr;  ///< ends add() early; may be null
 };
 

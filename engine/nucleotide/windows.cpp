@@ -81,7 +81,9 @@ Window extended(const WindowModel& model, const reference::Diagonal& d, std::int
 
 void drop_empty(std::vector<Window>& windows, std::size_t from) {
   const auto empty = [](const Window& window) { return window.length <= 0; };
-  windows.erase(std::remove_if(windows.begin() + static_cast<std::ptrdiff_t>(from), windows.end(), empty), windows.end());
+  windows.erase(
+      std::remove_if(windows.begin() + static_cast<std::ptrdiff_t>(from), windows.end(), empty),
+      windows.end());
 }
 
 // Unites neighbours from `from` on, of one sequence, that overlap by more than `share` of the

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 #include "model/score_statistics.hpp"

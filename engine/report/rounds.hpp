@@ -22,9 +22,9 @@ namespace hmmjit {
 struct RoundOptions {
   int rounds = 5;
   build::AlignmentOptions alignment;
-  OutputSettings output;       ///< the author is that of the alignments
-  std::string program, date;   ///< for model checkpoints
-  std::string alignment_path;  ///< of the final alignments, for the report; empty: none
+  OutputSettings output;        ///< the author is that of the alignments
+  std::string program, date;    ///< for model checkpoints
+  std::string alignment_path;   ///< of the final alignments, for the report; empty: none
   std::set<OutputKind> tables;  ///< outputs wanted in addition to report and alignment
   bool model_checkpoints = false, alignment_checkpoints = false;
   /// False if no alignment is needed: one round, with none shown or saved.

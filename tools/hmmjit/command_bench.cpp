@@ -324,8 +324,8 @@ Result<int> run_tune(const ParsedOptions& options) {
     for (const Stage stage : request.stages) {
       const auto plan = std::ranges::find(plans, stage, &plan::Plan::stage);
       if (plan == plans.end()) {
-        tables.add_refusal(fmt::format("{}: no kernel for {} positions", plan::stage_name(stage),
-                                       model->hmm.M));
+        tables.add_refusal(
+            fmt::format("{}: no kernel for {} positions", plan::stage_name(stage), model->hmm.M));
         continue;
       }
       if (!done.emplace(stage, plan->class_length).second) continue;

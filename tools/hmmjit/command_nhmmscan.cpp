@@ -18,10 +18,11 @@
 namespace hmmjit::tools {
 namespace {
 
-// Residues that are searched at a time: enough for all threads, or for a device. The first ones tell
-// how many short sequences that are.
+// Residues that are searched at a time: enough for all threads, or for a device. The first ones
+// tell how many short sequences that are.
 constexpr std::size_t kResiduesAtATime = std::size_t{1} << 22,
-                      kResiduesOfDevice = std::size_t{1} << 25, kFirstResidues = std::size_t{1} << 16;
+                      kResiduesOfDevice = std::size_t{1} << 25,
+                      kFirstResidues = std::size_t{1} << 16;
 // Pairs of sequence and model at a time: each takes some 60 bytes, with a device 100.
 constexpr std::size_t kPairsAtATime = std::size_t{1} << 21;
 
@@ -66,9 +67,10 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     std::size_t residues = kFirstResidues;
     if (statistics.targets > 0) {
       const std::size_t average = statistics.residues / statistics.targets + 1;
-      const std::size_t sequences = std::max<std::size_t>(1024, kPairsAtATime / std::max<std::size_t>(1, result.models));
-      residues = std::min(device != nullptr ? kResiduesOfDevice : kResiduesAtATime,
-                          sequences * average);
+      const std::size_t sequences =
+          std::max<std::size_t>(1024, kPairsAtATime / std::max<std::size_t>(1, result.models));
+      residues =
+          std::min(device != nullptr ? kResiduesOfDevice : kResiduesAtATime, sequences * average);
     }
     HMMJIT_TRY(run.targets->next(block, residues));
     statistics.read_seconds += clock.lap();

@@ -316,7 +316,8 @@ Result<PlanRequest> make_plan_request(const ParsedOptions& options) {
   request.options.policy = *plan::find_policy(options.text("--policy"));
   HMMJIT_ASSIGN(request.stages, find_stages(options.list("--stage"), "--stage"));
   request.all_stages = !options.is_set("--stage");
-  if (!request.options.variant.empty()) HMMJIT_TRY(plan::check_variant(request.options.variant, "--variant"));
+  if (!request.options.variant.empty())
+    HMMJIT_TRY(plan::check_variant(request.options.variant, "--variant"));
   return request;
 }
 
