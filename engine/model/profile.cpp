@@ -320,7 +320,7 @@ float forward_nats(float log_scale, float last_c, float move) {
 float null_p1(int L) {
   // From 2^24 residues on the quotient may round to 1, whose logarithm of the rest is infinite.
   constexpr float kMost = 0x1.fffffep-1f;
-  return std::min(static_cast<float>(L) / static_cast<float>(L + 1), kMost);
+  return std::min(static_cast<float>(L) / static_cast<float>(std::int64_t{L} + 1), kMost);
 }
 
 float null_score(int L) {

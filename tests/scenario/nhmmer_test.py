@@ -153,6 +153,49 @@ class Nhmmer(ScratchFolder):
             runs += 1
         print(f"{runs} random runs")
 
+    def flat_file(self, name, text, features):
+        with open(self.path(name), "w") as file:
+            file.write(f"LOCUS       chr1 {len(text)} bp DNA\nDEFINITION  first line\nDEFINITION  second line\n" +
+                       "     gene            1..2000 /note=annotation\n" * features + "ORIGIN\n")
+            for at in range(0, len(text), 60):
+                file.write(f"{at + 1:9} {text[at:at + 60]}\n")
+            file.write("//\n")
+
+    @unittest.skipIf(shutil.which("nhmmer") is None or shutil.which("hmmbuild") is None, "nhmmer or hmmbuild not installed")
+    def test_the_alphabet_may_come_late(self):
+        """After more features than are read at a time: queries and targets."""
+        rng = random.Random(3)
+        family = "".join(rng.choices("ACGT", k=90))
+        with open(self.path("family.sto"), "w") as file:
+            file.write(f"# STOCKHOLM 1.0\nfamily {family}\n//\n")
+        self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
+        genome = "".join(rng.choices("ACGT", k=3000)) + family + "".join(rng.choices("ACGT", k=2000))
+        self.flat_file("genome.gbk", genome, 30_000)
+        self.flat_file("query.gbk", family, 30_000)
+        for query in ("family.hmm", "query.gbk"):
+            self.compare("nhmmer", ["o", "tblout"], [], self.path(query), self.path("genome.gbk"))
+
+    @unittest.skipIf(shutil.which("hmmbuild") is None, "hmmbuild not installed")
+    def test_inserts_that_never_happen(self):
+        """nhmmer ends here by a signal, since lengths of windows are negative."""
+        rng = random.Random(4)
+        family = "".join(rng.choices("ACGT", k=60))
+        with open(self.path("family.sto"), "w") as file:
+            file.write(f"# STOCKHOLM 1.0\nfamily {family}\n//\n")
+        self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
+        lines = read(self.path("family.hmm")).decode().split("\n")
+        for at, line in enumerate(lines):
+            fields = line.split()
+            if len(fields) == 7 and fields[0] != "m->m" and fields[6] not in ("*",):  # m->i rare, i->i usual
+                lines[at] = "  ".join([fields[0], "30.00000"] + fields[2:4] + ["0.01005"] + fields[5:])
+        with open(self.path("rare.hmm"), "w") as file:
+            file.write("\n".join(lines))
+        scenario.write_fasta(self.path("genome.fa"), [["chr", "", "".join(rng.choices("ACGT", k=4000)) + family * 3]])
+        for options in ([], ["--max"]):
+            for program in ("nhmmer", "nhmmscan"):
+                done = run([scenario.program, program, *options, self.path("rare.hmm"), self.path("genome.fa")])
+                self.assertEqual(done.returncode, 0, (program, options, done.stderr))
+
     @unittest.skipIf(shutil.which("hmmbuild") is None or shutil.which("hmmemit") is None,
                      "hmmbuild or hmmemit not installed")
     def test_outputs_that_hmmer_lacks(self):

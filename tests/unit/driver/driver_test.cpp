@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numeric>
 #include <sstream>
+#include <thread>
 
 #include "fake_driver/fake_driver.hpp"
 
@@ -75,6 +76,17 @@ TEST(Driver, RetainsOnePrimaryContextPerDevice) {
   EXPECT_EQ(*a, *b);
   EXPECT_NE(*a, *c);
   EXPECT_EQ(fake.calls("context_retain"), 2);
+}
+
+TEST(Driver, ThreadsGetTheSameDevice) {
+  FakeDriver fake({table("H200")});
+  const auto driver = Driver::open(fake.api());
+  std::vector<DevicePtr> devices(8);
+  {
+    std::vector<std::jthread> threads;
+    for (DevicePtr& device : devices) threads.emplace_back([&] { device = *driver->device(0); });
+  }
+  for (const DevicePtr& device : devices) EXPECT_EQ(device, devices.front());
 }
 
 /// All device operations of a search, in order; stops at the first error.

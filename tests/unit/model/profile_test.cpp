@@ -55,6 +55,14 @@ TEST(LengthModel, PublishedValues) {
   EXPECT_EQ(model->words.move(146), -2817);
 }
 
+TEST(LengthModel, LongTargetsHaveAFiniteNullScore) {
+  for (const int L : {1, (1 << 24) - 1, 1 << 24, 17'000'079, 1 << 30, 0x7fffffff}) {
+    EXPECT_LT(null_p1(L), 1.0f) << L;
+    EXPECT_TRUE(std::isfinite(null_score(L))) << L;
+  }
+  EXPECT_EQ(null_p1(1000), 1000.0f / 1001.0f);
+}
+
 TEST(LengthModel, MultihitAndUnihit) {
   const LengthModel multihit = length_model(97, true);
   EXPECT_EQ(multihit.move, 3.0f / 100.0f);
