@@ -127,7 +127,7 @@ TEST(BlastDatabase, NamesAccessionsDescriptions) {
       {definition_line("t", chain), "1ABC_AA", "", "t"},
       {definition_line("t", patent), "42", "", "t"},
       {definition_line("", accession), "WP_000000001", "", ""},
-      {definition_line("  two\twords ", gi), "gi|5", "", "two\twords"},
+      {definition_line("  two\twords ", gi), "gi|5", "", "two\twords "},
       // nr: one line for each of the identical sequences.
       {definition_line("a", accession) + definition_line("b", other), "WP_000000001", "", "b"},
       {definition_line("a", accession) + definition_line("b", both), "AATM_RABIT", "P12345", "b"},
