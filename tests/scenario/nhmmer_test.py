@@ -6,6 +6,7 @@ HMMJIT_TEST_SECONDS sets its length. HMMJIT_TEST_ALL replays all recorded runs i
 import base64
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -177,20 +178,21 @@ class Nhmmer(ScratchFolder):
 
     @unittest.skipIf(shutil.which("hmmbuild") is None, "hmmbuild not installed")
     def test_inserts_that_never_happen(self):
-        """nhmmer ends here by a signal, since lengths of windows are negative."""
+        """nhmmer ends here by a signal, since windows have negative lengths."""
         rng = random.Random(4)
-        family = "".join(rng.choices("ACGT", k=60))
+        family, background = "".join(rng.choices("ACGT", k=60)), "".join(rng.choices("ACGT", k=2000))
         with open(self.path("family.sto"), "w") as file:
             file.write(f"# STOCKHOLM 1.0\nfamily {family}\n//\n")
         self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
         lines = read(self.path("family.hmm")).decode().split("\n")
-        for at, line in enumerate(lines):
-            fields = line.split()
-            if len(fields) == 7 and fields[0] != "m->m" and fields[6] not in ("*",):  # m->i rare, i->i usual
-                lines[at] = "  ".join([fields[0], "30.00000"] + fields[2:4] + ["0.01005"] + fields[5:])
+        transitions = [at for at, line in enumerate(lines) if len(line.split()) == 7 and "m->m" not in line]
+        for node, at in enumerate(transitions[1:-1], 1):  # inserts of the first half: 1e-7 * 2^-21, of the second 1e-7 * 2^19
+            inserts = 1e-7 * 2 ** (19 if node >= 30 else -21)
+            chances = [0.99 - inserts, inserts, 0.01, 0.5, 0.5]
+            lines[at] = "  ".join([f"{-math.log(chance):.5f}" for chance in chances] + lines[at].split()[5:])
         with open(self.path("rare.hmm"), "w") as file:
             file.write("\n".join(lines))
-        scenario.write_fasta(self.path("genome.fa"), [["chr", "", "".join(rng.choices("ACGT", k=4000)) + family * 3]])
+        scenario.write_fasta(self.path("genome.fa"), [["chr", "", background[:1000] + family[28:] + background[1000:]]])
         for options in ([], ["--max"]):
             for program in ("nhmmer", "nhmmscan"):
                 done = run([scenario.program, program, *options, self.path("rare.hmm"), self.path("genome.fa")])
