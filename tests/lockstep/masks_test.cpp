@@ -12,7 +12,7 @@ namespace {
 TEST(LockstepMasks, LanesOfAMaskGoOnWithoutTheOthers) {
   std::array<std::uint32_t, 64> got{}, votes{};
   launch(1, 64, 0, [&] {
-    const unsigned thread = Block::current()->thread(), own = lane();
+    const unsigned thread = thread_index(), own = lane();
     if (own < 4) {
       for (std::uint32_t round = 0; round < 3; ++round) {
         got[thread] = shuffle(100 * round + own, (own + 1) % 4, 0xfu);

@@ -1,5 +1,5 @@
-// The kernel instances of a lockstep test program: a template with one list of constants each,
-// registered by the generated translation units (see CMakeLists.txt here).
+// The kernel instances of a lockstep test program, registered by the generated translation units
+// (see CMakeLists.txt here).
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,5 @@ struct KernelInstance {
 };
 
 std::vector<KernelInstance>& kernel_instances();
-
-struct Registration {
-  explicit Registration(KernelInstance instance) {
-    kernel_instances().push_back(std::move(instance));
-  }
-};
 
 }  // namespace hmmjit_lockstep

@@ -16,6 +16,7 @@
 
 #include "bench/bench.hpp"
 #include "fake_driver/fake_driver.hpp"
+#include "lockstep/lockstep.hpp"
 #include "render/renderer.hpp"
 #include "support/folder.hpp"
 #include "support/shared_data.hpp"
@@ -28,8 +29,8 @@ namespace fs = std::filesystem;
 
 const fs::path kExamples = "/usr/share/doc/hmmer/examples/tutorial";
 
-/// One rendered kernel as a host library. Never unloaded: its fibers' stacks are per thread.
-using HostKernel = void (*)(unsigned blocks, unsigned threads, std::size_t shared, const void*);
+/// One thread of a rendered kernel that has been loaded as a host library.
+using HostKernel = void (*)(const void* params);
 
 class HostCompiler {
  public:
@@ -44,11 +45,9 @@ class HostCompiler {
 #include "lockstep/lockstep.hpp"
 #include "{}.cu"
 template <class P> void call(void (*kernel)(P), const void* params) {{
-  kernel(*static_cast<const std::remove_cvref_t<P>*>(params));
+  kernel(*static_cast<const P*>(params));
 }}
-extern "C" void run(unsigned blocks, unsigned threads, std::size_t shared, const void* params) {{
-  hmmjit_lockstep::launch(blocks, threads, shared, [&] {{ call({}, params); }});
-}}
+extern "C" void run(const void* params) {{ call({}, params); }}
 )",
                                                 base, rendered->entry_name);
     const std::string command = fmt::format(
@@ -79,7 +78,8 @@ class RenderedKernels final : public gpu::InstantKernelSource {
     const auto found = loaded_.find(launch.kernel);
     if (found == loaded_.end()) return driver::code::kNotFound;
     ++launches_[launch.kernel];
-    found->second(launch.blocks, launch.block_threads, launch.shared_bytes, launch.parameters);
+    hmmjit_lockstep::launch(launch.blocks, launch.block_threads, launch.shared_bytes,
+                            [&] { found->second(launch.parameters); });
     return 0;
   }
   const std::map<std::string, int>& launches() const { return launches_; }
