@@ -137,7 +137,7 @@ def refusals(prefix, work):
     folder = next(where for where, _, names in os.walk(prefix) if "hmmjit.hpp" in names)
     headers = sorted(name for name in os.listdir(folder) if name.endswith(".hpp"))
     for name in headers:
-        done = subprocess.run(["c++", "-std=c++17", "-fsyntax-only", "-x", "c++", "-I", os.path.dirname(folder), "-"],
+        done = subprocess.run(["c++", "-std=c++17", "-fsyntax-only", "-Wfatal-errors", "-x", "c++", "-I", os.path.dirname(folder), "-"],
                               input=f"#include <hmmjit/{name}>\n", capture_output=True, text=True)
         first = next((line for line in done.stderr.splitlines() if "error:" in line), "")
         if "need C++20" not in first:
