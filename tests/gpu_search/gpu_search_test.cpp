@@ -154,7 +154,8 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
 // The first search has models until all others have been asked for theirs and one has failed. So
 // they share its run, in which each has its own results, errors and end.
 TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
-  const auto targets = resident_targets(data());
+  const SearchData few = make_search_data(11, 6, 100);
+  const auto targets = resident_targets(few);
   Session session;
   ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
                             [this](const DeviceChoice&) { return fake_settings(driver_); }));
@@ -202,7 +203,7 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
       first_asked = true;
       first_asked.notify_all();
       if (asked > kNoScores && no_scores) return std::nullopt;
-      return Query(data().models[0]);
+      return Query(few.models[0]);
     };
     const auto statistics = session.search(small_blocks(2), give, *source, sink, progress);
     ASSERT_TRUE(statistics);
@@ -216,14 +217,14 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
     // after the one with a model that cannot be set up.
     for (int n; kind >= kNoScores && (n = asked) < kind;) asked.wait(n);
     others.emplace_back([&, kind] {
-      SearchData own = data();
-      own.models = {data().models[static_cast<std::size_t>(kind) % 6], data().models[1]};
+      SearchData own = few;
+      own.models = {few.models[static_cast<std::size_t>(kind) % 6], few.models[1]};
       std::vector<Hmm> models = own.models;
       if (kind == kNoScores) {
-        Hmm& without_scores = models.emplace_back(data().models[2]);
+        Hmm& without_scores = models.emplace_back(few.models[2]);
         without_scores.needs_calibration = true;
         std::ranges::fill(without_scores.match, std::nanf(""));
-        models.push_back(data().models[3]);
+        models.push_back(few.models[3]);
       }
       const auto run = [&](ResultSink& sink) { return search(models, kind, sink); };
       if (kind == kThrows) {
