@@ -116,24 +116,33 @@ def made_result(path, domains, alignments, seed):
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)} (tools/install_packages.sh --browser)")
 class PageInChromium(ScratchFolder):
-    def browser(self, size="desktop", dark=False):
+    @staticmethod
+    def started():
         from selenium import webdriver
         options = webdriver.ChromeOptions()
-        width, height = SIZES[size]
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                         f"--window-size={width},{height}"):
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        options.add_experimental_option("prefs", {
-            "download.default_directory": self.folder, "profile.default_content_setting_values.automatic_downloads": 1})
-        driver = webdriver.Chrome(options=options)
-        self.addCleanup(driver.quit)
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                               {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"})
-        if dark:
-            driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                   {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
-        return driver
+        return webdriver.Chrome(options=options)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.driver = cls.started()
+        cls.addClassCleanup(cls.driver.quit)
+
+    def browser(self, size="desktop", dark=False):
+        """The browser of all tests with an empty page, a window of this size and downloads to the test's folder."""
+        width, height = SIZES[size]
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        for command, parameters in (
+                ("Emulation.setDeviceMetricsOverride",
+                 {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}),
+                ("Emulation.setEmulatedMedia",
+                 {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]}),
+                ("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": self.folder})):
+            self.driver.execute_cdp_cmd(command, parameters)
+        return self.driver
 
     def page(self, domains, alignments=True):
         result, page = self.path(f"{domains}.json"), self.path(f"{domains}.html")
@@ -525,6 +534,8 @@ class PageInChromium(ScratchFolder):
         size = os.path.getsize(page)
         print(f"page of 100,000 domains: {size / 1e5:.0f} bytes a domain")
         self.assertLess(size, 150 * 100000)
+        self.driver = self.started()  # whose process has used no time before
+        self.addCleanup(self.driver.quit)
         driver = self.browser()
         driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
         clock = self.open(driver, page)
