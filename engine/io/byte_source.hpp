@@ -88,9 +88,11 @@ class BufferedInput {
   std::uint64_t offset() const { return chunk_offset_ + position_; }
   /// Number of the last line returned, from 1.
   std::uint64_t line_number() const { return line_number_; }
-  const ByteSource& source() const { return *source_; }
+  ByteSource& source() const { return *source_; }
   const std::string& name() const { return source_->name(); }
-  /// "name:line" of the last line returned.
+  /// "name:line" of the line returned last.
+  /// Bytes that the source has delivered so far.
+  std::uint64_t delivered() const { return chunk_offset_ + chunk_.size(); }
   std::string where() const;
 
  private:

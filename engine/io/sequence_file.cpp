@@ -233,7 +233,8 @@ Status SequenceReader::rewind() {
   return {};
 }
 
-bool SequenceReader::rewindable() const { return state_->input.source().rewindable(); }
+ByteSource& SequenceReader::source() const { return state_->input.source(); }
+std::uint64_t SequenceReader::bytes_read() const { return state_->input.delivered(); }
 const std::string& SequenceReader::name() const { return state_->input.name(); }
 SequenceFormat SequenceReader::format() const { return state_->format; }
 std::uint64_t SequenceReader::targets_read() const { return state_->targets_read; }

@@ -61,7 +61,10 @@ class SequenceReader {
 
   /// Restarts at the first target; kInput if the input is a pipe.
   Status rewind();
-  bool rewindable() const;
+  /// The input, for decode_ahead() on any thread.
+  ByteSource& source() const;
+  /// Bytes of it that have been delivered, decompressed.
+  std::uint64_t bytes_read() const;
 
   /// The path opened (after the BLASTDB search) or "standard input".
   const std::string& name() const;

@@ -12,50 +12,23 @@
 namespace hmmjit {
 namespace {
 
-// Counts what a source delivers, decompressed.
-class CountingSource final : public ByteSource {
- public:
-  explicit CountingSource(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {
-    name_ = source_->name();
-    compression_ = source_->compression();
-  }
-  Result<std::span<const char>> next() override {
-    auto bytes = source_->next();
-    if (bytes) delivered_ += bytes->size();
-    return bytes;
-  }
-  Status rewind() override {
-    delivered_ = 0;
-    return source_->rewind();
-  }
-  bool rewindable() const override { return source_->rewindable(); }
-  bool decode_ahead() override { return source_->decode_ahead(); }
-  std::uint64_t delivered() const { return delivered_; }
-
- private:
-  std::unique_ptr<ByteSource> source_;
-  std::uint64_t delivered_ = 0;
-};
-
 class ReaderTargets final : public TargetSource {
  public:
-  // `source` is what `reader` reads and owns.
-  ReaderTargets(SequenceReader reader, CountingSource* source, std::uint64_t total)
-      : reader_(std::move(reader)), source_(source), total_(total) {}
+  ReaderTargets(SequenceReader reader, std::uint64_t total)
+      : reader_(std::move(reader)), total_(total) {}
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     return reader_.read_block(block, residues);
   }
   Status rewind() override { return reader_.rewind(); }
-  bool rewindable() const override { return reader_.rewindable(); }
-  bool decode_ahead() override { return source_->decode_ahead(); }
-  bool compressed() const override { return source_->compression() != Compression::kNone; }
+  bool rewindable() const override { return reader_.source().rewindable(); }
+  bool decode_ahead() override { return reader_.source().decode_ahead(); }
+  bool compressed() const override { return reader_.source().compression() != Compression::kNone; }
   void limit_targets(std::uint64_t residues) override { reader_.limit_targets(residues); }
-  std::uint64_t bytes_read() const override { return source_->delivered(); }
+  std::uint64_t bytes_read() const override { return reader_.bytes_read(); }
   std::uint64_t bytes_total() const override { return total_; }
 
  private:
   SequenceReader reader_;
-  CountingSource* source_;
   std::uint64_t total_;
 };
 
@@ -181,10 +154,8 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
                      known.format != SequenceFormat::kNcbi;
   const std::uint64_t total =
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
-  auto counting = std::make_unique<CountingSource>(std::move(source));
-  CountingSource* const bytes = counting.get();
-  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), known));
-  return std::make_unique<ReaderTargets>(std::move(reader), bytes, total);
+  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(source), known));
+  return std::make_unique<ReaderTargets>(std::move(reader), total);
 }
 
 Result<std::shared_ptr<const ResidentTargets>> keep_target_file(

@@ -11,7 +11,6 @@
 #include "core/diagnostics.hpp"
 #include "io/sequence_file.hpp"
 #include "io/target_database.hpp"
-#include "parts/model_index.hpp"
 #include "parts/part_reader.hpp"
 #include "parts/part_targets.hpp"
 #include "parts/part_writer.hpp"
@@ -52,8 +51,8 @@ parts::PartOrigin make_origin(const PartSearch& work) {
   if (::gethostname(host.data(), host.size() - 1) == 0) origin.host = host.data();
   origin.device = host_filters_name();
   origin.date = date_text();
-  origin.model_file = work.models;
-  origin.target_file = work.targets;
+  origin.model_file = work.models.path;
+  origin.target_file = work.options.arguments()[1];
   for (const OptionSpec& option : search_option_table()) {
     if (!work.options.is_set(option.name)) continue;
     if (std::ranges::find(kNotRecorded, option.name) != kNotRecorded.end()) continue;
@@ -64,15 +63,20 @@ parts::PartOrigin make_origin(const PartSearch& work) {
   return origin;
 }
 
+Result<HmmReader> open_models(const PartSearch& work, const PartPlace& place) {
+  if (!work.index) return work.models.open();
+  return parts::open_models_of(work.models.path, *work.index, place.first_model, place.last_model);
+}
+
 // The models of `part` are those of the file, one by one.
-Status check_models(const PartSearch& work, const PartPtr& part) {
+Status check_models(const PartSearch& work, const PartPlace& place, const PartPtr& part) {
   const auto other = [&](const std::string& what) {
     return fail(ErrorCode::kInput, "the file holds a part of a search with other models: " + what,
                 part->path(), "give another --part-file, or remove the file");
   };
   std::optional<HmmReader> reader;
   if (part->place().first_model < part->place().last_model) {
-    HMMJIT_ASSIGN(reader, work.open_models());
+    HMMJIT_ASSIGN(reader, open_models(work, place));
   }
   parts::PartCursor cursor(part);
   parts::ModelHead head;
@@ -83,10 +87,10 @@ Status check_models(const PartSearch& work, const PartPtr& part) {
     }
     HMMJIT_ASSIGN(const bool more, cursor.next_model(head));
     if (!hmm && !more) return {};
-    if (!hmm) return other("model " + head.name + " is not in " + work.models);
+    if (!hmm) return other("model " + head.name + " is not in " + work.models.path);
     if (!more) return other("model " + hmm->name + " is not in it");
     if (parts::model_digest(*hmm) != head.model)
-      return other("model " + head.name + " is another one in " + work.models);
+      return other("model " + head.name + " is another one in " + work.models.path);
   }
 }
 
@@ -115,39 +119,35 @@ Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
   if (!(found.place().part == place.part) || !(found.place().model_part == place.model_part))
     return other(fmt::format("part {} for model part {}", found.place().part.text(),
                              found.place().model_part.text()));
-  HMMJIT_TRY(check_models(work, *part));
+  HMMJIT_TRY(check_models(work, place, *part));
   return true;
 }
 
 Status search_part(PartSearch& work, const PartSettings& settings, const PartPlace& place,
                    std::shared_ptr<const TargetDatabase> database, const std::string& path,
                    bool& repeatable) {
-  std::optional<HmmReader> reader;
-  std::optional<Hmm> first;
+  std::optional<ModelsToSearch> models;
   // A share of few models may have none.
-  const bool no_models = place.model_part.of > 1 && place.first_model == place.last_model;
-  if (!no_models) {
-    HMMJIT_ASSIGN(reader, work.open_models());
-    HMMJIT_ASSIGN(first, reader->next());
-    if (!first)
-      return fail(ErrorCode::kInput, "no model in the file", work.models,
-                  "give a profile HMM file");
+  if (!work.index || place.first_model < place.last_model) {
+    HMMJIT_ASSIGN(HmmReader reader, open_models(work, place));
+    models.emplace(std::move(reader), work.search.thresholds, false, work.models);
+    HMMJIT_TRY(models->begin(work.models.path));
+    const Alphabet& alphabet = *models->first().alphabet;
+    if (alphabet.type != settings.alphabet)
+      return fail(ErrorCode::kInput,
+                  fmt::format("the target database holds {} sequences, not {}",
+                              alphabet_of(settings.alphabet).name, alphabet.name),
+                  work.options.arguments()[1], "search the models and targets of one alphabet");
   }
-  if (first && first->alphabet->type != settings.alphabet)
-    return fail(ErrorCode::kInput,
-                fmt::format("the target database holds {} sequences, not {}",
-                            alphabet_of(settings.alphabet).name, first->alphabet->name),
-                work.targets, "search the models and targets of one alphabet");
-  const ModelSource models = [&]() -> Result<std::optional<Query>> {
-    if (first) return std::exchange(first, std::nullopt);
-    if (!reader) return std::nullopt;
-    return reader->next();
+  const ModelSource source = [&]() -> Result<std::optional<Query>> {
+    if (!models) return std::nullopt;
+    return models->next();
   };
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
   if (!work.options.is_set("--quiet"))
-    display.emplace(progress, work.model_bytes, work.model_bytes_total);
-  const auto statistics = parts::search_part(work.session, work.search, models, std::move(database),
+    display.emplace(progress, work.models.bytes_read, work.models.bytes_total);
+  const auto statistics = parts::search_part(work.session, work.search, source, std::move(database),
                                              {path, settings, place, make_origin(work)}, progress);
   display.reset();
   repeatable = !statistics && work.session.leave_devices(work.search, progress, statistics.error());
@@ -206,18 +206,16 @@ Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& option
 }
 
 Status search_parts(PartSearch& work, bool& repeatable) {
-  HMMJIT_ASSIGN(const std::shared_ptr<const TargetDatabase> database, open_database(work.targets));
+  HMMJIT_ASSIGN(const std::shared_ptr<const TargetDatabase> database,
+                open_database(work.options.arguments()[1]));
   PartSettings settings = parts::settings_of(work.search, database->summary());
   settings.scan = work.options.text("--as") == "hmmscan";
   PartPlace models;
   models.model_part = work.request.model_part;
   if (models.model_part.of > 1) {
-    HMMJIT_ASSIGN(parts::ModelIndex index, parts::read_model_index(work.models));
-    std::tie(models.first_model, models.last_model) = index.models_of(models.model_part);
-    models.models = index.models();
-    work.open_models = [index = std::move(index), &work, models] {
-      return parts::open_models_of(work.models, index, models.first_model, models.last_model);
-    };
+    HMMJIT_ASSIGN(work.index, parts::read_model_index(work.models.path));
+    std::tie(models.first_model, models.last_model) = work.index->models_of(models.model_part);
+    models.models = work.index->models();
   }
   for (std::uint32_t number = work.request.part.first; number <= work.request.part.last; ++number) {
     const std::string path = work.request.path(number);

@@ -7,10 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "io/hmm_file.hpp"
+#include "parts/model_index.hpp"
 #include "option_table.hpp"
 #include "parts/part_format.hpp"
 #include "search/search.hpp"
+#include "search_inputs.hpp"
 #include "search/session.hpp"
 
 namespace hmmjit::tools {
@@ -32,11 +33,10 @@ struct PartSearch {
   const PartRequest& request;
   const ParsedOptions& options;
   SearchOptions search;
-  std::string models, targets;  ///< as on the command line
-  std::function<Result<HmmReader>()> open_models;
+  ModelFile& models;
   Session& session;
-  const std::atomic<std::uint64_t>&model_bytes, &model_bytes_total;  ///< for the progress display
-  std::function<Status(const SearchStatistics&)> on_searched;        ///< after every part
+  std::function<Status(const SearchStatistics&)> on_searched;  ///< after every part
+  std::optional<parts::ModelIndex> index = {};                 ///< of --model-part
 };
 
 /// Searches the parts that are not there yet. Files of other searches are never overwritten,

@@ -22,26 +22,6 @@
 namespace hmmjit::tools {
 namespace {
 
-class CountedModels final : public ByteSource {
- public:
-  CountedModels(std::unique_ptr<ByteSource> source, std::atomic<std::uint64_t>& bytes)
-      : source_(std::move(source)), bytes_(bytes) {
-    name_ = source_->name();
-    compression_ = source_->compression();
-  }
-  Result<std::span<const char>> next() override {
-    auto chunk = source_->next();
-    if (chunk) bytes_ += chunk->size();
-    return chunk;
-  }
-  Status rewind() override { return source_->rewind(); }
-  bool rewindable() const override { return source_->rewindable(); }
-
- private:
-  std::unique_ptr<ByteSource> source_;
-  std::atomic<std::uint64_t>& bytes_;
-};
-
 // Proteins: warns if the first targets are plainly nucleotides.
 class Proteins final : public ForwardingSource {
  public:
@@ -145,37 +125,44 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
 }
 
 Result<HmmReader> ModelFile::open() {
-  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path_));
-  if (path_ == "-") return reader;
-  // The name is now resolved (a pressed database may stand in for the file). A file
-  // that is not regular, such as a shell's <(...), has been read from and is not opened again.
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  if (path == "-") return reader;
+  // The name is now resolved: a pressed database may stand in for the file.
   struct stat read {
   }, named{};
   if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;
-  if (reader.name() != path_ &&
-      ::stat(path_.c_str(), &named) == 0 && named.st_mtime > read.st_mtime)
-    warn_(
+  if (reader.name() != path && ::stat(path.c_str(), &named) == 0 && named.st_mtime > read.st_mtime)
+    warn(
         fmt::format("{0} is newer than {1}, which is read in its place; run hmmpress -f {0}, or "
                     "remove {0}.h3?",
-                    path_, reader.name()));
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(reader.name()));
-  if (source->compression() != Compression::kNone) return reader;
-  bytes_total_ = static_cast<std::uint64_t>(read.st_size);
-  return HmmReader::open(std::make_unique<CountedModels>(std::move(source), bytes_read_));
+                    path, reader.name()));
+  if (reader.compression() == Compression::kNone)
+    bytes_total = static_cast<std::uint64_t>(read.st_size);
+  return reader;
 }
 
-Result<std::optional<Hmm>> ModelsToSearch::next() {
+Status ModelsToSearch::begin(const std::string& path) {
+  HMMJIT_ASSIGN(first_, read());
+  if (first_) return {};
+  if (skip_)
+    return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", path,
+                "search without --cut_*");
+  return fail(ErrorCode::kInput, "no model in the file", path, "give a profile HMM file");
+}
+
+Result<std::optional<Hmm>> ModelsToSearch::read() {
   constexpr std::size_t kNamed = 5;
   for (;;) {
     HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader_.next());
+    file_.bytes_read = reader_.offset();
     if (!hmm) {
       if (const std::size_t count = std::exchange(count_without_, 0); count > 0)
-        warn_(fmt::format("{} no {} cutoffs: {}{}",
-                          count == 1 ? fmt::format("model {} has", without_[0])
-                                     : fmt::format("{} models have", count),
-                          cutoff_name(thresholds_.cutoffs),
-                          skip_ ? "not searched" : "searched with the default thresholds",
-                          count == 1 ? "" : fmt::format(" ({})", listed(without_, count))));
+        file_.warn(fmt::format("{} no {} cutoffs: {}{}",
+                               count == 1 ? fmt::format("model {} has", without_[0])
+                                          : fmt::format("{} models have", count),
+                               cutoff_name(thresholds_.cutoffs),
+                               skip_ ? "not searched" : "searched with the default thresholds",
+                               count == 1 ? "" : fmt::format(" ({})", listed(without_, count))));
       return hmm;
     }
     const bool asked = thresholds_.cutoffs != ModelCutoffs::kNone &&

@@ -39,37 +39,40 @@ std::string find_profile_database(const std::string& path);
 std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptions& options,
                                  const std::string& targets);
 
-/// Models of a file, with the bytes read so far for the progress display. Warns where pressed files
-/// are read that are older than the file itself.
-class ModelFile {
- public:
+/// A file of models.
+struct ModelFile {
   using Warn = std::function<void(const std::string&)>;
-  explicit ModelFile(std::string path, Warn warn)
-      : path_(std::move(path)), warn_(std::move(warn)) {}
+  /// Warns where pressed files are read that are older than the file itself.
   Result<HmmReader> open();
-  const std::atomic<std::uint64_t>& bytes_read() const { return bytes_read_; }
-  const std::atomic<std::uint64_t>& bytes_total() const { return bytes_total_; }
 
- private:
-  std::string path_;
-  Warn warn_;
-  std::atomic<std::uint64_t> bytes_read_{0}, bytes_total_{0};
+  std::string path;
+  Warn warn;
+  /// For the progress display; 0 where it is unknown.
+  std::atomic<std::uint64_t> bytes_read{0}, bytes_total{0};
 };
 
 /// Models as they are read, without those that lack the cutoffs asked for where these are skipped.
 /// One thread at a time.
 class ModelsToSearch {
  public:
-  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip, ModelFile::Warn warn)
-      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip), warn_(std::move(warn)) {}
+  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip, ModelFile& file)
+      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip), file_(file) {}
+  /// Reads the first model. Fails with kInput where there is none in `path`.
+  Status begin(const std::string& path);
+  const Hmm& first() const { return *first_; }  ///< until next()
   /// After the last model, warns of those without cutoffs.
-  Result<std::optional<Hmm>> next();
+  Result<std::optional<Hmm>> next() {
+    return first_ ? std::exchange(first_, std::nullopt) : read();
+  }
 
  private:
+  Result<std::optional<Hmm>> read();
+
   HmmReader reader_;
   Thresholds thresholds_;
   bool skip_;
-  ModelFile::Warn warn_;
+  ModelFile& file_;
+  std::optional<Hmm> first_;
   std::vector<std::string> without_;  // names of the first models without cutoffs
   std::size_t count_without_ = 0;
 };

@@ -196,14 +196,10 @@ Status SearchInputs::open_models() {
   }
   const bool skip = options_.text("--cut-missing") == "skip";
   HMMJIT_ASSIGN(HmmReader opened, model_file_.open());
-  reader_.emplace(std::move(opened), request_.search.thresholds, skip, context_.warn);
-  HMMJIT_ASSIGN(first_, reader_->next());
-  if (!first_ && skip)
-    return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", path,
-                "search without --cut_*");
-  if (!first_)
-    return fail(ErrorCode::kInput, "no model in the file", path, "give a profile HMM file");
-  alphabet_ = first_->alphabet;
+  models_.emplace(std::move(opened), request_.search.thresholds, skip, model_file_);
+  HMMJIT_TRY(models_->begin(path));
+  alphabet_ = models_->first().alphabet;
+  model_name_ = models_->first().name;
   return {};
 }
 
@@ -215,14 +211,11 @@ Status SearchInputs::open_targets() {
 Result<std::unique_ptr<TargetSource>> SearchInputs::reopened_targets() const {
   return tools::open_targets(
       options_, context_, options_.arguments()[1],
-      {.alphabet = *alphabet_, .format = request_.format, .model = first_ ? first_->name : ""});
+      {.alphabet = *alphabet_, .format = request_.format, .model = model_name_});
 }
 
 ModelSource SearchInputs::profiles() {
-  return [this]() -> Result<std::optional<Query>> {
-    if (first_) return std::exchange(first_, std::nullopt);
-    return reader_->next();
-  };
+  return [this] { return models_->next(); };
 }
 
 gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
@@ -537,7 +530,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   SearchProgress& progress = context.request ? context.request->progress : shown;
   std::optional<ProgressDisplay> display;
   if (!context.request && !options.is_set("--quiet") && progress_fits(to_file))
-    display.emplace(progress, models.bytes_read(), models.bytes_total());
+    display.emplace(progress, models.bytes_read, models.bytes_total);
   if (models_later) HMMJIT_TRY(inputs.open_models());
   if (targets_later) HMMJIT_TRY(inputs.open_targets());
 
@@ -577,8 +570,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
       !program.by_sequence && options.text("--cut-missing") == "error" &&
       is_regular_file(model_path))
     HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
-  ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path,
-                   run.context.warn);
+  ModelFile models{program.by_sequence ? find_profile_database(model_path) : model_path,
+                   run.context.warn};
   RunFiles run_files(program, options, run);
   if (!request.part)
     return write_results(program, options, request, models, run_files, run, afterwards, joined);
@@ -589,12 +582,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
   PartSearch work{.request = *request.part,
                   .options = options,
                   .search = search_options,
-                  .models = model_path,
-                  .targets = options.arguments()[1],
-                  .open_models = [&models] { return models.open(); },
+                  .models = models,
                   .session = *run.session,
-                  .model_bytes = models.bytes_read(),
-                  .model_bytes_total = models.bytes_total(),
                   .on_searched = [&run_files](const SearchStatistics& statistics) -> Status {
                     for (OutputFile* file : run_files.write(statistics)) HMMJIT_TRY(file->commit());
                     run_files.describe(statistics);

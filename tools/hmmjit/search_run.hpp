@@ -73,8 +73,8 @@ class SearchInputs {
   const SearchRequest& request_;
   ModelFile& model_file_;
   const Alphabet* alphabet_ = &amino_alphabet();
-  std::optional<ModelsToSearch> reader_;
-  std::optional<Hmm> first_;
+  std::optional<ModelsToSearch> models_;
+  std::string model_name_;  // of the first one
   std::optional<SequenceQueries> queries_;
 };
 

@@ -66,7 +66,7 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
   HMMJIT_TRY(check_target_outputs(target_files, outputs_of_targets, joined));
   HMMJIT_TRY(check_outputs(outputs, inputs));
   HMMJIT_ASSIGN(const SearchRequest request, make_request(program, searches.front(), context));
-  ModelFile models(searches.front().arguments()[0], context.warn);
+  ModelFile models{searches.front().arguments()[0], context.warn};
   SearchInputs opened(program, searches.front(), context, request, models);
   HMMJIT_TRY(opened.open_models());
   for (const ParsedOptions& one : searches) {

@@ -200,7 +200,7 @@ TEST(BlastDatabase, FilesAliasesAndFolders) {
       ASSERT_EQ(block.size(), 2u);
       EXPECT_EQ(block[0].name, "one");
       EXPECT_EQ(block[1].name, "two");
-      ASSERT_TRUE(reader->rewindable() && reader->rewind());
+      ASSERT_TRUE(reader->source().rewindable() && reader->rewind());
     }
   }
   folder.write("all", ">fasta\nACD\n");
