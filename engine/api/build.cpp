@@ -21,19 +21,6 @@ namespace {
 
 using AlignmentOptions = build::AlignmentOptions;
 
-std::string read_file(const std::string& path) {
-  constexpr std::size_t kLargestMatrix = std::size_t{1} << 20;
-  const std::unique_ptr<ByteSource> source = value(open_byte_source(path));
-  std::string text;
-  for (;;) {
-    const std::span<const char> bytes = value(source->next());
-    if (bytes.empty()) return text;
-    text.append(bytes.begin(), bytes.end());
-    if (text.size() > kLargestMatrix)
-      throw Error(ErrorCode::kInput, "the file is too large for a score matrix", path);
-  }
-}
-
 /// NaN stands for none.
 std::optional<double> given(double value) {
   return std::isnan(value) ? std::nullopt : std::optional(value);
@@ -179,15 +166,15 @@ build::CalibrationOptions to_calibration(const hmmjit_build_options& o) {
 
 build::ScoreSystem to_score_system(const hmmjit_build_options& o,
                                    const hmmjit::Alphabet& alphabet) {
-  const bool protein = alphabet.type == AlphabetType::kAmino;
   const std::string name = text_of(o.matrix), file = text_of(o.matrix_file);
-  const std::string usual = protein ? "BLOSUM62" : "DNA1";
+  const auto read = [&] {
+    return value(read_text(file, build::kLargestMatrixFile, "a score matrix"));
+  };
   const build::SubstitutionMatrix matrix =
-      file.empty() ? value(build::find_matrix(name.empty() ? usual : name, alphabet))
-                   : value(build::parse_matrix(read_file(file), file, alphabet));
-  return value(build::make_score_system(matrix,
-                                        given(o.gap_open).value_or(protein ? 0.02 : 0.03125),
-                                        given(o.gap_extend).value_or(protein ? 0.4 : 0.75)));
+      value(file.empty()
+                ? build::find_matrix(name.empty() ? build::usual_matrix(alphabet) : name, alphabet)
+                : build::parse_matrix(read(), file, alphabet));
+  return value(build::make_score_system(matrix, given(o.gap_open), given(o.gap_extend)));
 }
 
 void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,

@@ -61,12 +61,14 @@ Result<double> solve_lambda(const SubstitutionMatrix& matrix) {
 
 }  // namespace
 
-Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open,
-                                      double gap_extend) {
+Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix,
+                                      std::optional<double> gap_open,
+                                      std::optional<double> gap_extend) {
+  const bool protein = matrix.alphabet->type == AlphabetType::kAmino;
   ScoreSystem system;
   system.alphabet = matrix.alphabet;
-  system.gap_open = gap_open;
-  system.gap_extend = gap_extend;
+  system.gap_open = gap_open.value_or(protein ? 0.02 : 0.03125);
+  system.gap_extend = gap_extend.value_or(protein ? 0.4 : 0.75);
   HMMJIT_ASSIGN(system.lambda, solve_lambda(matrix));
 
   const Alphabet& alphabet = *matrix.alphabet;

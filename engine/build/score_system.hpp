@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "build/substitution_matrix.hpp"
 #include "core/error.hpp"
@@ -19,9 +20,11 @@ struct ScoreSystem {
   double gap_extend = 0;  ///< [0, 1)
 };
 
-/// Solves for lambda with the null model's background frequencies. Bit-identical to HMMER 3.4.
-/// Fails with kInput if there is no positive lambda, for example without negative scores.
-Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open,
-                                      double gap_extend);
+/// Solves for lambda with the null model's background frequencies. Gap costs that are not given are
+/// HMMER's for the alphabet. Bit-identical to HMMER 3.4. Fails with kInput if no positive lambda
+/// exists, for example without negative scores.
+Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix,
+                                      std::optional<double> gap_open,
+                                      std::optional<double> gap_extend);
 
 }  // namespace hmmjit::build

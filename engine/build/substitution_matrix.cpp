@@ -267,6 +267,10 @@ std::vector<std::string_view> matrix_names(const Alphabet& alphabet) {
   return names;
 }
 
+std::string_view usual_matrix(const Alphabet& alphabet) {
+  return alphabet.type == AlphabetType::kAmino ? "BLOSUM62" : "DNA1";
+}
+
 Result<SubstitutionMatrix> find_matrix(std::string_view name, const Alphabet& alphabet) {
   for (const BuiltIn& built_in : built_in_matrices(alphabet)) {
     if (built_in.name != name) continue;

@@ -21,14 +21,18 @@ struct SubstitutionMatrix {
 /// Names of the matrices for proteins (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or nucleotides
 /// (DNA1).
 std::vector<std::string_view> matrix_names(const Alphabet& alphabet);
-/// Fails with kUsage if the alphabet has no matrix of this name.
+/// The one that HMMER uses unless told otherwise.
+std::string_view usual_matrix(const Alphabet& alphabet);
+/// Fails with kUsage for a name that is not among those of the alphabet.
 Result<SubstitutionMatrix> find_matrix(std::string_view name,
                                        const Alphabet& alphabet = amino_alphabet());
 
-/// Reads a matrix in NCBI BLAST's format: '#' starts a comment; a line of one-letter column labels
-/// in any order, which include all residues; then a line of integers per label in the same order,
-/// each optionally preceded by the label. The matrix may be asymmetric. Scores of other symbols are
-/// ignored. Fails with kInput; errors name `file`.
+/// No file of a matrix has more bytes.
+inline constexpr std::size_t kLargestMatrixFile = std::size_t{1} << 20;
+/// Reads a matrix in the format of NCBI BLAST: '#' starts a comment; a line of one-letter column
+/// labels in any order, which include all residues; a line of integers per label in the same order,
+/// with or without the label in front. The matrix may be asymmetric. Ignores the scores of other
+/// symbols. Fails with kInput; errors name `file`.
 Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string& file,
                                         const Alphabet& alphabet = amino_alphabet());
 

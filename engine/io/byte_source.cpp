@@ -518,6 +518,20 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
   return decoded(std::make_unique<RawBytes>(bytes), std::move(name), chunk, read_ahead);
 }
 
+Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,
+                              std::string remedy) {
+  HMMJIT_ASSIGN(const std::unique_ptr<ByteSource> source, open_byte_source(path));
+  std::string text;
+  for (;;) {
+    HMMJIT_ASSIGN(const std::span<const char> bytes, source->next());
+    if (bytes.empty()) return text;
+    text.append(bytes.begin(), bytes.end());
+    if (text.size() > most)
+      return fail(ErrorCode::kInput, fmt::format("the file is too large for {}", what), path,
+                  std::move(remedy));
+  }
+}
+
 Result<bool> BufferedInput::refill() {
   if (ended_) return false;
   chunk_offset_ += chunk_.size();

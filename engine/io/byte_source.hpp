@@ -64,6 +64,11 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::size_t chunk = std::size_t{1} << 20,
                                                        ReadAhead read_ahead = ReadAhead::kCallers);
 
+/// All bytes of a file, decompressed. Fails with kInput where there are more than `most`, too many
+/// for `what` it should be.
+Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,
+                              std::string remedy = {});
+
 /// Lines and raw records over a ByteSource.
 class BufferedInput {
  public:

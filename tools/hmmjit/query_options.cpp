@@ -138,29 +138,19 @@ std::span<const OptionSpec> phmmer_option_table() {
 
 Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
                                              const Alphabet& alphabet) {
-  const bool protein = alphabet.type == AlphabetType::kAmino;
   build::SubstitutionMatrix matrix;
   if (options.is_set("--mxfile")) {
     const std::string path(options.text("--mxfile"));
-    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-    std::string text;
-    for (;;) {
-      HMMJIT_ASSIGN(const std::span<const char> bytes, source->next());
-      if (bytes.empty()) break;
-      text.append(bytes.begin(), bytes.end());
-      if (text.size() > (std::size_t{1} << 20))
-        return fail(ErrorCode::kInput, "the file is too large for a score matrix", path,
-                    "check --mxfile");
-    }
+    HMMJIT_ASSIGN(const std::string text,
+                  read_text(path, build::kLargestMatrixFile, "a score matrix", "check --mxfile"));
     HMMJIT_ASSIGN(matrix, build::parse_matrix(text, path, alphabet));
   } else {
-    const std::string_view standard = protein ? "BLOSUM62" : "DNA1";
-    HMMJIT_ASSIGN(matrix, build::find_matrix(
-                              options.is_set("--mx") ? options.text("--mx") : standard, alphabet));
+    HMMJIT_ASSIGN(matrix, build::find_matrix(options.is_set("--mx") ? options.text("--mx")
+                                                                    : build::usual_matrix(alphabet),
+                                             alphabet));
   }
-  return build::make_score_system(matrix,
-                                  options.given_real("--popen").value_or(protein ? 0.02 : 0.03125),
-                                  options.given_real("--pextend").value_or(protein ? 0.4 : 0.75));
+  return build::make_score_system(matrix, options.given_real("--popen"),
+                                  options.given_real("--pextend"));
 }
 
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
