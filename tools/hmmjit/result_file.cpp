@@ -48,21 +48,27 @@ Integer integer_of(const JsonValue& object, const char* name) {
   throw std::range_error(name);
 }
 
+// Numbers that both kinds of file have, by their names there.
+template <typename Thing, typename Number>
+using NamedNumber = std::pair<const char*, Number Thing::*>;
+constexpr NamedNumber<PageDomain, double> kDomainValues[] = {{"c_evalue", &PageDomain::c_evalue},
+                                                             {"i_evalue", &PageDomain::i_evalue},
+                                                             {"accuracy", &PageDomain::accuracy}};
+constexpr NamedNumber<PageDomain, int> kDomainPlaces[] = {
+    {"hmm_from", &PageDomain::hmm_from}, {"hmm_to", &PageDomain::hmm_to},
+    {"ali_from", &PageDomain::ali_from}, {"ali_to", &PageDomain::ali_to},
+    {"env_from", &PageDomain::env_from}, {"env_to", &PageDomain::env_to}};
+constexpr NamedNumber<PageHit, double> kHitValues[] = {
+    {"evalue", &PageHit::evalue}, {"score", &PageHit::score}, {"bias", &PageHit::bias}};
+
 PageDomain read_domain(const JsonValue& json) {
   PageDomain domain;
   domain.number = integer_of<int>(json, "number");
   domain.included = json.at("included").get<bool>();
   if (const auto kept = json.find("kept"); kept != json.end()) domain.kept = kept->get<bool>();
-  domain.c_evalue = number_of(json, "c_evalue");
-  domain.i_evalue = number_of(json, "i_evalue");
   domain.score = number_of(json, "score");
-  domain.accuracy = number_of(json, "accuracy");
-  domain.hmm_from = integer_of<int>(json, "hmm_from");
-  domain.hmm_to = integer_of<int>(json, "hmm_to");
-  domain.ali_from = integer_of<int>(json, "ali_from");
-  domain.ali_to = integer_of<int>(json, "ali_to");
-  domain.env_from = integer_of<int>(json, "env_from");
-  domain.env_to = integer_of<int>(json, "env_to");
+  for (const auto& [name, value] : kDomainValues) domain.*value = number_of(json, name);
+  for (const auto& [name, place] : kDomainPlaces) domain.*place = integer_of<int>(json, name);
   if (const auto found = json.find("alignment"); found != json.end()) {
     domain.model = text_of(*found, "model");
     domain.match = text_of(*found, "match");
@@ -98,9 +104,7 @@ PageHit& add_hit(Page& page, const JsonValue& json) {
   PageHit& hit = target.hits.emplace_back();
   hit.model = integer_of<std::size_t>(json, "model_index");
   hit.included = json.at("included").get<bool>();
-  hit.evalue = number_of(json, "evalue");
-  hit.score = number_of(json, "score");
-  hit.bias = number_of(json, "bias");
+  for (const auto& [name, value] : kHitValues) hit.*value = number_of(json, name);
   for (const JsonValue& domain : json.at("domains")) hit.domains.push_back(read_domain(domain));
   return hit;
 }
@@ -248,27 +252,17 @@ Result<std::vector<Page>> read_tsv(BufferedInput& input) {
       PageHit& hit = target.hits.emplace_back();
       hit.model = model->second;
       hit.included = integer("included") != 0;
-      hit.evalue = real("evalue");
-      hit.score = real("score");
-      hit.bias = real("bias");
+      for (const auto& [name, value] : kHitValues) hit.*value = real(name);
       ++page.models[hit.model].reported;
       page.models[hit.model].included += hit.included;
     }
     PageDomain& domain = target.hits.back().domains.emplace_back();
-    const auto number = [&](std::string_view name) { return static_cast<int>(integer(name)); };
-    domain.number = number("domain");
-    domain.included = number("domain_included") != 0;
-    if (kept) domain.kept = number("kept") != 0;
-    domain.c_evalue = real("c_evalue");
-    domain.i_evalue = real("i_evalue");
+    domain.number = static_cast<int>(integer("domain"));
+    domain.included = integer("domain_included") != 0;
+    if (kept) domain.kept = integer("kept") != 0;
     domain.score = real("domain_score");
-    domain.accuracy = real("accuracy");
-    domain.hmm_from = number("hmm_from");
-    domain.hmm_to = number("hmm_to");
-    domain.ali_from = number("ali_from");
-    domain.ali_to = number("ali_to");
-    domain.env_from = number("env_from");
-    domain.env_to = number("env_to");
+    for (const auto& [name, value] : kDomainValues) domain.*value = real(name);
+    for (const auto& [name, place] : kDomainPlaces) domain.*place = static_cast<int>(integer(name));
     if (!wrong.empty())
       return unreadable(input, fmt::format("column {} is missing or not a number", wrong));
   }
