@@ -28,11 +28,8 @@ void append_annotation(std::string& out, std::size_t margin, std::string_view co
 
 void append_domain_row(std::string& out, int number, bool included, const Domain& domain,
                        const HitList& hits, int M, int L) {
-  const auto range = [](int from, int to, int last) {
-    return [=](std::string& row) {
-      text::append(row, text::integer(from, 7), ' ', text::integer(to, 7), ' ',
-                   from == 1 ? '[' : '.', to == last ? ']' : '.');
-    };
+  const auto range = [](int from, int to, std::int64_t last) {
+    return text::range(from, to, last, 7);
   };
   text::append_line(out, "", text::integer(number, 3), included ? '!' : '?',
                     text::score(domain.bits), text::bias(bias_bits(domain)),
@@ -220,25 +217,19 @@ void append_statistics(std::string& out, const ModelResult& result, const Filter
   out += "\n\n";
   const FilterCounters& counters = hits.counters;
   const auto targets = static_cast<double>(counters.targets);
-  const auto count = [](std::string_view label, std::uint64_t value) {
-    return [=](std::string& line) {
-      text::append(line, text::left(label, 29), text::integer(static_cast<std::int64_t>(value), 15),
-                   "  (");
-    };
-  };
   const auto passed = [&](std::string_view label, std::uint64_t value, double limit) {
-    text::append(out, count(label, value),
+    text::append(out, text::count(label, value),
                  text::general(static_cast<double>(value) / targets, 0, 6), "); expected ",
                  text::fixed(limit * targets, 0, 1), " (", text::general(limit, 0, 6), ")\n");
   };
-  text::append(out,
-               "Internal pipeline statistics summary:\n"
-               "-------------------------------------\n",
-               count(by_sequence ? "Query sequence(s):" : "Query model(s):", 1),
-               text::integer(model.M, 0), by_sequence ? " residues searched)\n" : " nodes)\n",
-               count(by_sequence ? "Target model(s):" : "Target sequences:", counters.targets),
-               std::to_string(counters.residues),
-               by_sequence ? " nodes)\n" : " residues searched)\n");
+  text::append(
+      out,
+      "Internal pipeline statistics summary:\n"
+      "-------------------------------------\n",
+      text::count(by_sequence ? "Query sequence(s):" : "Query model(s):", 1),
+      text::integer(model.M, 0), by_sequence ? " residues searched)\n" : " nodes)\n",
+      text::count(by_sequence ? "Target model(s):" : "Target sequences:", counters.targets),
+      std::to_string(counters.residues), by_sequence ? " nodes)\n" : " residues searched)\n");
   passed("Passed MSV filter:", counters.msv, filters.F1);
   passed("Passed bias filter:", counters.bias, filters.F1);
   passed("Passed Vit filter:", counters.viterbi, filters.F2);

@@ -61,10 +61,7 @@ void append_scores(std::string& out, const NucleotideResult& result, const Repor
 void append_annotation_row(std::string& out, const LocalHit& hit, int M) {
   const domain::Domain& d = hit.domain;
   const auto range = [](int from, int to, std::int64_t last) {
-    return [=](std::string& row) {
-      text::append(row, text::integer(from, 9), ' ', text::integer(to, 9), ' ',
-                   from == 1 ? '[' : '.', to == last ? ']' : '.');
-    };
+    return text::range(from, to, last, 9);
   };
   text::append_line(
       out, "", hit.included ? '!' : '?', text::score(d.bits), text::bias(bias_bits(d)),
@@ -111,12 +108,6 @@ void append_counts(std::string& out, const NucleotideResult& result,
   const FilterCounters& counters = result.hits.counters;
   const double searched =
       static_cast<double>(counters.residues) * static_cast<double>(result.models);
-  const auto count = [](std::string_view label, std::uint64_t value) {
-    return [=](std::string& line) {
-      text::append(line, text::left(label, 29), text::integer(static_cast<std::int64_t>(value), 15),
-                   "  (");
-    };
-  };
   const auto share = [=](std::uint64_t value) {
     return [=](std::string& line) {
       if (searched == 0) {
@@ -127,25 +118,25 @@ void append_counts(std::string& out, const NucleotideResult& result,
     };
   };
   const auto passed = [&](std::string_view label, std::uint64_t value, double limit) {
-    text::append(out, count(label, value), share(value), "); expected (",
+    text::append(out, text::count(label, value), share(value), "); expected (",
                  text::general(limit, 0, 3), ")\n");
   };
   const std::string residues = std::to_string(counters.residues) + " residues searched)\n";
   out += "Internal pipeline statistics summary:\n"
          "-------------------------------------\n";
   if (result.is_scan()) {
-    text::append(out, count("Query sequence(s):", 1), residues,
-                 count("Target model(s):", result.models), std::to_string(result.nodes),
+    text::append(out, text::count("Query sequence(s):", 1), residues,
+                 text::count("Target model(s):", result.models), std::to_string(result.nodes),
                  " nodes)\n");
   } else {
-    text::append(out, count("Query model(s):", 1), std::to_string(result.query.M), " nodes)\n",
-                 count("Target sequences:", counters.targets), residues);
+    text::append(out, text::count("Query model(s):", 1), std::to_string(result.query.M),
+                 " nodes)\n", text::count("Target sequences:", counters.targets), residues);
   }
   passed("Residues passing SSV filter:", counters.msv, options.F1);
   passed("Residues passing bias filter:", counters.bias, options.F1);
   passed("Residues passing Vit filter:", counters.viterbi, options.F2);
   passed("Residues passing Fwd filter:", counters.forward, options.F3);
-  text::append(out, count("Total number of hits:", result.hits.reported),
+  text::append(out, text::count("Total number of hits:", result.hits.reported),
                share(result.hits.reported_residues), ")\n");
   append_times(out, 0, 0, 0);  // zero: queries are searched together
 }

@@ -71,7 +71,21 @@ inline auto scores(double e, double bits, double bias_bits) {
   return [=](std::string& out) { append(out, e_value(e), ' ', score(bits), ' ', bias(bias_bits)); };
 }
 
-/// Tables show a dash for an empty text.
+/// Where a domain lies in a sequence of `length`: brackets mark the ends that it reaches.
+inline auto range(int from, int to, std::int64_t length, std::size_t width) {
+  return [=](std::string& out) {
+    append(out, integer(from, width), ' ', integer(to, width), ' ', from == 1 ? '[' : '.',
+           to == length ? ']' : '.');
+  };
+}
+/// The beginning of a line of the pipeline's statistics.
+inline auto count(std::string_view label, std::uint64_t value) {
+  return [=](std::string& out) {
+    append(out, left(label, 29), integer(static_cast<std::int64_t>(value), 15), "  (");
+  };
+}
+
+/// Tables write a dash if there is no text.
 inline std::string_view or_dash(std::string_view text) {
   return text.empty() ? std::string_view("-") : text;
 }
