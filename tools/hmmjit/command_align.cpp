@@ -111,18 +111,16 @@ Result<int> run_align(const ParsedOptions& options) {
                 fmt::format("{} is no alignment format", options.text("--outformat")),
                 "--outformat", "use stockholm, pfam, a2m, afa, psiblast, selex, clustal or phylip");
   std::vector<NamedFile> inputs = {{"profile file", model_file}, {"sequence file", sequence_file}};
-  if (options.is_set("--mapali"))
-    inputs.push_back({"--mapali", std::string(options.text("--mapali"))});
+  if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
   std::vector<NamedFile> outputs;
-  if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
+  if (options.is_set("-o")) outputs.push_back({"-o", options.path("-o")});
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
   HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));
   std::optional<MultipleAlignment> source;
   if (options.is_set("--mapali")) {
-    HMMJIT_ASSIGN(
-        AlignmentReader reader,
-        AlignmentReader::open(std::string(options.text("--mapali")), {.alphabet = hmm.alphabet}));
+    HMMJIT_ASSIGN(AlignmentReader reader,
+                  AlignmentReader::open(options.path("--mapali"), {.alphabet = hmm.alphabet}));
     HMMJIT_ASSIGN(source, reader.next());
     if (!source)
       return fail(ErrorCode::kInput, "no alignment in the file", reader.name(), "check --mapali");
@@ -131,7 +129,7 @@ Result<int> run_align(const ParsedOptions& options) {
   HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
   std::optional<OutputFile> file;
   if (options.is_set("-o")) {
-    HMMJIT_ASSIGN(file, OutputFile::create(std::string(options.text("-o"))));
+    HMMJIT_ASSIGN(file, OutputFile::create(options.path("-o")));
   }
 
   const align::SequenceAligner aligner(hmm);

@@ -364,25 +364,23 @@ Result<int> run_tune(const ParsedOptions& options) {
   return 0;
 }
 
-constexpr std::string_view kGroup = "Options";
-
 // The options of both commands, except the number of candidates.
 std::vector<OptionSpec> common_options() {
   return {help_option(),
-          {kGroup, "--models,-m", "@f", "profile HMM file; may be repeated", kSeveral},
-          {kGroup, "--targets,-t", "@f", "sequence file; may be repeated", kSeveral},
-          {kGroup, "--stage", "s", "ssv, msv, bias, viterbi, forward; default: all",
+          {kPlain, "--models,-m", "@f", "profile HMM file; may be repeated", kSeveral},
+          {kPlain, "--targets,-t", "@f", "sequence file; may be repeated", kSeveral},
+          {kPlain, "--stage", "s", "ssv, msv, bias, viterbi, forward; default: all",
            list_of("ssv,msv,bias,viterbi,forward")},
-          {kGroup, "--residues", "count=0",
+          {kPlain, "--residues", "count=0",
            "copies of the targets until there are so many, as in 200M; 0: one copy"},
-          {kGroup, "--distinct", "n=0 n>=0",
+          {kPlain, "--distinct", "n=0 n>=0",
            "at most so many distinct targets, evenly chosen; each is reversed as well; 0: all"},
-          {kGroup, "--repeats", "n=3 n>0", "timed launches, of which the median counts"},
-          {kGroup, "--seconds", "x=0.5 x>0",
+          {kPlain, "--repeats", "n=3 n>0", "timed launches, of which the median counts"},
+          {kPlain, "--seconds", "x=0.5 x>0",
            "kernels predicted to take longer are measured on a sample"},
-          {kGroup, "--device", "s=gpu:0", "the GPU: gpu or gpu:N", offering("gpu")},
-          {kGroup, "--cpu", "n=0 n>=0", "threads of the CPU filters; 0: all cores"},
-          {kGroup, "--json", "", "print JSON"}};
+          {kPlain, "--device", "s=gpu:0", "the GPU: gpu or gpu:N", offering("gpu")},
+          {kPlain, "--cpu", "n=0 n>=0", "threads of the CPU filters; 0: all cores"},
+          kPrintJson};
 }
 
 }  // namespace
@@ -394,13 +392,13 @@ CommandSpec bench_command() {
                   common_options(),
                   run_bench};
   for (const OptionSpec& option : std::initializer_list<OptionSpec>{
-           {kGroup, "--variant", "s",
+           {kPlain, "--variant", "s",
             "these kernel variants, or all; default: the planner's choice", kListed},
-           {kGroup, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
-           {kGroup, "--candidates", "n=1 n>0", "configurations of each variant"},
-           {kGroup, "--exact-length", "",
+           {kPlain, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
+           {kPlain, "--candidates", "n=1 n>0", "configurations of each variant"},
+           {kPlain, "--exact-length", "",
             "kernels for the model's own length instead of its size class"},
-           {kGroup, "--paper", "",
+           {kPlain, "--paper", "",
             "all variants, and the tables of the CUDAMPF papers: GCUPS over model length, run-time "
             "constants against one kernel for all, where tables lie, one CPU core"}})
     out.options.push_back(option);
@@ -415,10 +413,10 @@ CommandSpec tune_command() {
                   common_options(),
                   run_tune};
   for (const OptionSpec& option : std::initializer_list<OptionSpec>{
-           {kGroup, "--candidates", "n=4 n>0", "configurations of each variant"},
-           {kGroup, "--dry-run", "", "measure and print, keep nothing"},
-           {kGroup, "--show", "", "print what is kept"},
-           {kGroup, "--clear", "", "forget what is kept"}})
+           {kPlain, "--candidates", "n=4 n>0", "configurations of each variant"},
+           {kPlain, "--dry-run", "", "measure and print, keep nothing"},
+           {kPlain, "--show", "", "print what is kept"},
+           {kPlain, "--clear", "", "forget what is kept"}})
     out.options.push_back(option);
   std::ranges::copy(cache_options(), std::back_inserter(out.options));
   return out;

@@ -110,8 +110,8 @@ Result<int> run_build(const ParsedOptions& options) {
     return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
                 "give it a name");
   std::vector<NamedFile> outputs = {{"profile file", output}};
-  if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
-  if (options.is_set("-O")) outputs.push_back({"-O", std::string(options.text("-O"))});
+  if (options.is_set("-o")) outputs.push_back({"-o", options.path("-o")});
+  if (options.is_set("-O")) outputs.push_back({"-O", options.path("-O")});
   const std::vector<NamedFile> inputs = {{"alignment file", input}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
@@ -144,10 +144,10 @@ Result<int> run_build(const ParsedOptions& options) {
   HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));
   std::optional<OutputFile> summary_file, rows_file;
   if (options.is_set("-O")) {
-    HMMJIT_ASSIGN(rows_file, OutputFile::create(std::string(options.text("-O"))));
+    HMMJIT_ASSIGN(rows_file, OutputFile::create(options.path("-O")));
   }
   if (options.is_set("-o")) {
-    HMMJIT_ASSIGN(summary_file, OutputFile::create(std::string(options.text("-o"))));
+    HMMJIT_ASSIGN(summary_file, OutputFile::create(options.path("-o")));
   }
   const auto summary = [&](const std::string& text) {
     if (summary_file)

@@ -302,8 +302,7 @@ Status show_entry(const Context& context) {
     return print_part(found == entry.attachments.end() ? nullptr : &found->second, attachment);
   }
   if (context.options.is_set("--payload")) {
-    HMMJIT_ASSIGN(OutputFile file,
-                  OutputFile::create(std::string(context.options.text("--payload"))));
+    HMMJIT_ASSIGN(OutputFile file, OutputFile::create(context.options.path("--payload")));
     file.write(entry.payload);
     return file.commit();
   }
@@ -592,7 +591,6 @@ Result<std::vector<int>> lengths_of(const ParsedOptions& options) {
 }
 
 CommandSpec cache_command(WarmFunction warm, WarmNames names) {
-  constexpr std::string_view kGroup = "Options";
   const auto command = [](std::string_view name, std::string_view summary,
                           std::vector<ArgumentSpec> arguments, std::vector<OptionSpec> options,
                           std::function<Status(const Context&)> act) {
@@ -605,49 +603,49 @@ CommandSpec cache_command(WarmFunction warm, WarmNames names) {
                          return 0;
                        }};
   };
-  constexpr OptionSpec where{kGroup, "--where", "s",
+  constexpr OptionSpec where{kPlain, "--where", "s",
                              "only kernels whose key has COMPONENT=VALUE; may be repeated",
                              kSeveral};
   const ArgumentSpec entry{"entry", "digest or the beginning of one"};
   CommandSpec out{
       "cache", "inspect, fill and move the cache of compiled kernels", {}, {help_option()}};
-  out.options.push_back({kGroup, "--json", "", "print JSON"});
+  out.options.push_back(kPrintJson);
   std::ranges::copy(cache_options(), std::back_inserter(out.options));
   out.subcommands = {
       command("path", "print the folder of the user's kernels", {}, {}, show_path),
       command("stats", "size as du counts, hits, and every counter", {}, {}, show_stats),
       command("list", "list cached kernels, most recently used first", {}, {where}, list_entries),
       command("show", "print one entry: key, attributes, log, attachments", {entry},
-              {{kGroup, "--component", "s", "print one component of the key, e.g. source"},
-               {kGroup, "--attachment", "s", "print one attachment, e.g. plan"},
-               {kGroup, "--payload", "f", "write the compiled kernel to this file"}},
+              {{kPlain, "--component", "s", "print one component of the key, e.g. source"},
+               {kPlain, "--attachment", "s", "print one attachment, e.g. plan"},
+               {kPlain, "--payload", "f", "write the compiled kernel to this file"}},
               show_entry),
       command(
           "explain", "name the parts in which two keys differ",
           {{"first", entry.help}, {"second", "another; default: the nearest other entry", false}},
           {}, explain_entries),
       command("verify", "read and check every entry", {},
-              {{kGroup, "--repair", "", "remove damaged entries of the user's folder"},
-               {kGroup, "--bundle", "@f", "check a bundle file instead"}},
+              {{kPlain, "--repair", "", "remove damaged entries of the user's folder"},
+               {kPlain, "--bundle", "@f", "check a bundle file instead"}},
               verify),
       command("trim", "bring the folder below its cap and sweep old temporaries", {}, {},
               trim_store),
       command("clear", "remove every kernel of the user's folder", {}, {}, clear_store),
       command("export", "write kernels to one checked bundle file", {{"bundle", "file to write"}},
-              {where, {kGroup, "--system", "", "export the system folder instead of the user's"}},
+              {where, {kPlain, "--system", "", "export the system folder instead of the user's"}},
               export_entries),
       command("import", "store the kernels of a bundle (trusting its author)",
               {{"bundle", "file to read"}}, {}, import_entries),
       command(
           "warm", "compile kernels ahead of time; needs no GPU",
           {{"files", "HMM files, as with --model", false, true}},
-          {{kGroup, "--target", "s", "architectures, e.g. sm_80,sm_90", list_of(names.targets)},
-           {kGroup, "--model", "@f", "HMM file whose kernels are wanted; may be repeated",
+          {{kPlain, "--target", "s", "architectures, e.g. sm_80,sm_90", list_of(names.targets)},
+           {kPlain, "--model", "@f", "HMM file whose kernels are wanted; may be repeated",
             kSeveral},
-           {kGroup, "--length", "n n>0", "model lengths", kListed},
-           {kGroup, "--up-to", "n n>0", "every size class of models up to this length"},
-           {kGroup, "--stage", "s", "search stages, e.g. ssv", list_of(names.stages)},
-           {kGroup, "--idle", "",
+           {kPlain, "--length", "n n>0", "model lengths", kListed},
+           {kPlain, "--up-to", "n n>0", "every size class of models up to this length"},
+           {kPlain, "--stage", "s", "search stages, e.g. ssv", list_of(names.stages)},
+           {kPlain, "--idle", "",
             "with the lowest priority, and not while another process does it"}},
           [warm = std::move(warm)](const Context& context) { return warm_cache(context, warm); })};
   return out;

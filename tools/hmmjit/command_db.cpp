@@ -148,8 +148,7 @@ Result<std::map<std::string, std::vector<Wanted>, std::less<>>> wanted_names(
     const ParsedOptions& options) {
   std::vector<std::string> names(options.arguments().begin() + 1, options.arguments().end());
   if (options.is_set("--file")) {
-    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source,
-                  open_byte_source(std::string(options.text("--file"))));
+    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(options.path("--file")));
     BufferedInput input(std::move(source));
     std::string_view line;
     for (;;) {
@@ -261,9 +260,8 @@ Result<int> run_verify(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec db_command() {
-  constexpr std::string_view kGroup = "Options";
-  constexpr OptionSpec threads{kGroup, "--cpu", "n n>0", "threads; default: all cores"};
-  constexpr OptionSpec output{kGroup, "--output,-o", "f", "file to write"};
+  constexpr OptionSpec threads{kPlain, "--cpu", "n n>0", "threads; default: all cores"};
+  constexpr OptionSpec output{kPlain, "--output,-o", "f", "file to write"};
   constexpr OptionTraits kAlphabets = one_of("amino,dna,rna");
   CommandSpec out{"db",
                   "make, describe and check databases of targets; print sequences by name",
@@ -274,36 +272,36 @@ CommandSpec db_command() {
        "make a database of sequence files",
        {{"targets", "sequence files in any format that search reads, or databases; - for stdin",
          true, true}},
-       {{kGroup, "--output,-o", "f", "file to write; default: the first input's name + .hjdb"},
-        {kGroup, "--alphabet", "s=amino", "amino, dna or rna", kAlphabets},
-        {kGroup, "--tformat", "s", "assert this sequence format: no autodetection",
+       {{kPlain, "--output,-o", "f", "file to write; default: the first input's name + .hjdb"},
+        {kPlain, "--alphabet", "s=amino", "amino, dna or rna", kAlphabets},
+        {kPlain, "--tformat", "s", "assert this sequence format: no autodetection",
          offering(kSequenceFormatNames)},
         threads,
-        {kGroup, "--quiet", "", "no summary line"}},
+        {kPlain, "--quiet", "", "no summary line"}},
        run_build},
       {"join",
        "make one database of several, as if built from all their inputs",
        {{"databases", "database files, in order", true, true}},
-       {output, threads, {kGroup, "--quiet", "", "no summary line"}},
+       {output, threads, {kPlain, "--quiet", "", "no summary line"}},
        run_join},
       {"info",
        "describe a database from its header",
        {{"database", "database file"}},
-       {{kGroup, "--json", "", "print JSON"}},
+       {kPrintJson},
        run_info},
       {"verify",
        "check every byte of a database; exit status 3 on damage",
        {{"database", "database file"}},
-       {{kGroup, "--quiet", "", "say nothing when it is whole"}},
+       {{kPlain, "--quiet", "", "say nothing when it is whole"}},
        run_verify},
       {"fetch",
        "print sequences of a database or sequence file as FASTA",
        {{"database", "database, or sequence file"},
         {"names", "names, or name/from-to for a part; printed in the order of the file", false,
          true}},
-       {{kGroup, "--file,-f", "@f", "file with a name at the beginning of each line; - for stdin"},
+       {{kPlain, "--file,-f", "@f", "file with a name at the beginning of each line; - for stdin"},
         output,
-        {kGroup, "--alphabet", "s=amino", "of a sequence file: amino, dna or rna", kAlphabets}},
+        {kPlain, "--alphabet", "s=amino", "of a sequence file: amino, dna or rna", kAlphabets}},
        run_fetch}};
   return out;
 }

@@ -400,13 +400,12 @@ Result<int> run_doctor(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec doctor_command() {
-  constexpr std::string_view kGroup = "Options";
   CommandSpec out{"doctor",
                   "check driver, compiler and cache, with a remedy for each problem",
                   {},
                   {help_option(),
-                   {kGroup, "--json", "", "print JSON"},
-                   {kGroup, "--require-gpu", "", "exit with status 4 unless a GPU can be used"}},
+                   kPrintJson,
+                   {kPlain, "--require-gpu", "", "exit with status 4 unless a GPU can be used"}},
                   run_doctor};
   std::ranges::copy(cache_options(), std::back_inserter(out.options));
   return out;

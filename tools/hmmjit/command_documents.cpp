@@ -281,7 +281,7 @@ CommandSpec man_command() {
             "write the pages of all commands into this folder instead"}},
           [](const ParsedOptions& options) -> Result<int> {
             if (options.is_set("--all")) {
-              HMMJIT_TRY(write_pages(std::string(options.text("--all")), commands()));
+              HMMJIT_TRY(write_pages(options.path("--all"), commands()));
               return 0;
             }
             if (options.is_set("--markdown")) {

@@ -152,8 +152,8 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   // Targets may take a third of the bound, and stay here between rounds.
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, 1));
   std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
-  CheckpointFiles models(std::string(options.text("--chkhmm")), ".hmm");
-  CheckpointFiles alignments(std::string(options.text("--chkali")), ".sto");
+  CheckpointFiles models(options.path("--chkhmm"), ".hmm");
+  CheckpointFiles alignments(options.path("--chkali"), ".sto");
 
   SearchStatistics statistics;
   bool searched = false;

@@ -151,9 +151,8 @@ Result<int> run_merge(const ParsedOptions& options) {
   parts::PartOrigin origin = set.first().origin();
   origin.program = fmt::format("hmmjit merge (hmmjit {})", HMMJIT_VERSION);
   origin.date = date_text();
-  HMMJIT_ASSIGN(
-      [[maybe_unused]] const Digest content,
-      parts::merge_into_part(set, std::string(options.text("--part-file")), origin, merge));
+  HMMJIT_ASSIGN([[maybe_unused]] const Digest content,
+                parts::merge_into_part(set, options.path("--part-file"), origin, merge));
   return 0;
 }
 

@@ -32,7 +32,7 @@ class Nhmmer {
     if (!run_.options.is_set("--dna") && !run_.options.is_set("--rna"))
       HMMJIT_TRY(check_nucleotides(run_.options.arguments()[1]));
     if (run_.options.is_set("--hmmout") && queries_.builds()) {
-      HMMJIT_ASSIGN(models_, OutputFile::create(std::string(run_.options.text("--hmmout"))));
+      HMMJIT_ASSIGN(models_, OutputFile::create(run_.options.path("--hmmout")));
     }
     HMMJIT_ASSIGN(range_, queries_of_slice(run_.options, run_.options.arguments()[0]));
     for (; read_ < range_.first; ++read_) HMMJIT_TRY(queries_.skip());

@@ -84,29 +84,24 @@ Result<int> run_index(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec part_command() {
-  constexpr std::string_view kGroup = "Options";
   const ArgumentSpec parts{"parts", "part files, or folders of them", true, true};
   CommandSpec out{"part", "describe, check and count the parts of a search", {}, {help_option()}};
   out.subcommands = {
-      {"info",
-       "describe a part",
-       {{"part", "part file"}},
-       {{kGroup, "--json", "", "print JSON"}},
-       run_info},
+      {"info", "describe a part", {{"part", "part file"}}, {kPrintJson}, run_info},
       {"verify",
        "check every byte of parts; exit status 3 on damage",
        {parts},
-       {{kGroup, "--quiet", "", "say nothing of those that are whole"}},
+       {{kPlain, "--quiet", "", "say nothing of those that are whole"}},
        run_verify},
       {"missing",
        "name the parts that are still to be searched; exit status 3 if there are any",
        {parts},
-       {{kGroup, "--array", "", "as numbers for sbatch --array: 3,17,40-42"}},
+       {{kPlain, "--array", "", "as numbers for sbatch --array: 3,17,40-42"}},
        run_missing},
       {"index",
        "note where each model of a file begins, for search --model-part",
        {{"hmmfile", "profile HMMs, not compressed"}},
-       {{kGroup, "--quiet", "", "do not print the name of the index"}},
+       {{kPlain, "--quiet", "", "do not print the name of the index"}},
        run_index}};
   return out;
 }

@@ -490,7 +490,6 @@ std::string_view comma_list(const std::vector<std::string>& names) {
 }  // namespace
 
 CommandSpec plan_command() {
-  constexpr std::string_view kGroup = "Options";
   constexpr OptionTraits kForms{
       .excludes = "--json", .offers = "source,ptx,cubin,sass,log", .closed = true};
   static const std::string stages = stage_names() + "; default: all";
@@ -499,25 +498,25 @@ CommandSpec plan_command() {
       "show which kernel would score each model on a device, and why",
       {{"files", "profile HMM file(s); - for stdin", false, true}},
       {help_option(),
-       {kGroup, "--model,-m", "@f", "a profile HMM file, too", kSeveral},
-       {kGroup, "--length", "n n>0", "model length(s), where no file is at hand", kListed},
-       {kGroup, "--device", "s",
+       {kPlain, "--model,-m", "@f", "a profile HMM file, too", kSeveral},
+       {kPlain, "--length", "n n>0", "model length(s), where no file is at hand", kListed},
+       {kPlain, "--device", "s",
         "device name (H200, RTX 4090, ...), architecture (sm_90), gpu, gpu:N, or all",
         list_of(comma_list(device_names()))},
-       {kGroup, "--stage", "s", stages, list_of(comma_list(names_of_stages()))},
-       {kGroup, "--variant", "s", "use this kernel variant", offering(comma_list(variant_names()))},
-       {kGroup, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
-       {kGroup, "--exact-length", "",
+       {kPlain, "--stage", "s", stages, list_of(comma_list(names_of_stages()))},
+       {kPlain, "--variant", "s", "use this kernel variant", offering(comma_list(variant_names()))},
+       {kPlain, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
+       {kPlain, "--exact-length", "",
         "specialise for the model's own length instead of its size class"},
-       {kGroup, "--no-tuned", "", "predictions only, whatever hmmjit tune has measured"},
-       {kGroup, "--emit", "s", "print the kernel instead: source, ptx, cubin, sass, log", kForms},
-       {kGroup, "--output,-o", "f", "write to this file instead of standard output"},
-       {kGroup, "--summary", "", "totals only"},
-       {kGroup, "--catalogue", "", "print what docs/kernels.md holds: every kernel of every stage"},
-       {kGroup, "--explain", "",
+       {kPlain, "--no-tuned", "", "predictions only, whatever hmmjit tune has measured"},
+       {kPlain, "--emit", "s", "print the kernel instead: source, ptx, cubin, sass, log", kForms},
+       {kPlain, "--output,-o", "f", "write to this file instead of standard output"},
+       {kPlain, "--summary", "", "totals only"},
+       {kPlain, "--catalogue", "", "print what docs/kernels.md holds: every kernel of every stage"},
+       {kPlain, "--explain", "",
         "also the plan of every stage for the model's own size class, and why no other "
         "variant"},
-       {kGroup, "--json", "", "print JSON"}},
+       kPrintJson},
       run_plan};
   std::ranges::copy(cache_options(), std::back_inserter(out.options));
   return out;

@@ -96,17 +96,17 @@ Result<int> make_report(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec report_command() {
-  constexpr std::string_view kGroup = "Options";
   return {"report",
           "turn results into one HTML page with domain architectures",
-          {{"result", "files written by --json or --tsv, several on one page; - for stdin", true, true}},
+          {{"result", "files written by --json or --tsv, several on one page; - for stdin", true,
+            true}},
           {help_option(),
-           {kGroup, "--output,-o", "f", "page to write; default: RESULT.html"},
-           {kGroup, "--title", "s", "title of the page"},
-           {kGroup, "--top", "n n>0", "show only the <n> targets with the best E-values"},
-           {kGroup, "--included", "", "show only included domains"},
-           {kGroup, "--model", "s", "show only this model; may be repeated", kSeveral},
-           {kGroup, "-E", "x x>0", "show only domains of at most this i-Evalue"}},
+           {kPlain, "--output,-o", "f", "page to write; default: RESULT.html"},
+           {kPlain, "--title", "s", "title of the page"},
+           {kPlain, "--top", "n n>0", "show only the <n> targets with the best E-values"},
+           {kPlain, "--included", "", "show only included domains"},
+           {kPlain, "--model", "s", "show only this model; may be repeated", kSeveral},
+           {kPlain, "-E", "x x>0", "show only domains of at most this i-Evalue"}},
           make_report};
 }
 

@@ -534,7 +534,7 @@ Result<std::vector<Listener>> listeners(const ParsedOptions& options) {
     }
   }
   if (options.is_set("--socket")) {
-    HMMJIT_ASSIGN(const int one, listen_at(std::string(options.text("--socket"))));
+    HMMJIT_ASSIGN(const int one, listen_at(options.path("--socket")));
     all.push_back({one, false});
   }
   if (options.is_set("--listen")) {
@@ -675,7 +675,7 @@ Result<int> serve(const ParsedOptions& options) {
       if (socket >= 0) server.accept(socket, sockets[i].needs_token);
     }
   }
-  if (options.is_set("--socket")) ::unlink(std::string(options.text("--socket")).c_str());
+  if (options.is_set("--socket")) ::unlink(options.path("--socket").c_str());
   pollfd answered{idle, POLLIN, 0};
   if (::poll(&answered, 1, 0) > 0) return 0;
   std::error_code ignored;

@@ -132,7 +132,7 @@ Status NucleotideQueries::set_alphabet(const Alphabet* found) {
                 "use hmmjit search or phmmer");
   alphabet_ = found;
   if (!options_.is_set("--bgfile")) return {};
-  HMMJIT_ASSIGN(Alphabet own, read_background(std::string(options_.text("--bgfile")), *found));
+  HMMJIT_ASSIGN(Alphabet own, read_background(options_.path("--bgfile"), *found));
   with_background_ = std::make_unique<Alphabet>(std::move(own));
   alphabet_ = with_background_.get();
   return {};

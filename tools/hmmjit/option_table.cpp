@@ -246,6 +246,10 @@ std::string_view ParsedOptions::text(std::string_view name) const {
   return values_[i] ? std::string_view(*values_[i]) : table_[i].default_text;
 }
 
+std::string ParsedOptions::path(std::string_view name) const {
+  return knows(name) ? std::string(text(name)) : std::string();
+}
+
 double ParsedOptions::real(std::string_view name) const { return *parse_c_real(text(name)); }
 
 std::int64_t ParsedOptions::integer(std::string_view name) const { return *parse_int(text(name)); }

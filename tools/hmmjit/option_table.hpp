@@ -27,6 +27,7 @@ inline constexpr std::string_view kScoring = "Options controlling scoring system
 inline constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
 inline constexpr std::string_view kExpert = "Other expert options";
 inline constexpr std::string_view kOwn = "Options that HMMER does not have";
+inline constexpr std::string_view kPlain = "Options";
 
 /// Values of --tformat and --qformat, as OptionTraits::offers.
 inline constexpr std::string_view kSequenceFormatNames =
@@ -99,6 +100,7 @@ struct OptionSpec : OptionTraits {
 };
 
 /// Options of several programs.
+inline constexpr OptionSpec kPrintJson{kPlain, "--json", "", "print JSON"};
 constexpr OptionSpec cpu_option(std::string_view group) {
   return {group, "--cpu", "n n>=0",
           "busy threads at most (0 and 1: one); default: all cores granted",
@@ -116,6 +118,8 @@ class ParsedOptions {
   /// Whether this program has the option at all.
   bool knows(std::string_view name) const;
   std::string_view text(std::string_view name) const;  ///< given or default text
+  /// The same as a string; empty where this program has no such option.
+  std::string path(std::string_view name) const;
   double real(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   /// The same, or `most` where it is larger.

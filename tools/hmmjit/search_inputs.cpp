@@ -223,7 +223,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
     if (options.is_set("--restrictdb_n"))
       count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
     source = restrict_targets(std::move(source), format.alphabet,
-                              std::string(options.text("--restrictdb_stkey")), count);
+                              options.path("--restrictdb_stkey"), count);
   }
   return source;
 }

@@ -154,7 +154,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (options.is_set("--cut_tc")) thresholds.cutoffs = ModelCutoffs::kTrusted;
   if (options.is_set("--cut-file")) {
     thresholds.cutoffs = ModelCutoffs::kTable;
-    HMMJIT_ASSIGN(CutoffTable table, read_cutoff_table(std::string(options.text("--cut-file"))));
+    HMMJIT_ASSIGN(CutoffTable table, read_cutoff_table(options.path("--cut-file")));
     thresholds.table = std::make_shared<const CutoffTable>(std::move(table));
   }
   const std::string_view missing = options.text("--cut-missing");

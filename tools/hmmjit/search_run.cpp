@@ -97,25 +97,19 @@ class ReportAndFeatures final : public ResultSink {
   FeatureWriter* features_;
 };
 
-// Empty where it is not given, or this program has no such option.
-std::string path_of(const ParsedOptions& options, std::string_view name) {
-  return options.knows(name) ? std::string(options.text(name)) : std::string();
-}
-
 // Null where nothing of the kind is asked for.
 Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& options,
                                                       const std::string& target_path,
                                                       const SearchOptions& search) {
-  const FeaturePaths paths{std::string(options.text("--gff")), std::string(options.text("--bed")),
-                           std::string(options.text("--fasta")),
-                           std::string(options.text("--domfasta"))};
+  const FeaturePaths paths{options.path("--gff"), options.path("--bed"), options.path("--fasta"),
+                           options.path("--domfasta")};
   OverlapRule rule;
   rule.nucleotides = options.knows("--watson");
   rule.resolve = options.is_set("--resolve-overlaps") || options.is_set("--clans");
   bool resolved = false;
   for (const char* name :
        {"--tblout", "--domtblout", "--pfamtblout", "--dfamtblout", "--tsv", "--json"}) {
-    const std::string path = path_of(options, name);
+    const std::string path = options.path(name);
     resolved |= !path.empty();
     if (rule.resolve && path.find("{query}") != path.npos)
       return fail(ErrorCode::kUsage, "overlaps of several queries are not resolved in files of one",
@@ -131,7 +125,7 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
     return fail(ErrorCode::kUsage, "--fasta and --domfasta read the sequences a second time",
                 target_path, "give a file instead of a pipe");
   if (options.is_set("--clans")) {
-    HMMJIT_ASSIGN(rule.clans, read_clans(std::string(options.text("--clans"))));
+    HMMJIT_ASSIGN(rule.clans, read_clans(options.path("--clans")));
   }
   HMMJIT_ASSIGN(const std::uint64_t memory, memory_by_target(search));
   return FeatureWriter::create(paths, std::move(rule), memory);
@@ -233,7 +227,7 @@ gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> pos
 }
 
 ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
-  const auto path = [&](std::string_view name) { return path_of(options, name); };
+  const auto path = [&](std::string_view name) { return options.path(name); };
   return {path("-o"),
           path("-A"),
           path("--tblout"),
@@ -246,7 +240,7 @@ ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
           standard_output,
           path("--dfamtblout"),
           path("--aliscoresout"),
-          path_of(options.given(), "-A")};
+          options.given().path("-A")};
 }
 
 namespace {
@@ -347,10 +341,10 @@ class RunFiles {
       : program_(program), options_(options), run_(run) {}
   Status begin() {
     if (run_.trace) {
-      HMMJIT_ASSIGN(trace_, OutputFile::create(std::string(options_.text("--trace"))));
+      HMMJIT_ASSIGN(trace_, OutputFile::create(options_.path("--trace")));
     }
     if (options_.is_set("--stats")) {
-      HMMJIT_ASSIGN(statistics_, OutputFile::create(std::string(options_.text("--stats"))));
+      HMMJIT_ASSIGN(statistics_, OutputFile::create(options_.path("--stats")));
     }
     return {};
   }
