@@ -10,7 +10,6 @@
 #include <mutex>
 #include <new>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 #include "api/convert.hpp"
 #include "api/handles.hpp"

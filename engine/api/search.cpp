@@ -1,7 +1,6 @@
 // The search for host programs: the pipeline of engine/search, callbacks and cancellation.
 #include "hmmjit/search.hpp"
 
-#include <atomic>
 #include <cmath>
 #include <condition_variable>
 #include <mutex>

@@ -1,7 +1,5 @@
 #include "gpu/cascade.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -1,7 +1,6 @@
 // hmmscan for the program and the library: sequences against many models, reported by sequence.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 
 #include "search/session.hpp"

@@ -1,12 +1,10 @@
 #include "report/stockholm.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "build/aligned_rows.hpp"
 #include "core/ascii.hpp"

@@ -1,7 +1,6 @@
 // How many models of a search are set up and in flight, and whether a further one may be begun.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <shared_mutex>
-#include <string>
 #include <vector>
 
 #include "core/mutex.hpp"

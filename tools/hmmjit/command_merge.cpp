@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "command.hpp"
 #include "core/output_file.hpp"

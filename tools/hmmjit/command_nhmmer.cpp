@@ -1,7 +1,6 @@
 // hmmjit nhmmer: DNA and RNA models, alignments and sequences against long sequences, both strands.
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "build/hmm_writer.hpp"
 #include "hmmjit/command.hpp"

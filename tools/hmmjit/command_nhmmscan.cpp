@@ -1,8 +1,6 @@
 // hmmjit nhmmscan: DNA or RNA sequences against a file of profiles, both strands.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,14 +1,11 @@
 #include "hmmjit/kernel_emit.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "hmmjit/option_table.hpp"

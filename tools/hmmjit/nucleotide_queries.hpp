@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "build/builder.hpp"
 #include "io/alignment_file.hpp"

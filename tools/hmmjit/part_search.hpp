@@ -1,7 +1,6 @@
 // `hmmjit search --part`: a share of the targets, stored as a part file.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -1,9 +1,7 @@
 // Options of the programs whose queries are sequences, beyond those of a search with models.
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
 
 #include "build/calibration.hpp"
 #include "build/score_system.hpp"

@@ -1,9 +1,7 @@
 // The options of `hmmjit search`: hmmsearch's, and ours.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "option_table.hpp"
 #include "parts/part_format.hpp"
