@@ -202,7 +202,6 @@ class Agenda {
   // The first model that could not be set up.
   std::optional<std::pair<std::size_t, Error>> failed_ HMMJIT_GUARDED_BY(mutex_);
 
-  // Models in flight.
   ModelsInFlight in_flight_ HMMJIT_GUARDED_BY(mutex_);
   std::map<ModelId, Model> models_ HMMJIT_GUARDED_BY(mutex_);
   std::uint64_t announced_ HMMJIT_GUARDED_BY(mutex_) = 0;  // calls of more_models()
@@ -215,7 +214,6 @@ class Agenda {
   Batch batch_ HMMJIT_GUARDED_BY(mutex_) = Batch::kNone;
   bool device_waits_ HMMJIT_GUARDED_BY(mutex_) = false;
 
-  // Ready work.
   std::map<Key, Work> ready_ HMMJIT_GUARDED_BY(mutex_);
   std::uint64_t order_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::size_t filters_waiting_ HMMJIT_GUARDED_BY(mutex_) = 0;  // except for pairs of the board

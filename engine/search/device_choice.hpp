@@ -20,7 +20,6 @@ struct DeviceChoice {
   std::uint64_t vram = 0;  ///< limit on bytes of a device's memory; 0: none
   bool started = false;    ///< they have been, for earlier searches
 };
-/// The settings that follow from a choice.
 gpu::Settings device_settings(const DeviceChoice& choice);
 
 /// The size of a search (model positions or residues), if it is known. Empty: it is not.

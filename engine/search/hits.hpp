@@ -135,7 +135,6 @@ bool stands_before(const Hit& a, const Hit& b);
 /// The hits of a target that was delivered twice have equal scores, except with --seed 0, and are
 /// neighbours. Different targets may have one name.
 Status check_each_once(const std::vector<Hit>& hits, const std::string& model);
-/// The error of a target that occurs twice.
 std::unexpected<Error> found_twice(const Hit& hit, const std::string& model);
 
 /// The list hmmscan makes of one target: `hits` are models in the place of targets (name,

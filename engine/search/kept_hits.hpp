@@ -15,7 +15,6 @@ class HitSource;
 
 namespace hmmjit::search_run {
 
-/// Bytes of hits in memory.
 std::size_t hit_bytes(const std::vector<Hit>& hits);
 
 /// Thread-safe.

@@ -36,17 +36,13 @@ class ModelsInFlight {
   bool may_start(const SearchDemand& demand, Batch batch) const;
   /// A model is being set up.
   void start() { ++preparing_; }
-  /// The input has no further model.
   void end_input() { models_ended_ = true; }
-  /// The input, which had no further model, has one.
   void reopen_input() { models_ended_ = false; }
   /// A set-up has found no model.
   void end_set_up() { --preparing_; }
-  /// A model has been set up.
   void add(std::size_t bytes);
   /// A model has all its hits: its tables are freed.
   void release(std::size_t bytes) { active_bytes_ -= bytes; }
-  /// A model has ended.
   void end() { --active_; }
 
   bool setting_up() const { return preparing_ > 0; }

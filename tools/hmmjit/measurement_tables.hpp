@@ -18,7 +18,6 @@ class MeasurementTables {
   std::string summary() const;
   /// The tables of the papers.
   std::string paper() const;
-  /// All measurements as one document.
   std::string json() const;
 
   void add(const bench::Measurement& m);

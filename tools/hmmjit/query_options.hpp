@@ -10,13 +10,9 @@
 
 namespace hmmjit::tools {
 
-/// Options of `hmmjit phmmer`: phmmer's in its order, then ours.
+/// The options of each HMMER program in its order, then ours.
 std::span<const OptionSpec> phmmer_option_table();
-
-/// Options of `hmmjit jackhmmer`.
 std::span<const OptionSpec> jackhmmer_option_table();
-
-/// Options of `hmmjit scan`.
 std::span<const OptionSpec> scan_option_table();
 
 /// --EmL to --Eft.

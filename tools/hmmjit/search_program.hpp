@@ -107,7 +107,6 @@ Result<int> ask_server(const SearchProgram& program, const ParsedOptions& option
 gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
                            Trace* trace);
 
-/// The command that runs `program`.
 CommandSpec command_of(const SearchProgram& program, std::string_view summary);
 
 }  // namespace hmmjit::tools
