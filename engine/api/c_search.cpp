@@ -58,6 +58,21 @@ void write_range(std::span<const T> all, std::size_t first, std::size_t count, T
   for (std::size_t i = 0; i < count; ++i) write(element(out, i, size), all[first + i], size);
 }
 
+/// `search` with the caller's arguments; `name`: of `targets`.
+template <typename Defaults, typename Search, typename Options>
+std::int32_t searched(Search search, const hmmjit_models* models, const hmmjit_targets* targets,
+                      const char* name, const Options* options, const hmmjit_callbacks* callbacks,
+                      hmmjit_results** out, hmmjit_error** error) {
+  return run(error, [&] {
+    required(out, "the handle to fill");
+    const hmmjit_callbacks c = read(callbacks);
+    // Callbacks may free the handles.
+    const hmmjit::Models own_models = required(models, "models").value;
+    const hmmjit::Targets own_targets = required(targets, name).value;
+    give_results(out, search(own_models, own_targets, read(options, Defaults()), to_callbacks(c)));
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -80,44 +95,23 @@ void hmmjit_cancellation_free(hmmjit_cancellation* cancellation) { delete cancel
 int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets,
                       const hmmjit_search_options* options, const hmmjit_callbacks* callbacks,
                       hmmjit_results** out, hmmjit_error** error) {
-  return run(error, [&] {
-    required(out, "the handle to fill");
-    const hmmjit_callbacks c = read(callbacks);
-    // Callbacks may free the handles.
-    const hmmjit::Models own_models = required(models, "models").value;
-    const hmmjit::Targets own_targets = required(targets, "targets").value;
-    give_results(out, hmmjit::search(own_models, own_targets,
-                                     read(options, hmmjit::SearchOptions()), to_callbacks(c)));
-  });
+  return searched<hmmjit::SearchOptions>(hmmjit::search, models, targets, "targets", options,
+                                         callbacks, out, error);
 }
-
 int32_t hmmjit_scan(const hmmjit_models* models, const hmmjit_targets* sequences,
                     const hmmjit_search_options* options, const hmmjit_callbacks* callbacks,
                     hmmjit_results** out, hmmjit_error** error) {
-  return run(error, [&] {
-    required(out, "the handle to fill");
-    const hmmjit_callbacks c = read(callbacks);
-    const hmmjit::Models own_models = required(models, "models").value;
-    const hmmjit::Targets own_sequences = required(sequences, "sequences").value;
-    give_results(out, hmmjit::scan(own_models, own_sequences,
-                                   read(options, hmmjit::SearchOptions()), to_callbacks(c)));
-  });
+  return searched<hmmjit::SearchOptions>(hmmjit::scan, models, sequences, "sequences", options,
+                                         callbacks, out, error);
 }
-
 int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options* options, hmmjit_error** error) {
   return run(error, [&] { write(options, hmmjit::NhmmerOptions()); });
 }
 int32_t hmmjit_nhmmer(const hmmjit_models* models, const hmmjit_targets* targets,
                       const hmmjit_nhmmer_options* options, const hmmjit_callbacks* callbacks,
                       hmmjit_results** out, hmmjit_error** error) {
-  return run(error, [&] {
-    required(out, "the handle to fill");
-    const hmmjit_callbacks c = read(callbacks);
-    const hmmjit::Models own_models = required(models, "models").value;
-    const hmmjit::Targets own_targets = required(targets, "targets").value;
-    give_results(out, hmmjit::nhmmer(own_models, own_targets,
-                                     read(options, hmmjit::NhmmerOptions()), to_callbacks(c)));
-  });
+  return searched<hmmjit::NhmmerOptions>(hmmjit::nhmmer, models, targets, "targets", options,
+                                         callbacks, out, error);
 }
 
 size_t hmmjit_results_count(const hmmjit_results* results) {
