@@ -25,8 +25,20 @@ ActiveDevice* EngineState::device(std::size_t n) const {
   return n < devices_.size() ? devices_[n].get() : nullptr;
 }
 
+void EngineState::open_queues(bool open) {
+  {
+    const MutexLock lock(mutex_);
+    queues_are_open_ = open;
+  }
+  for (std::size_t n = 0; ActiveDevice* const one = device(n); ++n)
+    open ? one->domain_queue.open() : one->domain_queue.close();
+}
+
 void EngineState::set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices) {
   const MutexLock lock(mutex_);
+  for (const auto& device : devices) {
+    if (!queues_are_open_) device->domain_queue.close();
+  }
   devices_ = std::move(devices);
 }
 

@@ -53,7 +53,10 @@ struct EngineState {
   // ---- the devices, from the start of the driver to the loss of the last one -------------------
 
   Phase phase() const;
-  // Sets the devices that work; none will be added.
+  // Whether the queues of the domain stage take chains, also those of devices that are still to
+  // come. What waits in closed ones is dropped.
+  void open_queues(bool open);
+  // The devices that work; no others will be added.
   void set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices);
   // Call this once their lanes have been started.
   void ready();
@@ -81,6 +84,7 @@ struct EngineState {
   mutable Mutex mutex_;
   Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
   std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
+  bool queues_are_open_ HMMJIT_GUARDED_BY(mutex_) = true;
   Error failure_ HMMJIT_GUARDED_BY(mutex_);
   std::atomic<bool> told_{false};  // the client has been told of it
 

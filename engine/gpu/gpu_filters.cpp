@@ -91,8 +91,7 @@ GpuFilters::~GpuFilters() { detach(); }
 void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
                         std::uint64_t host_bytes) {
   EngineState& engine = state_->engine;
-  for (std::size_t n = 0; ActiveDevice* const device = engine.device(n); ++n)
-    device->domain_queue.open();
+  engine.open_queues(true);
   engine.targets.attach(board, host_bytes);
   engine.clients.attach(client, board, limits);
   engine.begin_client();
@@ -100,8 +99,7 @@ void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& li
 
 void GpuFilters::detach() {
   EngineState& engine = state_->engine;
-  for (std::size_t n = 0; ActiveDevice* const device = engine.device(n); ++n)
-    device->domain_queue.close();
+  engine.open_queues(false);
   engine.clients.detach();
   engine.models.clear();
   engine.targets.clear();

@@ -1,4 +1,6 @@
 // The components that the threads of a device share, one at a time.
+#include "gpu/engine_state.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -370,6 +372,19 @@ TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
   segments_.add(std::move(late), 1);
   EXPECT_TRUE(seen.expired());
   EXPECT_EQ(segments_.take_to_pack(), nullptr);
+}
+
+// The starter of a session may set them while a search is being detached.
+TEST(EngineState, QueuesOfDevicesThatComeLaterAreClosedAsWell) {
+  EngineState engine{Settings{}};
+  engine.open_queues(false);
+  std::vector<std::unique_ptr<ActiveDevice>> devices;
+  devices.push_back(std::make_unique<ActiveDevice>(1000));
+  engine.set_devices(std::move(devices));
+  DomainWorkPtr work = std::make_unique<DomainWork>();
+  EXPECT_FALSE(engine.device(0)->domain_queue.put(work));
+  engine.open_queues(true);
+  EXPECT_TRUE(engine.device(0)->domain_queue.put(work));
 }
 
 TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndDeclinedOnce) {
