@@ -192,9 +192,10 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
 
 std::size_t Cascade::bytes_for(std::size_t targets) { return with_slack(most_list_bytes(targets)); }
 
-void Cascade::reserve(DeviceTargets& targets, int model_length) {
-  (void)grow(lists_, most_list_bytes(targets.packed().targets.size()));
-  (void)targets.work(model_length, false);
+Status Cascade::reserve(DeviceTargets& targets, int model_length) {
+  HMMJIT_TRY(grow(lists_, most_list_bytes(targets.packed().targets.size())));
+  HMMJIT_TRY(targets.work(model_length, false));
+  return {};
 }
 
 Status Cascade::grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_model) {

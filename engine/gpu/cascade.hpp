@@ -170,10 +170,10 @@ class Cascade {
                                                  std::size_t most_scratch);
   /// Maximum device memory of a lane for lists over a segment of that many targets.
   static std::size_t bytes_for(std::size_t targets);
-  /// Allocates in advance, as far as memory allows, what the first chain over these targets needs
-  /// with a model of that length.
-  void reserve(DeviceTargets& targets, int model_length);
-  /// Fails with kResources: no memory; kCompile: a kernel does not cover the model, and nothing was
+  /// Allocates what all chains over these targets need, and what they share with those of other
+  /// lanes for models of that length. Fails as run() does.
+  Status reserve(DeviceTargets& targets, int model_length);
+  /// kResources: no memory; kCompile: a kernel does not cover the model, and nothing was
   /// launched; kInternal and others: the device must not be used any more. A device that did not
   /// answer in time has been abandoned.
   Result<CascadeResult> run(const CascadeJob& job);

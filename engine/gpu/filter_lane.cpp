@@ -17,9 +17,8 @@ void FilterLane::run() {
   if (!ends(engine_, device_)) {
     if (const Status opened = open(); !opened) engine_.lose(device_, opened.error());
   }
-  bool reserved = false;  // for its first chain
   for (;;) {
-    FilterWork work = next_filter_work(engine_, device_, reserved);
+    FilterWork work = next_filter_work(engine_, device_, buffers_);
     if (std::holds_alternative<Stop>(work)) break;
     const double begun = Trace::now();
     std::visit([this](auto& w) { perform(w); }, work);
@@ -44,7 +43,17 @@ void FilterLane::perform(const RefuseModels& work) {
 }
 
 void FilterLane::perform(const ReserveBuffers& work) {
-  cascade_->reserve(*work.targets, work.model->search()->bytes.M);
+  const Status reserved = cascade_->reserve(*work.targets, work.model->search()->bytes.M);
+  buffers_.targets = reserved ? work.targets->packed().targets.size() : 0;
+  if (reserved) return;
+  if (reserved.error().code != ErrorCode::kResources) {
+    engine_.lose(device_, reserved.error());
+  } else {
+    if (!engine_.warned_memory.exchange(true))
+      engine_.warn(reserved.error().to_string() + "; going on with fewer chains at a time");
+    if (engine_.targets.has_no_room(work.segment, number_))
+      work.use->board.refuse_segment(work.segment->id);
+  }
 }
 
 void FilterLane::perform(const LoadSegment& work) {

@@ -37,6 +37,7 @@ class FilterLane {
   EngineState& engine_;
   ActiveDevice& device_;
   const int number_;
+  LaneBuffers buffers_{number_};
   std::unique_ptr<Cascade> cascade_;
 };
 

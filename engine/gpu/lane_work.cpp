@@ -17,7 +17,7 @@ struct Choice {
 };
 
 Choice choose(EngineState& engine, const WorkBoard& board, const std::vector<SegmentPtr>& resident,
-              bool reserved, Wait& wait) {
+              const LaneBuffers& buffers, Wait& wait) {
   Choice out;
   const bool loaded = engine.kernels.initial_load_done();
   for (const SegmentPtr& segment : resident) {
@@ -28,7 +28,7 @@ Choice choose(EngineState& engine, const WorkBoard& board, const std::vector<Seg
       if (model == nullptr) continue;
       if (!loaded) {
         wait.pending = true;
-        if (reserved) break;
+        if (buffers.targets > 0) break;
         return {.segment = segment, .model = model, .reserve = true, .declined = {}};
       }
       const ActiveModel::State state = model->refresh(engine.kernels, &wait.until);
@@ -65,14 +65,14 @@ bool ends(const EngineState& engine, const ActiveDevice& device) {
 // Models without a kernel leave first. Then one lane loads segments into free memory while the
 // others work. The lowest model comes first, so that results leave in order.
 std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice& device,
-                                               bool& reserved, Wait& wait) {
+                                               const LaneBuffers& buffers, Wait& wait) {
   for (;;) {
     wait = {};
     if (ends(engine, device)) return Stop{};
     ClientUse use = engine.clients.use();
     if (!use) return std::nullopt;
-    const TargetStore::Offer offer = engine.targets.offer(device);
-    Choice choice = choose(engine, use->board, offer.resident, reserved, wait);
+    const TargetStore::Offer offer = engine.targets.offer(device, buffers.lane);
+    Choice choice = choose(engine, use->board, offer.resident, buffers, wait);
     if (!choice.declined.empty()) return RefuseModels{std::move(use), std::move(choice.declined)};
     if (offer.to_load != nullptr && !choice.reserve) {
       // Segments whose kernels are being compiled stay resident, too.
@@ -84,9 +84,10 @@ std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice
     if (choice.model == nullptr) return std::nullopt;
     auto targets = engine.targets.begin_work(device, choice.segment);
     if (targets == nullptr) continue;  // it has been evicted meanwhile
-    reserved = true;
-    if (choice.reserve)
-      return ReserveBuffers{std::move(use), std::move(targets), std::move(choice.model)};
+    if (targets->packed().targets.size() > buffers.targets)
+      return ReserveBuffers{std::move(use), std::move(choice.segment), std::move(targets),
+                            std::move(choice.model)};
+    if (choice.reserve) return std::nullopt;
     std::vector<Claim> claims = use->board.claim(choice.model->id(), choice.segment->id);
     if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) continue;
     // Fewer pairs are left; a launch of the domain stage may have waited for that.
@@ -96,12 +97,12 @@ std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice
   }
 }
 
-FilterWork next_filter_work(EngineState& engine, ActiveDevice& device, bool& reserved) {
+FilterWork next_filter_work(EngineState& engine, ActiveDevice& device, const LaneBuffers& buffers) {
   for (;;) {
     const std::uint64_t seen = engine.changed.count();
     const double begun = Trace::now();
     Wait wait;
-    if (auto work = try_next_filter_work(engine, device, reserved, wait)) return *std::move(work);
+    if (auto work = try_next_filter_work(engine, device, buffers, wait)) return *std::move(work);
     engine.changed.wait_beyond(seen, wait.until);
     count_wait(engine, &Statistics::filter_lanes, wait.pending, begun);
   }

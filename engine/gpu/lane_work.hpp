@@ -38,9 +38,10 @@ struct LoadSegment {
   SegmentPtr segment;
   TargetStore::Loading loading;
 };
-/// Allocate what the first chain needs, while kernels are still being loaded.
+/// Allocate what chains over a segment need, before the first of them claims pairs.
 struct ReserveBuffers {
   ClientUse use;
+  SegmentPtr segment;
   std::shared_ptr<DeviceTargets> targets;
   ActiveModelPtr model;
 };
@@ -71,11 +72,15 @@ struct Wait {
   double until = std::numeric_limits<double>::infinity();
 };
 
-/// `reserved`: the lane has the buffers for its first chain, or gets the work that makes them.
+/// A filter lane of a device, and the largest segment that it has buffers for.
+struct LaneBuffers {
+  int lane = 0;
+  std::size_t targets = 0;
+};
 std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice& device,
-                                               bool& reserved, Wait& wait);
+                                               const LaneBuffers& buffers, Wait& wait);
 /// The same, but waits for work.
-FilterWork next_filter_work(EngineState& engine, ActiveDevice& device, bool& reserved);
+FilterWork next_filter_work(EngineState& engine, ActiveDevice& device, const LaneBuffers& buffers);
 /// nullopt: the engine stops, and nothing waits for this device.
 std::optional<DomainBatch> next_domain_batch(EngineState& engine, ActiveDevice& device);
 /// nullopt: the engine stops.

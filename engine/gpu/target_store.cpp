@@ -203,6 +203,7 @@ void TargetStore::insert(SegmentPtr segment) {
     by_block_[block.id] = segment;
   }
   segment->id = board_->make_segment(std::move(ids));
+  segment->lanes_without_room.clear();
   all_.push_back(std::move(segment));
   counters_.update([](Statistics& s) { ++s.segments; });
 }
@@ -337,7 +338,7 @@ bool TargetStore::has_been_resident(BlockId block) const {
          found->second->state != State::kAbandoned;
 }
 
-TargetStore::Offer TargetStore::offer(const ActiveDevice& device) {
+TargetStore::Offer TargetStore::offer(const ActiveDevice& device, int lane) {
   std::vector<SegmentPtr> dropped;
   Offer out;
   const MutexLock lock(mutex_);
@@ -345,7 +346,8 @@ TargetStore::Offer TargetStore::offer(const ActiveDevice& device) {
   if (board_ == nullptr) return out;
   for (const SegmentPtr& s : all_) {
     if (s->device != &device || board_->open_models(s->id) == 0) continue;
-    if (s->state == State::kResident) out.resident.push_back(s);
+    if (s->state == State::kResident && !std::ranges::count(s->lanes_without_room, lane))
+      out.resident.push_back(s);
     if (s->state == State::kPacked && out.to_load == nullptr) out.to_load = s;
   }
   return out;
@@ -428,6 +430,7 @@ void TargetStore::loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTarget
   segment->resident = segment->device->memory.keep(std::move(targets));
   segment->state = State::kResident;
   segment->has_been_resident = true;
+  segment->lanes_without_room.clear();
   segment->views.clear();
   if (std::ranges::none_of(segment->blocks, [](const BlockRef& block) {
         return block.targets->packed_residues().empty();
@@ -452,6 +455,17 @@ bool TargetStore::did_not_fit(const SegmentPtr& segment) {
   }
   changed_.raise();
   return abandoned;
+}
+
+bool TargetStore::has_no_room(const SegmentPtr& segment, int lane) {
+  std::shared_ptr<DeviceTargets> freed;
+  const MutexLock lock(mutex_);
+  std::vector<int>& lanes = segment->lanes_without_room;
+  lanes.push_back(lane);
+  if (std::ssize(lanes) < segment->device->lanes) return false;
+  segment->state = State::kAbandoned;
+  freed = std::move(segment->resident);
+  return true;
 }
 
 void TargetStore::end_use(const SegmentPtr& segment, const Loading* loading) {

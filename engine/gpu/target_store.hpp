@@ -64,7 +64,8 @@ struct Segment {
   ActiveDevice* device = nullptr;  ///< null: not assigned yet
   std::shared_ptr<PackedSegment> packed;
   std::shared_ptr<DeviceTargets> resident;
-  int in_use = 0;  ///< number of lanes that work on it or load it
+  int in_use = 0;                       ///< lanes that work on it or load it
+  std::vector<int> lanes_without_room;  ///< of the device, while it is resident
   bool has_been_resident = false;
   std::uint64_t last_use = 0;
   /// Once resident, if its blocks are views: these keep the memory alive that identifies them.
@@ -106,13 +107,13 @@ class TargetStore {
   std::vector<SegmentPtr> leave(const ActiveDevice& device);
   bool has_been_resident(BlockId block) const;
 
-  /// The segments that a device could take next; all of them have open pairs.
+  /// The segments that a lane of a device could take next; all of them have open pairs.
   struct Offer {
     std::vector<SegmentPtr> resident;
     SegmentPtr to_load;  ///< may be null
   };
-  Offer offer(const ActiveDevice& device);
-  /// The targets, which stay resident as long as they are held; null if they are not resident.
+  Offer offer(const ActiveDevice& device, int lane);
+  /// The targets, which stay resident as long as they are held; null where they are not.
   std::shared_ptr<DeviceTargets> begin_work(const ActiveDevice& device, const SegmentPtr& segment);
   struct Loading {
     std::shared_ptr<PackedSegment> packed;
@@ -128,7 +129,10 @@ class TargetStore {
   bool did_not_fit(const SegmentPtr& segment);
   void end_load(const SegmentPtr& segment, const Loading& loading) { end_use(segment, &loading); }
 
-  /// Evicts a kept segment; false if there is none.
+  /// The lane has no memory for buffers to work on the segment, and is not offered it any more.
+  /// Where no lane has, it is abandoned; returns whether it has been.
+  bool has_no_room(const SegmentPtr& segment, int lane);
+  /// Evicts a kept segment; false when there is none.
   bool make_room(const ActiveDevice& device);
 
   /// Number of open pairs of a model and a segment of the device.

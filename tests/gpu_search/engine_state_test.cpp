@@ -310,15 +310,15 @@ class SegmentsTest : public ::testing::Test {
 };
 
 TEST_F(SegmentsTest, FinishedSegmentsAreDroppedBeforeTheyArePacked) {
-  segments_.offer(device_);
+  segments_.offer(device_, 0);
   do_on_host(1);
-  segments_.offer(device_);
+  segments_.offer(device_, 0);
   EXPECT_TRUE(held(1));  // it may be needed for other models
   segments_.set_streaming();
   EXPECT_FALSE(held(1));
   EXPECT_TRUE(held(2));
   do_on_host(2);
-  segments_.offer(device_);
+  segments_.offer(device_, 0);
   EXPECT_FALSE(held(2));
   EXPECT_EQ(segments_.take_to_pack(), nullptr);
 }
@@ -347,7 +347,7 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   const SegmentPtr whole = segments_.take_to_pack();
   ASSERT_NE(whole, nullptr);
   segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks)));
-  ASSERT_EQ(segments_.offer(device_).to_load, whole);
+  ASSERT_EQ(segments_.offer(device_, 0).to_load, whole);
   const auto loading = segments_.begin_load(device_, whole, false);
   ASSERT_TRUE(loading);
   EXPECT_FALSE(segments_.did_not_fit(whole));

@@ -554,6 +554,94 @@ TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
   owner.expect_cpu();
 }
 
+// It must not claim pairs that it cannot do: they would all fall to the CPU.
+TEST_F(GpuFiltersTest, ALaneWithoutMemoryForASegmentLeavesItToTheOthers) {
+  script_.fate = no_domain_stage;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool begun = false, refused = false;
+  std::thread::id loader, starved;
+  driver_.on_call = [&](const char* member, int) {
+    const std::lock_guard lock(mutex);
+    if (!begun || std::string(member) != "memory_allocate") return 0;
+    const std::thread::id me = std::this_thread::get_id();
+    if (loader == std::thread::id()) loader = me;
+    if (me == loader || (starved != std::thread::id() && me != starved)) return 0;
+    starved = me;
+    refused = true;
+    changed.notify_all();
+    return driver::code::kOutOfMemory;
+  };
+  driver_.on_launch = [&](const FakeLaunch& launch) {
+    {
+      std::unique_lock lock(mutex);
+      EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return !begun || refused; }));
+    }
+    return run_there(launch);
+  };
+  gpu::Settings s = settings();
+  s.segment_residues = 1 << 30;
+  s.lanes = 2;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  owner.attach();
+  fill(owner, 12, 1);
+  gpu.end_blocks();
+  owner.offer_all();
+  ASSERT_TRUE(owner.wait());
+  {
+    const std::lock_guard lock(mutex);
+    begun = true;
+  }
+  const auto models = some_models(12);
+  for (std::uint64_t b = 2; b <= 9; ++b) owner.add_block(b, block_for(models, b));
+  gpu.end_blocks();
+  for (std::uint64_t m = 0; m < 12; ++m)
+    for (std::uint64_t b = 2; b <= 9; ++b) owner.offer(m, b);
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 108u);
+  EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("fewer chains at a time")));
+  owner.expect_cpu();
+}
+
+TEST_F(GpuFiltersTest, ASegmentThatNoLaneHasMemoryForIsLeftToTheOwner) {
+  script_.fate = no_domain_stage;
+  std::atomic<bool> begun{false};
+  std::atomic<int> allocated{0};
+  driver_.on_call = [&](const char* member, int) {
+    constexpr int kOfSegment = 10;  // buffers; then come those of lanes
+    const bool refuses =
+        begun && std::string(member) == "memory_allocate" && allocated++ >= kOfSegment;
+    return refuses ? driver::code::kOutOfMemory : 0;
+  };
+  gpu::Settings s = settings();
+  s.segment_residues = 1 << 30;
+  s.lanes = 2;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  owner.attach();
+  fill(owner, 5, 1);
+  gpu.end_blocks();
+  owner.offer_all();
+  ASSERT_TRUE(owner.wait());
+  begun = true;
+  const auto models = some_models(5);
+  for (std::uint64_t b = 2; b <= 9; ++b) owner.add_block(b, block_for(models, b));
+  gpu.end_blocks();
+  for (std::uint64_t m = 0; m < 5; ++m)
+    for (std::uint64_t b = 2; b <= 9; ++b) owner.offer(m, b);
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 5u);
+  EXPECT_EQ(owner.left.size(), 40u);
+  EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
+  EXPECT_EQ(gpu.statistics().state, "ready");
+}
+
 TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
   script_.fate = no_domain_stage;
   std::atomic<int> failed{0};
