@@ -91,13 +91,13 @@ class BufferedInput {
 
   /// Number of bytes read so far, after decompression.
   std::uint64_t offset() const { return chunk_offset_ + position_; }
-  /// Number of the last line returned, from 1.
+  /// Bytes that the source has delivered so far.
+  std::uint64_t delivered() const { return chunk_offset_ + chunk_.size(); }
+  /// Number of the line returned last, from 1.
   std::uint64_t line_number() const { return line_number_; }
   ByteSource& source() const { return *source_; }
   const std::string& name() const { return source_->name(); }
   /// "name:line" of the line returned last.
-  /// Bytes that the source has delivered so far.
-  std::uint64_t delivered() const { return chunk_offset_ + chunk_.size(); }
   std::string where() const;
 
  private:

@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "parts/model_index.hpp"
 #include "option_table.hpp"
+#include "parts/model_index.hpp"
 #include "parts/part_format.hpp"
 #include "search/search.hpp"
-#include "search_inputs.hpp"
 #include "search/session.hpp"
+#include "search_inputs.hpp"
 
 namespace hmmjit::tools {
 
