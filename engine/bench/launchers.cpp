@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "layout/stages.hpp"
@@ -27,28 +28,33 @@ void differs(Measurement& out, std::size_t target, std::uint32_t length, float g
   }
 }
 
-/// Runs `launch` once, then `repeats` times, and keeps the median of the latter. A launch that
-/// exceeds the kernel's time limit is not repeated. `restart` is queued before each launch.
+/// Runs `launch` for the time in which an idle device raises its clocks, then `repeats` times, and
+/// keeps the median of the latter. A launch that exceeds the kernel's time limit is not repeated.
+/// `restart` is queued before each launch.
 Status time_launches(const Surroundings& s, Measurement& out,
                      const std::function<Status()>& restart,
                      const std::function<Status()>& launch) {
-  std::vector<double> times;
-  double first = 0;
-  for (int r = 0; r <= s.settings.repeats; ++r) {
+  constexpr std::chrono::milliseconds kWarmUp{50};
+  const auto timed = [&]() -> Result<double> {
     HMMJIT_TRY(restart());
     HMMJIT_TRY(s.begin.record(s.stream));
     HMMJIT_TRY(launch());
     HMMJIT_TRY(s.end.record(s.stream));
     HMMJIT_TRY(s.end.synchronize());
     HMMJIT_ASSIGN(const float ms, driver::Event::milliseconds(s.begin, s.end));
-    if (r > 0) {
-      times.push_back(static_cast<double>(ms));
-    } else {
-      first = static_cast<double>(ms);
-      if (first > 1e3 * s.settings.seconds) break;
-    }
+    return static_cast<double>(ms);
+  };
+  double first = 0;
+  const auto begun = std::chrono::steady_clock::now();
+  do {
+    HMMJIT_ASSIGN(first, timed());
+  } while (std::chrono::steady_clock::now() - begun < kWarmUp);
+  const bool slow = first > 1e3 * s.settings.seconds;
+  std::vector<double> times;
+  if (slow) times.push_back(first);
+  while (!slow && std::ssize(times) < s.settings.repeats) {
+    HMMJIT_ASSIGN(times.emplace_back(), timed());
   }
-  if (times.empty()) times.push_back(first);
   std::ranges::sort(times);
   out.launches = static_cast<int>(times.size());
   out.milliseconds = times[times.size() / 2];
