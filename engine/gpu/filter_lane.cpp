@@ -72,7 +72,8 @@ void FilterLane::perform(const LoadSegment& work) {
   } else if (made.error().code != ErrorCode::kResources) {
     engine_.lose(device_, made.error());
   } else {
-    const bool abandoned = engine_.targets.did_not_fit(work.segment);
+    const auto left = device_.device->memory();
+    const bool abandoned = engine_.targets.did_not_fit(work.segment, left ? left->free : 0);
     if (!engine_.warned_memory.exchange(true))
       engine_.warn(made.error().to_string() + "; going on with " +
                    (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));

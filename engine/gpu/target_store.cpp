@@ -441,14 +441,13 @@ void TargetStore::loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTarget
   residues.swap(segment->packed->targets.residues);
 }
 
-bool TargetStore::did_not_fit(const SegmentPtr& segment) {
+bool TargetStore::did_not_fit(const SegmentPtr& segment, std::uint64_t free) {
   bool abandoned = false;
   {
     const MutexLock lock(mutex_);
+    segment->device->memory.reduce(free);
     while (evict_kept(*segment->device)) {
     }
-    const auto left = segment->device->device->memory();
-    segment->device->memory.reduce(left ? left->free : 0);
     segment->state = State::kAbandoned;  // a lane that was offered it before has no use for it
     abandoned = segment->blocks.size() < 2 || board_ == nullptr;
     if (!abandoned) split(segment);

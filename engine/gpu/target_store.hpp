@@ -124,9 +124,9 @@ class TargetStore {
   std::optional<Loading> begin_load(ActiveDevice& device, const SegmentPtr& segment,
                                     bool beside_work);
   void loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTargets> targets);
-  /// The device had no room: two halves replace the segment, or it is abandoned. Returns true if it
-  /// has been abandoned.
-  bool did_not_fit(const SegmentPtr& segment);
+  /// The device, with `free` bytes left, had no room: two halves replace the segment, or it is
+  /// abandoned. Returns true if it has been abandoned.
+  bool did_not_fit(const SegmentPtr& segment, std::uint64_t free);
   void end_load(const SegmentPtr& segment, const Loading& loading) { end_use(segment, &loading); }
 
   /// The lane has no memory for buffers to work on the segment, and is not offered it any more.

@@ -350,7 +350,7 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   ASSERT_EQ(segments_.offer(device_, 0).to_load, whole);
   const auto loading = segments_.begin_load(device_, whole, false);
   ASSERT_TRUE(loading);
-  EXPECT_FALSE(segments_.did_not_fit(whole));
+  EXPECT_FALSE(segments_.did_not_fit(whole, 0));
   segments_.end_load(whole, *loading);
   EXPECT_FALSE(segments_.begin_load(device_, whole, false));
   for (const BlockId id : {3u, 4u}) {
