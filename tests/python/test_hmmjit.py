@@ -512,6 +512,11 @@ def test_results_go_to_files(results, tmp_path):
         with pytest.raises(hmmjit.UsageError, match="tblout writes the same file: domtblout .*; give each"):
             hmmjit.search_to_files(MODELS, TARGETS, {"tblout": tmp_path / a, "domtblout": str(tmp_path / b)}, device="cpu")
     assert not (tmp_path / "new").exists()
+    own = shutil.copy(TARGETS, tmp_path / "targets.fasta")
+    for models, targets in ((own, TARGETS), (MODELS, own), (MODELS, hmmjit.Targets(own))):
+        with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
+            hmmjit.search_to_files(models, targets, {"tblout": os.path.relpath(own)}, device="cpu")
+    assert contents(own) == contents(TARGETS)
     hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
 
 

@@ -75,6 +75,8 @@ def test_parts_and_merges_have_the_programs_bytes(folder, tmp_path, options, arg
         assert files[kind].read_bytes() == merged.report(kind, date="d"), kind
     assert results_of(files["main"].read_bytes())[1:] == report  # the header ends with an empty line
     assert b"<html" in files["html"].read_bytes()
+    with pytest.raises(hmmjit.UsageError, match="an input is the same file"):
+        hmmjit.merge_parts_to_files(mixed, {"tblout": mixed[0]})
 
 
 def test_shares_of_the_models_have_the_programs_bytes(folder, tmp_path):

@@ -102,7 +102,7 @@ def merge_parts_to_files(files: Union[PathLike, Iterable[PathLike]], outputs: Ma
     array, count = _files(files)
     options = _b.SearchOptions()
     _b.part_get_options(array[0], byref(options))
-    reports = FileReports(outputs, options, report)
+    reports = FileReports(outputs, options, report, array[:count])
     handle = Run(lambda callbacks: _b.Handle("results", _b.merge_parts, array, count, callbacks),
                  reports.write).wait()
     reports.complete()

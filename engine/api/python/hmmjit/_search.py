@@ -10,7 +10,7 @@ import queue
 import stat
 import threading
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Set, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, TypeVar
 
 from . import _binding as _b
 from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
@@ -395,13 +395,16 @@ def _file_of(path: PathLike) -> Any:
 
 
 class FileReports:
-    """Several outputs, each in its file; they are written as results come."""
+    """Several outputs, each in its file, which must not be one of `inputs`; they are written as results come."""
 
     def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
-                 header: bool = True) -> None:
+                 inputs: Iterable[PathLike], header: bool = True) -> None:
         self._reports = [Report(kind, path, search=search, **(settings or {})) for kind, path in files.items()]
         seen: Dict[Any, str] = {}
+        read = {_file_of(path) for path in inputs}
         for made, kind in zip(self._reports, files):
+            if _file_of(files[kind]) in read:
+                raise UsageError(f"an input is the same file: {kind} {os.fspath(files[kind])}; give the output another")
             other = seen.setdefault(_file_of(files[kind]), kind)
             if other != kind:
                 raise UsageError(f"{other} writes the same file: {kind} {os.fspath(files[kind])}; give each output a "
@@ -430,8 +433,11 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     Report. Options are those of search.
     """
     out = make_options(options, "search_to_files")
-    reports = FileReports(files, out, report)
-    run = Run(_searching(models, targets, out), reports.write, progress, interval, warning)
+    queries = models if isinstance(models, Models) else Models(models)
+    sequences = targets if isinstance(targets, Targets) else Targets(targets)
+    inputs = [source._path for source in (queries, sequences) if source._path is not None]
+    reports = FileReports(files, out, report, inputs)
+    run = Run(_searching(queries, sequences, out), reports.write, progress, interval, warning)
     handle = run.wait()
     reports.complete()
     return statistics_of(handle)
