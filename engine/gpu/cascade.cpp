@@ -198,16 +198,19 @@ Status Cascade::reserve(DeviceTargets& targets, int model_length) {
   return {};
 }
 
+Result<driver::DeviceBuffer> Cascade::counted_buffer(const driver::DevicePtr& device,
+                                                     const Resize& resize, std::size_t bytes) {
+  HMMJIT_TRY(resize(0, bytes));
+  auto made = driver::DeviceBuffer::create(device, bytes);
+  if (!made) HMMJIT_TRY(resize(bytes, 0));
+  return made;
+}
+
 Status Cascade::grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_model) {
   const std::size_t present = buffer.size();
   if (present >= bytes) return {};
-  const auto allocate = [this](std::size_t size) -> Result<driver::DeviceBuffer> {
-    HMMJIT_TRY(resize_(0, size));
-    auto made = driver::DeviceBuffer::create(device_, size);
-    if (!made) HMMJIT_TRY(resize_(size, 0));
-    return made;
-  };
-  if (auto made = allocate(by_model ? for_models(bytes) : with_slack(bytes))) {
+  if (auto made =
+          counted_buffer(device_, resize_, by_model ? for_models(bytes) : with_slack(bytes))) {
     if (present > 0) outgrown_.push_back(std::move(buffer));
     buffer = *std::move(made);
     return {};
@@ -215,7 +218,7 @@ Status Cascade::grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_mo
   // Memory is too scarce for both.
   buffer = driver::DeviceBuffer();
   HMMJIT_TRY(resize_(present, 0));
-  HMMJIT_ASSIGN(buffer, allocate(with_slack(bytes)));
+  HMMJIT_ASSIGN(buffer, counted_buffer(device_, resize_, with_slack(bytes)));
   return {};
 }
 

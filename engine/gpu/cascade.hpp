@@ -163,6 +163,9 @@ class Cascade {
   /// Called before a buffer of `from` bytes of device memory is replaced by one of `to` bytes;
   /// after an error there is no buffer.
   using Resize = std::function<Status(std::size_t from, std::size_t to)>;
+  /// A buffer that `resize` has counted. On failure, nothing more is counted than before.
+  static Result<driver::DeviceBuffer> counted_buffer(const driver::DevicePtr& device,
+                                                     const Resize& resize, std::size_t bytes);
   /// `origin`: already recorded. `most_scratch`: bytes of scratch (plan::Expected) above which a
   /// fast Viterbi kernel gives way to an exact one that needs less.
   static Result<std::unique_ptr<Cascade>> create(const driver::DevicePtr& device,

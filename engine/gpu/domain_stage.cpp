@@ -281,20 +281,15 @@ Status DomainStage::grow(std::size_t wanted) {
                          : std::min(more, most_workspace_ - std::min(kept, most_workspace_));
   size = size / dev::kWorkspaceUnit * dev::kWorkspaceUnit;
   while (size > workspace()) {
-    Status room = resize_(0, size);
-    if (room) {
-      auto buffer = driver::DeviceBuffer::create(device_, size);
-      if (buffer) {
-        workspaces_.push_back(*std::move(buffer));
-        return {};
-      }
-      HMMJIT_TRY(resize_(size, 0));
-      room = std::unexpected(buffer.error());
+    auto buffer = Cascade::counted_buffer(device_, resize_, size);
+    if (buffer) {
+      workspaces_.push_back(*std::move(buffer));
+      return {};
     }
-    if (room.error().code != ErrorCode::kResources) return room;
     size /= 2;
     // A smaller workspace is sufficient, too.
-    if (size < kFirst && workspaces_.empty()) return room;
+    if (buffer.error().code != ErrorCode::kResources || (size < kFirst && workspaces_.empty()))
+      return std::unexpected(std::move(buffer.error()));
   }
   return {};
 }
@@ -315,13 +310,7 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
   HMMJIT_ASSIGN(out->up_, driver::PinnedBuffer::create(device, kUpBytes));
-  HMMJIT_TRY(out->resize_(0, kBufferBytes));
-  auto buffer = driver::DeviceBuffer::create(device, kBufferBytes);
-  if (!buffer) {
-    HMMJIT_TRY(out->resize_(kBufferBytes, 0));
-    return std::unexpected(buffer.error());
-  }
-  out->buffer_ = *std::move(buffer);
+  HMMJIT_ASSIGN(out->buffer_, Cascade::counted_buffer(device, out->resize_, kBufferBytes));
   return out;
 }
 
@@ -509,15 +498,10 @@ Status DomainStage::Run::upload_own() {
   driver::DeviceBuffer& rows = stage.own_rows_;
   const std::size_t bytes = own_floats.size() * sizeof own_floats[0];
   if (rows.size() < bytes) {
-    const std::size_t size = bytes + bytes / 4, before = rows.size();
+    const std::size_t before = rows.size();
     rows = {};
-    HMMJIT_TRY(stage.resize_(before, size));
-    auto made = driver::DeviceBuffer::create(stage.device_, size);
-    if (!made) {
-      HMMJIT_TRY(stage.resize_(size, 0));
-      return std::unexpected(made.error());
-    }
-    rows = *std::move(made);
+    HMMJIT_TRY(stage.resize_(before, 0));
+    HMMJIT_ASSIGN(rows, Cascade::counted_buffer(stage.device_, stage.resize_, bytes + bytes / 4));
   }
   HMMJIT_TRY(rows.upload(stage.stream_, own_floats.data(), bytes));
   const auto* const base = reinterpret_cast<const float*>(rows.address());

@@ -87,14 +87,20 @@ struct EngineState {
   bool queues_are_open_ HMMJIT_GUARDED_BY(mutex_) = true;
   Error failure_ HMMJIT_GUARDED_BY(mutex_);
   std::atomic<bool> told_{false};  // the client has been told of it
+  std::atomic<bool> warned_memory_{false};
 
  public:
   KernelStore kernels;  // its threads use all of the above
   std::atomic<bool> stop{false}, packer_waits{false};
-  std::atomic<bool> warned_memory{false}, warned_kernel{false};
+  std::atomic<bool> warned_kernel{false};
 
   void warn(const std::string& text) const {
     if (settings.on_warning) settings.on_warning(text);
+  }
+  // Once: the device has refused memory, and the search goes on with `what`.
+  void warn_of_memory(const Error& refused, std::string_view what) {
+    if (!warned_memory_.exchange(true))
+      warn(refused.to_string() + "; going on with " + std::string(what));
   }
   void span(const char* group, int row, std::string_view name, double begin, double end) const {
     if (settings.trace != nullptr) settings.trace->add(group, row, name, begin, end);

@@ -49,8 +49,7 @@ void FilterLane::perform(const ReserveBuffers& work) {
   if (reserved.error().code != ErrorCode::kResources) {
     engine_.lose(device_, reserved.error());
   } else {
-    if (!engine_.warned_memory.exchange(true))
-      engine_.warn(reserved.error().to_string() + "; going on with fewer chains at a time");
+    engine_.warn_of_memory(reserved.error(), "fewer chains at a time");
     if (engine_.targets.has_no_room(work.segment, number_))
       work.use->board.refuse_segment(work.segment->id);
   }
@@ -74,9 +73,8 @@ void FilterLane::perform(const LoadSegment& work) {
   } else {
     const auto left = device_.device->memory();
     const bool abandoned = engine_.targets.did_not_fit(work.segment, left ? left->free : 0);
-    if (!engine_.warned_memory.exchange(true))
-      engine_.warn(made.error().to_string() + "; going on with " +
-                   (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
+    engine_.warn_of_memory(made.error(),
+                           abandoned ? "the CPU for a part of the targets" : "smaller pieces");
     if (abandoned) work.use->board.refuse_segment(work.segment->id);
   }
   engine_.targets.end_load(work.segment, work.loading);
@@ -106,8 +104,7 @@ void FilterLane::perform(FilterPairs& work) {
 
 void FilterLane::failed(const FilterPairs& work, const Error& error) {
   if (error.code == ErrorCode::kResources) {
-    if (!engine_.warned_memory.exchange(true))
-      engine_.warn(error.to_string() + "; going on with the CPU for some targets");
+    engine_.warn_of_memory(error, "the CPU for some targets");
   } else if (error.code == ErrorCode::kCompile) {
     const bool first = work.model->decline();
     engine_.counters.update([&](Statistics& s) {

@@ -536,6 +536,7 @@ Result<bool> BufferedInput::refill() {
   if (ended_) return false;
   chunk_offset_ += chunk_.size();
   HMMJIT_ASSIGN(chunk_, source_->next());
+  joined_ = {};
   position_ = 0;
   ended_ = chunk_.empty();
   return !ended_;
@@ -543,11 +544,13 @@ Result<bool> BufferedInput::refill() {
 
 Result<std::string_view> BufferedInput::peek(std::size_t least) {
   if (position_ >= chunk_.size()) HMMJIT_TRY(refill());
-  while (chunk_.size() - position_ < least && !ended_) {
+  if (chunk_.size() - position_ < least && !ended_) {
     std::vector<char> joined(chunk_.begin() + static_cast<std::ptrdiff_t>(position_), chunk_.end());
-    HMMJIT_ASSIGN(const std::span<const char> more, source_->next());
-    ended_ = more.empty();
-    joined.insert(joined.end(), more.begin(), more.end());
+    while (joined.size() < least && !ended_) {
+      HMMJIT_ASSIGN(const std::span<const char> more, source_->next());
+      ended_ = more.empty();
+      joined.insert(joined.end(), more.begin(), more.end());
+    }
     joined_ = std::move(joined);
     chunk_ = joined_;
     chunk_offset_ += std::exchange(position_, 0);

@@ -61,10 +61,11 @@ void spread_window(const OddsProfile& odds, std::vector<float>& before, std::vec
   for (int k = 2; k < M; ++k) before[k] += before[k - 1];
 }
 
-// The window around a diagonal of a sequence of L residues. Empty for a model whose inserts are so
-// rare that the lengths of spread_window() are negative.
-Window extended(const WindowModel& model, const reference::Diagonal& d, std::int64_t L,
-                std::size_t sequence, std::size_t group) {
+// Appends the window around a diagonal of a sequence of L residues. There is none for some models
+// whose inserts are so rare that lengths of spread_window() are negative.
+void add_extended(std::vector<Window>& windows, const WindowModel& model,
+                  const reference::Diagonal& d, std::int64_t L, std::size_t sequence,
+                  std::size_t group) {
   const auto share = [](const std::vector<float>& of_node, int k) {
     return static_cast<double>(
         of_node[static_cast<std::size_t>(std::min(k, static_cast<int>(of_node.size()) - 1))]);
@@ -76,14 +77,7 @@ Window extended(const WindowModel& model, const reference::Diagonal& d, std::int
       static_cast<double>(d.first + d.length) + W * (0.1 + share(model.after, d.last_node));
   const auto start = static_cast<std::int64_t>(std::max(1.0, first));
   const auto end = static_cast<std::int64_t>(std::min(static_cast<double>(L), last));
-  return {sequence, start, end - start + 1, group};
-}
-
-void drop_empty(std::vector<Window>& windows, std::size_t from) {
-  const auto empty = [](const Window& window) { return window.length <= 0; };
-  windows.erase(
-      std::remove_if(windows.begin() + static_cast<std::ptrdiff_t>(from), windows.end(), empty),
-      windows.end());
+  if (start <= end) windows.push_back({sequence, start, end - start + 1, group});
 }
 
 // Unites neighbours from `from` on, of one sequence, that overlap by more than `share` of the
@@ -118,8 +112,7 @@ std::vector<Window> ssv_windows(const WindowModel& model, Sequences sequences,
     const std::size_t from = windows.size(), sequence = d->target;
     const auto L = static_cast<std::int64_t>(sequences[sequence].size());
     for (; d != found.end() && d->target == sequence; ++d)
-      windows.push_back(extended(model, d->diagonal, L, sequence, 0));
-    drop_empty(windows, from);
+      add_extended(windows, model, d->diagonal, L, sequence, 0);
     merge(windows, from, 0.0f);
   }
   return windows;
@@ -224,8 +217,7 @@ std::uint64_t add_viterbi_windows(const WindowModel& model, const Candidate& c, 
                             c.window.part_of(sequences[c.window.sequence]), scratch, records);
   const std::size_t from = windows.size();
   for (const reference::Diagonal& cell : records)
-    windows.push_back(extended(model, cell, c.window.length, c.window.sequence, group));
-  drop_empty(windows, from);
+    add_extended(windows, model, cell, c.window.length, c.window.sequence, group);
   merge(windows, from, 0.5f);
   split_long(windows, from, model.W);
   std::int64_t covered = 0;

@@ -291,6 +291,15 @@ class GpuFiltersTest : public testing::Test {
                                                     test_support::TargetKind::kHomologous, hmm));
     owner.add_block(1, block_of(targets, 0));
   }
+  // Further blocks for as many models, all of which are offered.
+  static void offer_further(gpu::GpuFilters& gpu, Owner& owner, int count, BlockId first,
+                            BlockId last) {
+    const auto models = some_models(count);
+    for (BlockId b = first; b <= last; ++b) owner.add_block(b, block_for(models, b));
+    gpu.end_blocks();
+    for (ModelId m = 0; m < models.size(); ++m)
+      for (BlockId b = first; b <= last; ++b) owner.offer(m, b);
+  }
   void fill(Owner& owner, int models, int blocks) {
     const auto made = some_models(models);
     for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
@@ -539,11 +548,7 @@ TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
   ASSERT_TRUE(owner.wait());
   // The lane has what it needs: the next memory asked for is that of the second segment.
   refuse = true;
-  const auto models = some_models(5);
-  for (std::uint64_t b = 5; b <= 8; ++b) owner.add_block(b, block_for(models, b));
-  gpu.end_blocks();
-  for (std::uint64_t m = 0; m < 5; ++m)
-    for (std::uint64_t b = 5; b <= 8; ++b) owner.offer(m, b);
+  offer_further(gpu, owner, 5, 5, 8);
   EXPECT_TRUE(owner.wait());
   gpu.detach();
   EXPECT_FALSE(refuse);
@@ -594,11 +599,7 @@ TEST_F(GpuFiltersTest, ALaneWithoutMemoryForASegmentLeavesItToTheOthers) {
     const std::lock_guard lock(mutex);
     begun = true;
   }
-  const auto models = some_models(12);
-  for (std::uint64_t b = 2; b <= 9; ++b) owner.add_block(b, block_for(models, b));
-  gpu.end_blocks();
-  for (std::uint64_t m = 0; m < 12; ++m)
-    for (std::uint64_t b = 2; b <= 9; ++b) owner.offer(m, b);
+  offer_further(gpu, owner, 12, 2, 9);
   EXPECT_TRUE(owner.wait());
   gpu.detach();
   EXPECT_EQ(owner.delivered(), 108u);
@@ -629,11 +630,7 @@ TEST_F(GpuFiltersTest, ASegmentThatNoLaneHasMemoryForIsLeftToTheOwner) {
   owner.offer_all();
   ASSERT_TRUE(owner.wait());
   begun = true;
-  const auto models = some_models(5);
-  for (std::uint64_t b = 2; b <= 9; ++b) owner.add_block(b, block_for(models, b));
-  gpu.end_blocks();
-  for (std::uint64_t m = 0; m < 5; ++m)
-    for (std::uint64_t b = 2; b <= 9; ++b) owner.offer(m, b);
+  offer_further(gpu, owner, 5, 2, 9);
   EXPECT_TRUE(owner.wait());
   gpu.detach();
   EXPECT_EQ(owner.delivered(), 5u);

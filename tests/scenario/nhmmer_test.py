@@ -160,6 +160,14 @@ class Nhmmer(ScratchFolder):
             runs += 1
         print(f"{runs} random runs")
 
+    def family(self, rng, length):
+        """A random sequence, of which family.hmm becomes a model."""
+        text = "".join(rng.choices("ACGT", k=length))
+        with open(self.path("family.sto"), "w") as file:
+            file.write(f"# STOCKHOLM 1.0\nfamily {text}\n//\n")
+        self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
+        return text
+
     def flat_file(self, name, text, features):
         with open(self.path(name), "w") as file:
             file.write(f"LOCUS       chr1 {len(text)} bp DNA\nDEFINITION  first line\nDEFINITION  second line\n" +
@@ -172,10 +180,7 @@ class Nhmmer(ScratchFolder):
     def test_the_alphabet_may_come_late(self):
         """After more features than are read at a time: queries and targets."""
         rng = random.Random(3)
-        family = "".join(rng.choices("ACGT", k=90))
-        with open(self.path("family.sto"), "w") as file:
-            file.write(f"# STOCKHOLM 1.0\nfamily {family}\n//\n")
-        self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
+        family = self.family(rng, 90)
         genome = "".join(rng.choices("ACGT", k=3000)) + family + "".join(rng.choices("ACGT", k=2000))
         self.flat_file("genome.gbk", genome, 30_000)
         self.flat_file("query.gbk", family, 30_000)
@@ -186,10 +191,7 @@ class Nhmmer(ScratchFolder):
     def test_inserts_that_never_happen(self):
         """nhmmer ends here by a signal, since windows have negative lengths."""
         rng = random.Random(4)
-        family, background = "".join(rng.choices("ACGT", k=60)), "".join(rng.choices("ACGT", k=2000))
-        with open(self.path("family.sto"), "w") as file:
-            file.write(f"# STOCKHOLM 1.0\nfamily {family}\n//\n")
-        self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
+        family, background = self.family(rng, 60), "".join(rng.choices("ACGT", k=2000))
         lines = read(self.path("family.hmm")).decode().split("\n")
         transitions = [at for at, line in enumerate(lines) if len(line.split()) == 7 and "m->m" not in line]
         for node, at in enumerate(transitions[1:-1], 1):  # inserts of the first half: 1e-7 * 2^-21, of the second 1e-7 * 2^19

@@ -10,7 +10,7 @@ import queue
 import stat
 import threading
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple, TypeVar
 
 from . import _binding as _b
 from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
@@ -214,10 +214,14 @@ def results_of(handle: _b.Handle, options: Any) -> Results:
     return Results([Result(_b.results_get(handle.pointer, i)) for i in range(count)], statistics_of(handle), options)
 
 
+def _inputs(models: ModelsSource, targets: TargetsSource) -> Tuple[Models, Targets]:
+    return (models if isinstance(models, Models) else Models(models),
+            targets if isinstance(targets, Targets) else Targets(targets))
+
+
 def _searching(models: ModelsSource, targets: TargetsSource, options: Any,
                search: Any = _b.search) -> Callable[[Any], _b.Handle]:
-    queries = models if isinstance(models, Models) else Models(models)
-    sequences = targets if isinstance(targets, Targets) else Targets(targets)
+    queries, sequences = _inputs(models, targets)
     now = queries._handle  # whatever is changed later
     return lambda callbacks: _b.Handle("results", search, now, sequences._handle, byref(options), callbacks)
 
@@ -433,11 +437,9 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     Report. Options are those of search.
     """
     out = make_options(options, "search_to_files")
-    queries = models if isinstance(models, Models) else Models(models)
-    sequences = targets if isinstance(targets, Targets) else Targets(targets)
-    inputs = [source._path for source in (queries, sequences) if source._path is not None]
-    reports = FileReports(files, out, report, inputs)
-    run = Run(_searching(queries, sequences, out), reports.write, progress, interval, warning)
+    inputs = _inputs(models, targets)
+    reports = FileReports(files, out, report, [source._path for source in inputs if source._path is not None])
+    run = Run(_searching(*inputs, out), reports.write, progress, interval, warning)
     handle = run.wait()
     reports.complete()
     return statistics_of(handle)
