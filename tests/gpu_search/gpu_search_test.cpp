@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -203,6 +204,7 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
       first_asked = true;
       first_asked.notify_all();
       if (asked > kNoScores && no_scores) return std::nullopt;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
       return Query(few.models[0]);
     };
     const auto statistics = session.search(small_blocks(2), give, *source, sink, progress);

@@ -49,7 +49,7 @@ u32 covered(const FakeLaunch& launch, u32 model_length, u32 tiles = 1) {
 int run_ssv(const FakeLaunch& launch, int error) {
   const auto& p = *static_cast<const ByteFilterParams*>(launch.parameters);
   const bool last = p.tile + 1 == p.tile_count;
-  std::vector<int> row(p.model_length + 1);
+  std::vector<s16> row(p.model_length + 1), old(row);
   for (u32 index = 0; (index = p.counters->next++) < p.item_count;) {
     const WorkItem& item = p.items[index];
     // The last tile does them all, if the others have been there.
@@ -61,13 +61,19 @@ int run_ssv(const FakeLaunch& launch, int error) {
     }
     const u32 M = covered(launch, p.model_length, tiles);
     const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
-    std::fill(row.begin(), row.end(), 0);
-    int best = 0;  // cells above the floor, which is where a path starts
+    std::fill(row.begin(), row.end(), s16{0});
+    std::fill(old.begin(), old.end(), s16{0});
+    s16 best = 0;  // cells above the floor, which is where a path starts
     for (u32 i = 0; i < item.rows; ++i) {
-      const s8* emissions = p.emissions + static_cast<std::size_t>(residues[i]) * p.emission_stride;
-      for (u32 k = M; k >= 1; --k) {
-        row[k] = std::clamp(row[k - 1] + emissions[k - 1] + error, 0, 127);
-        best = std::max(best, row[k]);
+      std::swap(row, old);
+      const s8* __restrict emissions = p.emissions + static_cast<std::size_t>(residues[i]) * p.emission_stride;
+      s16* __restrict to = row.data() + 1;
+      const s16* __restrict from = old.data();
+      for (u32 k = 0; k < M; ++k) {
+        const s16 v = static_cast<s16>(from[k] + emissions[k] + error);
+        const s16 low = v < 0 ? s16{0} : v;
+        to[k] = low > 127 ? s16{127} : low;
+        best = to[k] > best ? to[k] : best;
       }
     }
     finish_ssv(p, item, static_cast<u32>(best));
@@ -78,21 +84,28 @@ int run_ssv(const FakeLaunch& launch, int error) {
 int run_msv(const FakeLaunch& launch, int error) {
   const auto& p = *static_cast<const ByteFilterParams*>(launch.parameters);
   const u32 M = covered(launch, p.model_length);
-  std::vector<int> row(M + 1);
+  std::vector<s16> row(M + 1), old(row);
   for (u32 index = 0; (index = (*msv_work_counter(p))++) < msv_item_count(p);) {
     const WorkItem item = msv_item(p, index);
     const LengthClass& length = p.classes[p.database.length_class[item.target]];
     const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
     MsvSpecials specials = msv_start(p, length);
-    std::fill(row.begin(), row.end(), 0);
+    std::fill(row.begin(), row.end(), s16{0});
+    std::fill(old.begin(), old.end(), s16{0});
     int best = 0;
     for (u32 i = 0; i < item.rows && best + p.bias < 255; ++i) {
-      const u8* costs = p.costs + static_cast<std::size_t>(residues[i]) * p.emission_stride;
-      const int begin = specials.begin;
-      for (u32 k = M; k >= 1; --k) {
-        row[k] = std::max(std::max(row[k - 1], begin) + p.bias + error - costs[k - 1], 0);
-        best = std::max(best, row[k]);
+      std::swap(row, old);
+      const u8* __restrict costs = p.costs + static_cast<std::size_t>(residues[i]) * p.emission_stride;
+      const s16 begin = static_cast<s16>(specials.begin), gain = static_cast<s16>(p.bias + error);
+      s16* __restrict to = row.data() + 1;
+      const s16* __restrict from = old.data();
+      s16 most = static_cast<s16>(best);
+      for (u32 k = 0; k < M; ++k) {
+        const s16 v = static_cast<s16>((from[k] > begin ? from[k] : begin) + gain - costs[k]);
+        to[k] = v < 0 ? s16{0} : v;
+        most = to[k] > most ? to[k] : most;
       }
+      best = most;
       msv_raise(p, best, &specials);
     }
     publish(p, item.target, decide_msv(p, length, static_cast<u32>(std::min(best, 255))));

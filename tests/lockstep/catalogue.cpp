@@ -1,6 +1,8 @@
 #include "lockstep/catalogue.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 
 #include "plan/plan.hpp"
@@ -61,32 +63,44 @@ plan::ModelShape shape_of(const KernelInstance& instance) {
   return shape;
 }
 
-plan::Expected expected_of(const KernelInstance& instance) {
-  const plan::KernelVariant& entry = entry_of(instance);
-  return entry.expected(shape_of(instance), constants_of(instance), *plan::find_device("H200"));
-}
+struct Planned {
+  plan::Expected expected;
+  plan::LaunchShape launch;
+};
 
-plan::LaunchShape launch_of(const KernelInstance& instance) {
-  const plan::KernelVariant& entry = entry_of(instance);
-  return entry.launch_shape(shape_of(instance), constants_of(instance), *plan::find_device("H200"));
+// Planned once: searches of tests launch an instance thousands of times.
+const Planned& planned(const KernelInstance& instance) {
+  static std::mutex mutex;
+  static std::map<const KernelInstance*, Planned> known;
+  const std::lock_guard guard(mutex);
+  const auto [at, added] = known.try_emplace(&instance);
+  if (added) {
+    const plan::KernelVariant& entry = entry_of(instance);
+    const plan::ModelShape shape = shape_of(instance);
+    const plan::Constants constants = constants_of(instance);
+    const plan::DeviceTraits device = *plan::find_device("H200");
+    at->second = {entry.expected(shape, constants, device),
+                  entry.launch_shape(shape, constants, device)};
+  }
+  return at->second;
 }
 
 }  // namespace
 
 int covered_by_entry(const KernelInstance& instance) {
-  return expected_of(instance).covered_length;
+  return planned(instance).expected.covered_length;
 }
 
 unsigned threads_by_entry(const KernelInstance& instance) {
-  return static_cast<unsigned>(launch_of(instance).block_threads);
+  return static_cast<unsigned>(planned(instance).launch.block_threads);
 }
 
 std::size_t shared_bytes_by_entry(const KernelInstance& instance) {
-  return static_cast<std::size_t>(launch_of(instance).dynamic_shared_bytes);
+  return static_cast<std::size_t>(planned(instance).launch.dynamic_shared_bytes);
 }
 
 ScratchNeeds scratch_by_entry(const KernelInstance& instance) {
-  const plan::Expected expected = expected_of(instance);
+  const plan::Expected& expected = planned(instance).expected;
   return {static_cast<std::size_t>(expected.scratch_per_warp),
           static_cast<std::size_t>(expected.scratch_per_residue)};
 }
@@ -94,12 +108,12 @@ ScratchNeeds scratch_by_entry(const KernelInstance& instance) {
 bool speculates_by_entry(const KernelInstance& instance) { return entry_of(instance).speculates; }
 
 int tile_length_by_entry(const KernelInstance& instance) {
-  return expected_of(instance).tile_length;
+  return planned(instance).expected.tile_length;
 }
 
 std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length) {
   plan::Candidate candidate;
-  candidate.expected = expected_of(instance);
+  candidate.expected = planned(instance).expected;
   return static_cast<std::uint32_t>(plan::tiles_of(candidate, model_length));
 }
 

@@ -281,7 +281,8 @@ int fake_memory_allocate(DevicePointer* pointer, std::size_t bytes) {
   const std::lock_guard guard(g_state->mutex);
   if (g_state->used[t_device] + bytes > g_state->owner->memory_limit) return code::kOutOfMemory;
   void* host = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(host, 0xa5, bytes);  // device memory is not zeroed either
+  // Device memory is not zeroed either. All of a large workspace would cost page faults.
+  std::memset(host, 0xa5, std::min<std::size_t>(bytes, std::size_t{4} << 20));
   *pointer = reinterpret_cast<DevicePointer>(host);
   g_state->memory[*pointer] = {bytes, t_device};
   g_state->used[t_device] += bytes;

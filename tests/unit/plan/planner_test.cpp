@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -287,6 +288,36 @@ TEST(Catalogue, ScratchIsDeclared) {
   }
   EXPECT_GT(tiled, 0);
   EXPECT_GT(rows, 0);
+}
+
+// A library of 349 Pfam models, 23 to 673 positions, needs at most one kernel for each size class.
+TEST(Planner, KernelsOfALibraryAreFewAndComputeLittlePadding) {
+  constexpr int kShortest = 23, kLongest = 673;
+  std::set<int> classes;
+  for (int length = kShortest; length <= kLongest; ++length) classes.insert(class_length(length));
+  for (const char* name : {"T4", "A100", "H200", "B200", "RTX 5090"}) {
+    const auto device = *find_device(name);
+    for (int i = 0; i < kStages; ++i) {
+      const auto stage = static_cast<Stage>(i);
+      std::set<std::string> kernels;
+      double computed = 0, real = 0;
+      for (int length = kShortest; length <= kLongest; ++length) {
+        const auto planned = make_plan(stage, length, 29, device);
+        // Rows of the domain stage are in shared memory: too long models run on the CPU.
+        if (!planned && stage >= Stage::kParser) continue;
+        ASSERT_TRUE(planned) << planned.error().to_string();
+        std::string identity(planned->chosen.variant->name);
+        for (const auto& [constant, value] : planned->chosen.constants.list())
+          identity += fmt::format("/{}", value);
+        kernels.insert(std::move(identity));
+        // Kernels of the domain stage compute the model's own rows; one serves all lengths.
+        computed += stage >= Stage::kParser ? length : planned->chosen.expected.covered_length;
+        real += length;
+      }
+      EXPECT_LE(kernels.size(), classes.size()) << name << stage_name(stage);
+      EXPECT_LT(computed / real - 1, 0.09) << name << stage_name(stage);
+    }
+  }
 }
 
 TEST(PlanText, JsonNamesEverything) {
