@@ -78,14 +78,9 @@ class JobQueue {
   JobQueue(std::size_t running, std::size_t queued, QueryBounds bounds)
       : queued_(queued), bounds_(std::move(bounds)) {
     workers_.reserve(running);
-    try {
-      while (workers_.size() < running) workers_.emplace_back([this] { work(); });
-    } catch (...) {  // a thread is refused
-      end();
-      throw;
-    }
+    while (workers_.size() < running)
+      workers_.emplace_back([this](const std::stop_token& ended) { work(ended); });
   }
-  ~JobQueue() { end(); }
   // Sets Job::done and the signal at the end; false: as many wait as may wait.
   bool submit(std::shared_ptr<Job> job) {
     {
@@ -106,23 +101,14 @@ class JobQueue {
   }
 
  private:
-  void end() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
-  }
   bool full() {
     std::erase_if(waiting_, [](const auto& job) { return job->query.cancelled(); });
     return waiting_.size() + running_ >= queued_ + workers_.size();
   }
-  void work() {
+  // Until `ended`; jobs that wait then are done, too.
+  void work(const std::stop_token& ended) {
     std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
+    while (wake_.wait(lock, ended, [this] { return !waiting_.empty(); })) {
       const std::shared_ptr<Job> job = std::move(waiting_.front());
       waiting_.pop_front();
       const auto running = static_cast<int>(++running_);
@@ -138,11 +124,10 @@ class JobQueue {
   const std::size_t queued_;
   const QueryBounds bounds_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable_any wake_;
   std::deque<std::shared_ptr<Job>> waiting_;
   std::size_t running_ = 0;
-  bool ending_ = false;
-  std::vector<std::thread> workers_;
+  std::vector<std::jthread> workers_;  // destroyed first: they use the rest
 };
 
 class Server {

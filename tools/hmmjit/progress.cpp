@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <system_error>
 
 #include "core/diagnostics.hpp"
@@ -94,25 +96,18 @@ ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
       interval_(
           interval.value_or(terminal_ ? std::chrono::milliseconds(500) : std::chrono::minutes(1))) {
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::jthread([this](const std::stop_token& ended) { run(ended); });
   } catch (const std::system_error&) {
     // The system gives no thread: the search runs without a display.
   }
 }
 
-ProgressDisplay::~ProgressDisplay() {
-  {
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void ProgressDisplay::run() {
+void ProgressDisplay::run(const std::stop_token& ended) const {
   const auto begun = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, interval_, [this] { return done_; })) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any wake;
+  while (!wake.wait_for(lock, ended, interval_, [&] { return ended.stop_requested(); })) {
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     const auto share = share_done(progress_, model_bytes_, model_bytes_total_);

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -41,20 +39,16 @@ class ProgressDisplay {
   ProgressDisplay(const SearchProgress& progress, const std::atomic<std::uint64_t>& model_bytes,
                   const std::atomic<std::uint64_t>& model_bytes_total,
                   std::optional<std::chrono::milliseconds> interval = std::nullopt);
-  ~ProgressDisplay();
 
  private:
-  void run();
+  void run(const std::stop_token& ended) const;
 
   const SearchProgress& progress_;
   const std::atomic<std::uint64_t>& model_bytes_;
   const std::atomic<std::uint64_t>& model_bytes_total_;
   bool terminal_;
   std::chrono::milliseconds interval_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace hmmjit::tools
