@@ -28,10 +28,10 @@ int main(int argc, char** argv) {
   std::set_terminate(on_terminate);
   const char* log = std::getenv("PRETEND_LOG");
   const auto warm = [log](cache::KernelCache& kernels,
-                          const tools::WarmRequest& request) -> Result<tools::WarmReport> {
+                          const tools::ParsedOptions& options) -> Result<tools::WarmReport> {
     tools::WarmReport report;
-    for (const std::string& target : request.targets) {
-      for (const int length : request.lengths) {
+    for (const std::string& target : options.list("--target")) {
+      for (const int length : tools::lengths_of(options)) {
         const cache::CacheKey key = cache::pretend_key("length " + std::to_string(length), target);
         const auto got = kernels.obtain(
             key, [&] { return cache::pretend_compile(key, log, std::chrono::milliseconds(0)); });

@@ -490,27 +490,14 @@ Status import_entries(const Context& context) {
   return fits_the_cache(store, report.imported);
 }
 
-Result<WarmRequest> warm_request(const ParsedOptions& options) {
-  WarmRequest request;
-  request.targets = options.list("--target");
-  request.models = options.list("--model");
-  std::ranges::copy(options.arguments(), std::back_inserter(request.models));
-  request.stages = options.list("--stage");
-  HMMJIT_ASSIGN(request.lengths, lengths_of(options));
-  if (options.is_set("--up-to")) request.up_to = static_cast<int>(options.integer("--up-to"));
-  request.idle = options.is_set("--idle");
-  return request;
-}
-
 Status warm_cache(const Context& context, const WarmFunction& warm) {
-  HMMJIT_ASSIGN(const WarmRequest request, warm_request(context.options));
   if (!warm) {
     return fail(ErrorCode::kCompile, "this build has no kernel compiler", "",
                 "import a bundle made elsewhere (hmmjit cache import)");
   }
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
   cache::FileLock only_one;
-  if (request.idle) {
+  if (context.options.is_set("--idle")) {
     // Without locks in the file system, several processes run and make the same kernels.
     auto lock = cache::FileLock::acquire(store.lock_path(), cache::kIdleWarmLockOffset,
                                          std::chrono::milliseconds(0), store.file_mode());
@@ -522,7 +509,7 @@ Status warm_cache(const Context& context, const WarmFunction& warm) {
     lower_thread_priority(kLowestPriority);
   }
   const auto layers = cache::KernelCache::open(context.settings);
-  HMMJIT_ASSIGN(const WarmReport report, warm(*layers, request));
+  HMMJIT_ASSIGN(const WarmReport report, warm(*layers, context.options));
   Json failures = Json::array();
   std::string text;
   for (const Error& failure : report.failures) {
@@ -582,7 +569,7 @@ Result<cache::Settings> cache_settings(const ParsedOptions& options) {
   return settings;
 }
 
-Result<std::vector<int>> lengths_of(const ParsedOptions& options) {
+std::vector<int> lengths_of(const ParsedOptions& options) {
   std::vector<int> out;
   for (const std::string& text : options.list("--length"))
     out.push_back(static_cast<int>(std::min<std::int64_t>(*parse_int(text), 1 << 30)));

@@ -13,24 +13,15 @@
 
 namespace hmmjit::tools {
 
-/// The kernels that `hmmjit cache warm` makes; empty lists mean the maker's defaults.
-struct WarmRequest {
-  std::vector<std::string> targets;  ///< e.g. "sm_80", "sm_90"
-  std::vector<std::string> models;   ///< HMM files whose models' kernels are wanted
-  std::vector<int> lengths;          ///< model lengths, where no file is at hand
-  std::vector<std::string> stages;   ///< e.g. "ssv"
-  int up_to = 0;                     ///< every size class of models up to this length; 0: none
-  bool idle = false;  ///< with the lowest priority, and not while another process does it
-};
-
+/// Of `hmmjit cache warm`.
 struct WarmReport {
   std::uint64_t made = 0;       ///< compiled and stored now
   std::uint64_t present = 0;    ///< were in the cache already
   std::vector<Error> failures;  ///< kernels that could not be made
 };
 
-/// Compiles kernels into `cache`; given by the layer that owns a compiler.
-using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const WarmRequest&)>;
+/// Compiles the kernels that options ask for into `cache`; given by the layer that owns a compiler.
+using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const ParsedOptions&)>;
 
 /// Completions of the options of `cache warm`.
 struct WarmNames {
@@ -45,6 +36,6 @@ std::vector<OptionSpec> cache_options();
 Result<cache::Settings> cache_settings(const ParsedOptions& options);
 
 /// --length: model lengths.
-Result<std::vector<int>> lengths_of(const ParsedOptions& options);
+std::vector<int> lengths_of(const ParsedOptions& options);
 
 }  // namespace hmmjit::tools

@@ -308,8 +308,7 @@ Result<PlanRequest> make_plan_request(const ParsedOptions& options) {
   request.json = options.is_set("--json");
   request.summary = options.is_set("--summary");
   request.explain = options.is_set("--explain");
-  HMMJIT_ASSIGN(const std::vector<int> lengths, lengths_of(options));
-  HMMJIT_ASSIGN(request.subjects, read_subjects(model_files(options), lengths));
+  HMMJIT_ASSIGN(request.subjects, read_subjects(model_files(options), lengths_of(options)));
   HMMJIT_ASSIGN(request.devices, find_devices(options.list("--device"), "--device"));
   request.options.variant = options.text("--variant");
   request.options.exact_length = options.is_set("--exact-length");
@@ -527,15 +526,17 @@ namespace {
 // Compiles the kernels that searches with the models request into the cache, without a GPU. Empty
 // lists mean the architecture of the GPU of this machine, every stage, and no lengths beyond the
 // models'.
-Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& request) {
+Result<WarmReport> warm_kernels(cache::KernelCache& cache, const ParsedOptions& options) {
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   HMMJIT_ASSIGN(auto compiler, locate_compiler());
-  HMMJIT_ASSIGN(const auto devices, find_devices(request.targets, "--target", compiler.get()));
-  std::vector<int> lengths = request.lengths;
-  for (int length = 1; length <= request.up_to; length = plan::class_length(length) + 1)
+  HMMJIT_ASSIGN(const auto devices,
+                find_devices(options.list("--target"), "--target", compiler.get()));
+  std::vector<int> lengths = lengths_of(options);
+  const int up_to = options.is_set("--up-to") ? static_cast<int>(options.integer("--up-to")) : 0;
+  for (int length = 1; length <= up_to; length = plan::class_length(length) + 1)
     lengths.push_back(length);
-  HMMJIT_ASSIGN(const auto subjects, read_subjects(request.models, lengths));
-  HMMJIT_ASSIGN(const std::vector<Stage> stages, find_stages(request.stages, "--stage"));
+  HMMJIT_ASSIGN(const auto subjects, read_subjects(model_files(options), lengths));
+  HMMJIT_ASSIGN(const std::vector<Stage> stages, find_stages(options.list("--stage"), "--stage"));
   compile::LoadedTuning tuning;
   if (compile::tuning_wanted()) {
     tuning = compile::load_tuning(cache.settings(), compile::catalogue_version(templates));
