@@ -157,14 +157,6 @@ Result<Setup> set_up(const BenchRequest& request, const cache::Settings& cache_s
   return out;
 }
 
-Result<cache::Settings> settings_with_warnings(const ParsedOptions& options, const char* command) {
-  HMMJIT_ASSIGN(cache::Settings settings, cache_settings(options));
-  settings.on_warning = [command](const Error& warning) {
-    diagnose("hmmjit {}: warning: {}\n", command, warning.to_string());
-  };
-  return settings;
-}
-
 /// The candidates to measure for one model and stage.
 struct Choice {
   plan::Plan plan;
@@ -228,14 +220,12 @@ Result<int> run_bench(const ParsedOptions& options) {
   request.policy = *plan::find_policy(options.text("--policy"));
   request.exact_length = options.is_set("--exact-length");
   request.paper = options.is_set("--paper");
-  HMMJIT_ASSIGN(const cache::Settings cache_settings, settings_with_warnings(options, "bench"));
-  HMMJIT_ASSIGN(const Setup setup, set_up(request, cache_settings, "bench"));
+  HMMJIT_ASSIGN(const cache::Settings settings, cache_settings(options, "bench"));
+  HMMJIT_ASSIGN(const Setup setup, set_up(request, settings, "bench"));
   bench::Bench& bench = *setup.bench;
-  MeasurementTables tables(bench);
-  if (!request.json) fmt::print("{}", tables.heading());
+  MeasurementTables tables(bench, !request.json);
   // Requests all kernels first, so that they compile in parallel while the first are measured.
   std::map<std::pair<std::size_t, Stage>, std::vector<Choice>> choices;
-  std::map<std::pair<std::size_t, Stage>, Choice> generic;
   for (std::size_t i = 0; i < setup.models.size(); ++i) {
     const SearchModel& model = *setup.models[i];
     for (const Stage stage : request.stages) {
@@ -244,10 +234,8 @@ Result<int> run_bench(const ParsedOptions& options) {
       for (const std::string& refusal : refusals) tables.add_refusal(refusal);
       for (const Choice& c : found) bench.prepare(c.plan, c.candidate);
       if (request.paper && !found.empty()) {
-        if (auto wide = generic_choice(stage, *setup.models.back(), bench.device())) {
+        if (const auto wide = generic_choice(stage, *setup.models.back(), bench.device()))
           bench.prepare(wide->plan, wide->candidate);
-          generic.emplace(std::pair{i, stage}, *std::move(wide));
-        }
       }
       choices.emplace(std::pair{i, stage}, std::move(found));
     }
@@ -259,15 +247,10 @@ Result<int> run_bench(const ParsedOptions& options) {
       for (const Choice& c : wanted) {
         HMMJIT_ASSIGN(const Measurement measured, bench.measure(c.plan, c.candidate));
         tables.add(measured);
-        if (!request.json) {
-          fmt::print("{}", MeasurementTables::row(measured));
-          std::fflush(stdout);
-        }
       }
       if (!request.paper || wanted.empty()) continue;
-      if (const auto wide = generic.find({i, stage}); wide != generic.end()) {
-        HMMJIT_ASSIGN(const Measurement measured,
-                      bench.measure(wide->second.plan, wide->second.candidate));
+      if (const auto wide = generic_choice(stage, *setup.models.back(), bench.device())) {
+        HMMJIT_ASSIGN(const Measurement measured, bench.measure(wide->plan, wide->candidate));
         tables.add_generic(measured);
       }
       constexpr double kSecondsOfOneCore = 0.2;
@@ -287,16 +270,16 @@ Result<int> run_bench(const ParsedOptions& options) {
 }
 
 Result<int> run_tune(const ParsedOptions& options) {
-  HMMJIT_ASSIGN(const cache::Settings cache_settings, settings_with_warnings(options, "tune"));
+  HMMJIT_ASSIGN(const cache::Settings settings, cache_settings(options, "tune"));
   HMMJIT_ASSIGN(const auto templates, render::TemplateLibrary::from_environment());
   const std::string catalogue = compile::catalogue_version(templates);
-  const std::string path = compile::tuning_path(cache_settings);
+  const std::string path = compile::tuning_path(settings);
   if (options.is_set("--clear")) {
-    HMMJIT_ASSIGN(const bool cleared, compile::clear_tuning(cache_settings));
+    HMMJIT_ASSIGN(const bool cleared, compile::clear_tuning(settings));
     fmt::print("{}: {}\n", path, cleared ? "removed" : "nothing to remove");
     return 0;
   }
-  compile::LoadedTuning kept = compile::load_tuning(cache_settings, catalogue);
+  compile::LoadedTuning kept = compile::load_tuning(settings, catalogue);
   if (options.is_set("--show")) {
     const std::string text = kept.table.text();
     fmt::print("{}", text);
@@ -309,11 +292,10 @@ Result<int> run_tune(const ParsedOptions& options) {
     return 0;
   }
   HMMJIT_ASSIGN(const BenchRequest request, make_request(options));
-  if (!options.is_set("--dry-run")) HMMJIT_TRY(compile::prepare_tuning(cache_settings));
-  HMMJIT_ASSIGN(const Setup setup, set_up(request, cache_settings, "tune"));
+  if (!options.is_set("--dry-run")) HMMJIT_TRY(compile::prepare_tuning(settings));
+  HMMJIT_ASSIGN(const Setup setup, set_up(request, settings, "tune"));
   bench::Bench& bench = *setup.bench;
-  MeasurementTables tables(bench);
-  if (!request.json) fmt::print("{}", tables.heading());
+  MeasurementTables tables(bench, !request.json);
   std::set<std::pair<Stage, int>> done;
   std::size_t chosen = 0;
   for (const auto& model : setup.models) {
@@ -335,10 +317,7 @@ Result<int> run_tune(const ParsedOptions& options) {
         tables.add_refusal(tuned.error().to_string());
         continue;
       }
-      for (const Measurement& m : tuned->measurements) {
-        tables.add(m);
-        if (!request.json) fmt::print("{}", MeasurementTables::row(m));
-      }
+      for (const Measurement& m : tuned->measurements) tables.add(m);
       if (!tuned->choice) continue;
       const plan::TunedChoice& choice = *tuned->choice;
       if (!request.json) {
@@ -359,67 +338,62 @@ Result<int> run_tune(const ParsedOptions& options) {
   }
   if (chosen == 0) return fail(ErrorCode::kCompile, "no kernel could be measured");
   if (options.is_set("--dry-run")) return 0;
-  HMMJIT_TRY(compile::store_tuning(cache_settings, kept.table));
+  HMMJIT_TRY(compile::store_tuning(settings, kept.table));
   diagnose("hmmjit tune: {} choices kept in {}\n", chosen, path);
   return 0;
 }
 
-// The options of both commands, except the number of candidates.
-std::vector<OptionSpec> common_options() {
-  return {help_option(),
-          {kPlain, "--models,-m", "@f", "profile HMM file; may be repeated", kSeveral},
-          {kPlain, "--targets,-t", "@f", "sequence file; may be repeated", kSeveral},
-          {kPlain, "--stage", "s", "ssv, msv, bias, viterbi, forward; default: all",
-           list_of("ssv,msv,bias,viterbi,forward")},
-          {kPlain, "--residues", "count=0",
-           "copies of the targets until there are so many, as in 200M; 0: one copy"},
-          {kPlain, "--distinct", "n=0 n>=0",
-           "at most so many distinct targets, evenly chosen; each is reversed as well; 0: all"},
-          {kPlain, "--repeats", "n=3 n>0", "timed launches, of which the median counts"},
-          {kPlain, "--seconds", "x=0.5 x>0",
-           "kernels predicted to take longer are measured on a sample"},
-          {kPlain, "--device", "s=gpu:0", "the GPU: gpu or gpu:N", offering("gpu")},
-          {kPlain, "--cpu", "n=0 n>=0", "threads of the CPU filters; 0: all cores"},
-          kPrintJson};
+// The options of both commands, `own` ones and those of the cache.
+std::vector<OptionSpec> all_options(std::initializer_list<OptionSpec> own) {
+  std::vector<OptionSpec> all = {
+      help_option(),
+      {kPlain, "--models,-m", "@f", "profile HMM file; may be repeated", kSeveral},
+      {kPlain, "--targets,-t", "@f", "sequence file; may be repeated", kSeveral},
+      {kPlain, "--stage", "s", "ssv, msv, bias, viterbi, forward; default: all",
+       list_of("ssv,msv,bias,viterbi,forward")},
+      {kPlain, "--residues", "count=0",
+       "copies of the targets until there are so many, as in 200M; 0: one copy"},
+      {kPlain, "--distinct", "n=0 n>=0",
+       "at most so many distinct targets, evenly chosen; each is reversed as well; 0: all"},
+      {kPlain, "--repeats", "n=3 n>0", "timed launches, of which the median counts"},
+      {kPlain, "--seconds", "x=0.5 x>0",
+       "kernels predicted to take longer are measured on a sample"},
+      {kPlain, "--device", "s=gpu:0", "the GPU: gpu or gpu:N", offering("gpu")},
+      {kPlain, "--cpu", "n=0 n>=0", "threads of the CPU filters; 0: all cores"},
+      kPrintJson};
+  all.insert(all.end(), own);
+  return with_cache_options(std::move(all));
 }
 
 }  // namespace
 
 CommandSpec bench_command() {
-  CommandSpec out{"bench",
-                  "check and time the filter kernels on the GPU of this machine",
-                  {{"files", "profile HMM files, as with --models", false, true}},
-                  common_options(),
-                  run_bench};
-  for (const OptionSpec& option : std::initializer_list<OptionSpec>{
-           {kPlain, "--variant", "s",
+  return {
+      "bench",
+      "check and time the filter kernels on the GPU of this machine",
+      {{"files", "profile HMM files, as with --models", false, true}},
+      all_options(
+          {{kPlain, "--variant", "s",
             "these kernel variants, or all; default: the planner's choice", kListed},
            {kPlain, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
            {kPlain, "--candidates", "n=1 n>0", "configurations of each variant"},
            {kPlain, "--exact-length", "",
             "kernels for the model's own length instead of its size class"},
            {kPlain, "--paper", "",
-            "all variants, and the tables of the CUDAMPF papers: GCUPS over model length, run-time "
-            "constants against one kernel for all, where tables lie, one CPU core"}})
-    out.options.push_back(option);
-  std::ranges::copy(cache_options(), std::back_inserter(out.options));
-  return out;
+            "all variants, and the tables of the CUDAMPF papers: GCUPS over model length, "
+            "run-time constants against one kernel for all, where tables lie, one CPU core"}}),
+      run_bench};
 }
 
 CommandSpec tune_command() {
-  CommandSpec out{"tune",
-                  "measure the planner's candidates on this GPU and keep the fastest",
-                  {{"files", "profile HMM files, as with --models", false, true}},
-                  common_options(),
-                  run_tune};
-  for (const OptionSpec& option : std::initializer_list<OptionSpec>{
-           {kPlain, "--candidates", "n=4 n>0", "configurations of each variant"},
-           {kPlain, "--dry-run", "", "measure and print, keep nothing"},
-           {kPlain, "--show", "", "print what is kept"},
-           {kPlain, "--clear", "", "forget what is kept"}})
-    out.options.push_back(option);
-  std::ranges::copy(cache_options(), std::back_inserter(out.options));
-  return out;
+  return {"tune",
+          "measure the planner's candidates on this GPU and keep the fastest",
+          {{"files", "profile HMM files, as with --models", false, true}},
+          all_options({{kPlain, "--candidates", "n=4 n>0", "configurations of each variant"},
+                       {kPlain, "--dry-run", "", "measure and print, keep nothing"},
+                       {kPlain, "--show", "", "print what is kept"},
+                       {kPlain, "--clear", "", "forget what is kept"}}),
+          run_tune};
 }
 
 }  // namespace hmmjit::tools

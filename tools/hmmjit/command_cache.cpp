@@ -539,21 +539,24 @@ Status warm_cache(const Context& context, const WarmFunction& warm) {
 
 }  // namespace
 
-std::vector<OptionSpec> cache_options() {
+std::vector<OptionSpec> with_cache_options(std::vector<OptionSpec> options) {
   static const std::vector<std::string> help = [] {  // option tables hold views
     std::vector<std::string> texts;
     for (const cache::SettingDescription& setting : cache::setting_descriptions())
       texts.push_back(fmt::format("{} [{}]", setting.help, setting.variable));
     return texts;
   }();
-  std::vector<OptionSpec> out;
   for (std::size_t i = 0; i < help.size(); ++i)
-    out.push_back({"Kernel cache", cache::setting_descriptions()[i].flag, "s", help[i]});
-  return out;
+    options.push_back({"Kernel cache", cache::setting_descriptions()[i].flag, "s", help[i]});
+  return options;
 }
 
-Result<cache::Settings> cache_settings(const ParsedOptions& options) {
+Result<cache::Settings> cache_settings(const ParsedOptions& options, const char* command) {
   HMMJIT_ASSIGN(cache::Settings settings, cache::settings_from_environment());
+  if (command != nullptr)
+    settings.on_warning = [command](const Error& warning) {
+      diagnose("hmmjit {}: warning: {}\n", command, warning.to_string());
+    };
   for (const cache::SettingDescription& setting : cache::setting_descriptions()) {
     if (!options.is_set(setting.flag)) continue;
     std::string value(options.text(setting.flag));
@@ -593,10 +596,10 @@ CommandSpec cache_command(WarmFunction warm, WarmNames names) {
                              "only kernels whose key has COMPONENT=VALUE; may be repeated",
                              kSeveral};
   const ArgumentSpec entry{"entry", "digest or the beginning of one"};
-  CommandSpec out{
-      "cache", "inspect, fill and move the cache of compiled kernels", {}, {help_option()}};
-  out.options.push_back(kPrintJson);
-  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  CommandSpec out{"cache",
+                  "inspect, fill and move the cache of compiled kernels",
+                  {},
+                  with_cache_options({help_option(), kPrintJson})};
   out.subcommands = {
       command("path", "print the folder of the user's kernels", {}, {}, show_path),
       command("stats", "size as du counts, hits, and every counter", {}, {}, show_stats),

@@ -31,9 +31,10 @@ struct WarmNames {
 /// `hmmjit cache` with its subcommands. Without `warm`, `cache warm` fails with kCompile.
 CommandSpec cache_command(WarmFunction warm, WarmNames names = {});
 
-/// --cache-dir, --cache-mode, ... of any command, each overriding its HMMJIT_CACHE_* variable.
-std::vector<OptionSpec> cache_options();
-Result<cache::Settings> cache_settings(const ParsedOptions& options);
+/// `options`, then --cache-dir, --cache-mode, ..., each overriding its HMMJIT_CACHE_* variable.
+std::vector<OptionSpec> with_cache_options(std::vector<OptionSpec> options);
+/// `command`: prints warnings of the cache under its name.
+Result<cache::Settings> cache_settings(const ParsedOptions& options, const char* command = nullptr);
 
 /// --length: model lengths.
 std::vector<int> lengths_of(const ParsedOptions& options);

@@ -399,15 +399,14 @@ Result<int> run_doctor(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec doctor_command() {
-  CommandSpec out{"doctor",
-                  "check driver, compiler and cache, with a remedy for each problem",
-                  {},
-                  {help_option(),
-                   kPrintJson,
-                   {kPlain, "--require-gpu", "", "exit with status 4 unless a GPU can be used"}},
-                  run_doctor};
-  std::ranges::copy(cache_options(), std::back_inserter(out.options));
-  return out;
+  return {"doctor",
+          "check driver, compiler and cache, with a remedy for each problem",
+          {},
+          with_cache_options(
+              {help_option(),
+               kPrintJson,
+               {kPlain, "--require-gpu", "", "exit with status 4 unless a GPU can be used"}}),
+          run_doctor};
 }
 
 }  // namespace hmmjit::tools

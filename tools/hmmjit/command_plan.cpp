@@ -440,10 +440,7 @@ Result<int> run_plan(const ParsedOptions& options) {
     HMMJIT_TRY(write_output(output_path, plan::catalogue_text(), false));
     return 0;
   }
-  HMMJIT_ASSIGN(cache::Settings settings, cache_settings(options));
-  settings.on_warning = [](const Error& warning) {
-    diagnose("hmmjit plan: warning: {}\n", warning.to_string());
-  };
+  HMMJIT_ASSIGN(const cache::Settings settings, cache_settings(options, "plan"));
   HMMJIT_ASSIGN(PlanRequest request, make_plan_request(options));
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   compile::LoadedTuning tuning;
@@ -517,7 +514,7 @@ CommandSpec plan_command() {
         "variant"},
        kPrintJson},
       run_plan};
-  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  out.options = with_cache_options(std::move(out.options));
   return out;
 }
 

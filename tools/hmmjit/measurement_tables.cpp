@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
+
+#include "hmmjit/fields.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
 using bench::Measurement;
-using Json = nlohmann::ordered_json;
 using plan::Stage;
 
 /// "warp_sync", with the place of its table if the variant has a choice.
@@ -79,22 +80,8 @@ std::string rate_text(double gcups) {
   return gcups >= 100 ? fmt::format("{:.0f}", gcups) : fmt::format("{:.1f}", gcups);
 }
 
-}  // namespace
-
-MeasurementTables::MeasurementTables(const bench::Bench& bench) : bench_(bench) {}
-
-std::string MeasurementTables::heading() const {
-  const plan::DeviceTraits& d = bench_.device();
-  return fmt::format(
-      "{}, {} SMs, {:.2f} GHz; {} distinct targets x {}, {} targets, {} residues\n"
-      "GCUPS: model length x residues; %: of the predicted rate; warps per SM: (planned)\n"
-      "{:8} {:18} {:>5} {:>9} {:>5} {:>10} {:>4} {:>8} {:>8} {:>6} {:>9} {:>6}  {}\n",
-      d.name, d.sm_count, d.clock_khz * 1e-6, bench_.distinct(), bench_.targets().copies(),
-      bench_.targets().size(), bench_.targets().residues(), "stage", "variant", "M", "GCUPS", "%",
-      "ms", "regs", "warps", "make ms", "load", "checked", "wrong", "constants");
-}
-
-std::string MeasurementTables::row(const Measurement& m) {
+// The row of the terminal.
+std::string row(const Measurement& m) {
   if (!m.refused.empty()) {
     return fmt::format("{:8} {:18} {:>5} not run: {}\n", plan::stage_name(m.stage),
                        m.candidate.variant->name, m.model_length, m.refused);
@@ -117,11 +104,32 @@ std::string MeasurementTables::row(const Measurement& m) {
   return out + "\n";
 }
 
+}  // namespace
+
+MeasurementTables::MeasurementTables(const bench::Bench& bench, bool prints)
+    : bench_(bench), prints_(prints) {
+  if (prints_) fmt::print("{}", heading());
+}
+
+std::string MeasurementTables::heading() const {
+  const plan::DeviceTraits& d = bench_.device();
+  return fmt::format(
+      "{}, {} SMs, {:.2f} GHz; {} distinct targets x {}, {} targets, {} residues\n"
+      "GCUPS: model length x residues; %: of the predicted rate; warps per SM: (planned)\n"
+      "{:8} {:18} {:>5} {:>9} {:>5} {:>10} {:>4} {:>8} {:>8} {:>6} {:>9} {:>6}  {}\n",
+      d.name, d.sm_count, d.clock_khz * 1e-6, bench_.distinct(), bench_.targets().copies(),
+      bench_.targets().size(), bench_.targets().residues(), "stage", "variant", "M", "GCUPS", "%",
+      "ms", "regs", "warps", "make ms", "load", "checked", "wrong", "constants");
+}
+
 void MeasurementTables::add(const Measurement& m) {
   measurements_.push_back(m);
   wrong_ += m.wrong;
   answers_ += m.targets;
   ++(m.refused.empty() ? measured_ : failed_);
+  if (!prints_) return;
+  fmt::print("{}", row(m));
+  std::fflush(stdout);
 }
 
 void MeasurementTables::add_generic(const Measurement& m) {

@@ -11,10 +11,9 @@ namespace hmmjit::tools {
 
 class MeasurementTables {
  public:
-  explicit MeasurementTables(const bench::Bench& bench);
+  /// `prints`: a heading now, and a row for each kernel that is added.
+  MeasurementTables(const bench::Bench& bench, bool prints);
 
-  std::string heading() const;
-  static std::string row(const bench::Measurement& m);
   std::string summary() const;
   /// The tables of the papers.
   std::string paper() const;
@@ -32,7 +31,10 @@ class MeasurementTables {
 
  private:
   using Key = std::pair<plan::Stage, int>;  // and model length
+  std::string heading() const;
+
   const bench::Bench& bench_;
+  const bool prints_;
   std::vector<bench::Measurement> measurements_;
   std::map<Key, bench::Measurement> generic_;
   std::map<Key, double> one_core_;
