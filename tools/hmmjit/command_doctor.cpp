@@ -54,16 +54,15 @@ Check check_driver(const driver::Driver& driver) {
   const bool ordinary = report.state == driver::DriverState::kNoDriver ||
                         report.state == driver::DriverState::kNoDevice ||
                         report.state == driver::DriverState::kNotBuilt;
-  Check out{"driver",
-            driver.ready() ? Outcome::kOk
-            : ordinary     ? Outcome::kNote
-                           : Outcome::kProblem,
-            report.message,
-            report.remedy,
-            {{"state", driver::driver_state_name(report.state)},
-             {"version", report.version},
-             {"library", report.path}}};
-  return out;
+  return {"driver",
+          driver.ready() ? Outcome::kOk
+          : ordinary     ? Outcome::kNote
+                         : Outcome::kProblem,
+          report.message,
+          report.remedy,
+          {{"state", driver::driver_state_name(report.state)},
+           {"version", report.version},
+           {"library", report.path}}};
 }
 
 Check check_device(const driver::Driver& driver, int ordinal, const std::vector<int>& architectures,
@@ -282,21 +281,19 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
         live = true;
       }
     }
-    Check check{"test kernel"};
     const auto planned = plan::make_plan(plan::Stage::kSsv, bench::kSelfCheckLength, 29, device);
     const auto job = planned ? compile::make_job(templates, planned->chosen, device, &compiler)
                              : Result<compile::CompileJob>(std::unexpected(planned.error()));
     if (!job) {
-      check.problem(job.error().to_string());
-      out.push_back(std::move(check));
+      out.emplace_back(Check{"test kernel"}).problem(job.error().to_string());
       continue;
     }
     if (!made.contains(job->name)) {
+      Check& check = out.emplace_back(Check{"test kernel"});
       const auto start = Clock::now();
       auto image = compile::run_job(*job, compiler, {}, nullptr);
       if (!image) {
         check.problem(image.error().to_string());
-        out.push_back(std::move(check));
         continue;
       }
       check.finding =
@@ -306,7 +303,6 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
       check.details = {{"kernel", job->name},
                        {"registers", image->resources.registers},
                        {"spill_bytes", image->resources.spill_bytes}};
-      out.push_back(std::move(check));
       made.emplace(job->name, std::move(*image));
     }
     if (live) out.push_back(check_launch(driver, i, *planned, *job, made.at(job->name)));

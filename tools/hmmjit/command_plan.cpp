@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -478,9 +479,8 @@ Result<int> run_plan(const ParsedOptions& options) {
 }
 
 std::string_view comma_list(const std::vector<std::string>& names) {
-  static std::vector<std::unique_ptr<std::string>> kept;  // option tables hold views
-  kept.push_back(std::make_unique<std::string>(fmt::format("{}", fmt::join(names, ","))));
-  return *kept.back();
+  static std::list<std::string> kept;  // option tables hold views
+  return kept.emplace_back(fmt::format("{}", fmt::join(names, ",")));
 }
 
 }  // namespace
