@@ -13,6 +13,7 @@
 #include "io/alignment_file.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
+#include "output_names.hpp"
 #include "run_text.hpp"
 #include "search_inputs.hpp"
 
@@ -112,9 +113,7 @@ Result<int> run_align(const ParsedOptions& options) {
                 "--outformat", "use stockholm, pfam, a2m, afa, psiblast, selex, clustal or phylip");
   std::vector<NamedFile> inputs = {{"profile file", model_file}, {"sequence file", sequence_file}};
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
-  std::vector<NamedFile> outputs;
-  if (options.is_set("-o")) outputs.push_back({"-o", options.path("-o")});
-  HMMJIT_TRY(check_outputs(outputs, inputs));
+  HMMJIT_TRY(check_outputs(output_files(kOptions, options), inputs));
 
   HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));
   std::optional<MultipleAlignment> source;
@@ -127,10 +126,7 @@ Result<int> run_align(const ParsedOptions& options) {
     HMMJIT_TRY(align::check_source(hmm, *source));
   }
   HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
-  std::optional<OutputFile> file;
-  if (options.is_set("-o")) {
-    HMMJIT_ASSIGN(file, OutputFile::create(options.path("-o")));
-  }
+  HMMJIT_ASSIGN(std::optional<OutputFile> file, options.create_file("-o"));
 
   const align::SequenceAligner aligner(hmm);
   for_each_index(options.threads(), work.size(),

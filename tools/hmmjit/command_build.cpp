@@ -17,6 +17,7 @@
 #include "core/trace.hpp"
 #include "core/workers.hpp"
 #include "hmmjit/command.hpp"
+#include "output_names.hpp"
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"
 #include "report/main_report.hpp"
@@ -110,8 +111,7 @@ Result<int> run_build(const ParsedOptions& options) {
     return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
                 "give it a name");
   std::vector<NamedFile> outputs = {{"profile file", output}};
-  if (options.is_set("-o")) outputs.push_back({"-o", options.path("-o")});
-  if (options.is_set("-O")) outputs.push_back({"-O", options.path("-O")});
+  std::ranges::move(output_files(kFirstOptions, options), std::back_inserter(outputs));
   const std::vector<NamedFile> inputs = {{"alignment file", input}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
@@ -142,13 +142,8 @@ Result<int> run_build(const ParsedOptions& options) {
     builder.extend = builder.single->gap_extend;
   }
   HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));
-  std::optional<OutputFile> summary_file, rows_file;
-  if (options.is_set("-O")) {
-    HMMJIT_ASSIGN(rows_file, OutputFile::create(options.path("-O")));
-  }
-  if (options.is_set("-o")) {
-    HMMJIT_ASSIGN(summary_file, OutputFile::create(options.path("-o")));
-  }
+  HMMJIT_ASSIGN(std::optional<OutputFile> rows_file, options.create_file("-O"));
+  HMMJIT_ASSIGN(std::optional<OutputFile> summary_file, options.create_file("-o"));
   const auto summary = [&](const std::string& text) {
     if (summary_file)
       summary_file->write(text);

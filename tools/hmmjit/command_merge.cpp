@@ -83,14 +83,11 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
   const parts::PartOrigin& origin = set.first().origin();
   HMMJIT_ASSIGN(const ParsedOptions whole, whole_search(options, origin));
   const parts::PartSettings& settings = set.settings();
-  if (!settings.alignments) {
-    for (const char* output : {"-A", "--a3m"}) {
-      if (options.is_set(output))
-        return fail(ErrorCode::kUsage,
-                    std::string(output) + " needs alignments, which the search left out (--noali)",
-                    {}, "leave it out, or search again without --noali");
-    }
-  }
+  if (const char* output = options.first_given({"-A", "--a3m"});
+      output != nullptr && !settings.alignments)
+    return fail(ErrorCode::kUsage,
+                std::string(output) + " needs alignments, which the search left out (--noali)", {},
+                "leave it out, or search again without --noali");
   ReportOptions report = make_report_options(whole);
   report.alignments = report.alignments && settings.alignments;
   if (settings.scan) {
@@ -130,9 +127,7 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
 Result<int> run_merge(const ParsedOptions& options) {
   parts::MergeOptions merge;
   HMMJIT_ASSIGN(merge.slice, slice_of(options));
-  if (options.is_set("--mem")) {
-    HMMJIT_ASSIGN(merge.memory, options.bytes("--mem"));
-  }
+  HMMJIT_ASSIGN(merge.memory, options.bytes("--mem"));
   const std::vector<NamedFile> outputs = output_files(merge_option_table(), options);
   HMMJIT_TRY(check_output_words(outputs, {}));
   if (options.is_set("--part-file") && (outputs.size() > 1 || options.is_set("--slice")))

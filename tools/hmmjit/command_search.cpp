@@ -65,11 +65,10 @@ bool served(const SearchProgram& program) {
 }
 
 Status check_served(const ParsedOptions& options) {
-  for (const char* option : {"--part", "--part-file", "--model-part", "--trace"}) {
-    if (options.knows(option) && options.is_set(option))
-      return fail(ErrorCode::kUsage, fmt::format("option {} does not go with --server", option));
-  }
-  return {};
+  const char* const option =
+      options.first_given({"--part", "--part-file", "--model-part", "--trace"});
+  if (option == nullptr) return {};
+  return fail(ErrorCode::kUsage, fmt::format("option {} does not go with --server", option));
 }
 
 Status run_request(const SearchProgram& program, const ParsedOptions& options,

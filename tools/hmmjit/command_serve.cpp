@@ -553,9 +553,7 @@ Result<Server::Settings> make_settings(const ParsedOptions& options, const std::
   HMMJIT_ASSIGN(settings.largest_request, options.bytes("--max-request"));
   settings.bounds.input = settings.largest_request;
   settings.bounds.longest_query = static_cast<std::size_t>(options.integer("--longest-query"));
-  if (options.is_set("--mem")) {
-    HMMJIT_ASSIGN(settings.memory, options.bytes("--mem"));
-  }
+  HMMJIT_ASSIGN(settings.memory, options.bytes("--mem"));
   // Half of it is for the databases.
   settings.bounds.memory = settings.memory / 2 / settings.running;
   settings.bounds.threads = options.threads();

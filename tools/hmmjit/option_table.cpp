@@ -272,23 +272,30 @@ std::vector<std::string> ParsedOptions::list(std::string_view name) const {
 }
 
 Result<std::uint64_t> ParsedOptions::bytes(std::string_view name) const {
+  if (!is_set(name) && text(name).empty()) return 0;
   const auto bytes = parse_bytes(text(name));
   if (bytes && *bytes > 0) return *bytes;
   return fail(ErrorCode::kUsage, fmt::format("option {} takes a size; got {}", name, text(name)),
               {}, fmt::format("write for example {0} 400M or {0} 2G", name));
 }
 
-bool ParsedOptions::differs_from_default(std::string_view name) const {
-  const std::size_t i = find(name);
-  return values_[i] &&
-         (table_[i].type == ValueType::kNone || *values_[i] != table_[i].default_text);
+Result<std::optional<OutputFile>> ParsedOptions::create_file(std::string_view name) const {
+  if (!is_set(name)) return std::nullopt;
+  return OutputFile::create(std::string(text(name)));
+}
+
+const char* ParsedOptions::first_given(std::initializer_list<const char*> names) const {
+  const auto found =
+      std::ranges::find_if(names, [&](const char* name) { return knows(name) && is_set(name); });
+  return found == names.end() ? nullptr : *found;
 }
 
 std::vector<HeaderSetting> ParsedOptions::changed() const {
   std::vector<HeaderSetting> out;
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    const std::string_view name = table_[i].name;
-    if (differs_from_default(name)) out.push_back({name, values_[i].value_or("")});
+    const OptionSpec& option = table_[i];
+    if (values_[i] && (option.type == ValueType::kNone || *values_[i] != option.default_text))
+      out.push_back({option.name, *values_[i]});
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -129,11 +130,13 @@ class ParsedOptions {
   std::optional<double> given_real(std::string_view name) const;
   /// The items of an option that takes several.
   std::vector<std::string> list(std::string_view name) const;
-  /// The value as a size above 0, "400M"; fails with kUsage where it is none.
+  /// The value as a size above 0, "400M"; 0 if none is given. Fails with kUsage for other text.
   Result<std::uint64_t> bytes(std::string_view name) const;
-  /// Where the text came from differs from the default text: hmmsearch then mentions the option.
-  bool differs_from_default(std::string_view name) const;
-  /// The options that do, in table order.
+  /// A new file of the name that the option gives, if it is given. Fails with kOutput.
+  Result<std::optional<OutputFile>> create_file(std::string_view name) const;
+  /// The first of these options that is given; null: none is.
+  const char* first_given(std::initializer_list<const char*> names) const;
+  /// The options that hmmsearch mentions, in table order: their text differs from the default text.
   std::vector<HeaderSetting> changed() const;
   const std::vector<std::string>& arguments() const { return arguments_; }
   /// The same options with other arguments, and `replacement` wherever the name of a file has

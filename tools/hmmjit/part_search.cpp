@@ -163,11 +163,9 @@ std::string PartRequest::path(std::uint32_t number) const {
 
 Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& options) {
   if (!options.is_set("--part")) {
-    for (const char* other : {"--part-file", "--model-part"}) {
-      if (options.is_set(other))
-        return fail(ErrorCode::kUsage, std::string(other) + " is of use with --part only", {},
-                    "add --part I/N");
-    }
+    if (const char* other = options.first_given({"--part-file", "--model-part"}))
+      return fail(ErrorCode::kUsage, std::string(other) + " is of use with --part only", {},
+                  "add --part I/N");
     return std::nullopt;
   }
   PartRequest request;
@@ -182,22 +180,18 @@ Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& option
   if (request.part.first != request.part.last && request.file.find("{}") == request.file.npos)
     return fail(ErrorCode::kUsage, "several parts need several files", "--part-file",
                 "write {} where the number of the part belongs");
-  for (const char* output :
-       {"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--target-tsv", "--json", "--a3m"}) {
-    if (options.is_set(output))
-      return fail(ErrorCode::kUsage, std::string(output) + " does not go with --part", {},
-                  "give it to hmmjit merge");
-  }
-  for (const char* other :
-       {"--restrictdb_stkey", "--restrictdb_n", "--tformat", "--fasta", "--domfasta", "--gff",
-        "--bed", "--resolve-overlaps", "--clans", "--cut-missing"}) {
-    if (options.is_set(other))
-      return fail(ErrorCode::kUsage, std::string(other) + " does not go with --part");
-  }
-  for (const char* output : {"--stats", "--trace"}) {
-    if (options.is_set(output) && request.part.first != request.part.last)
-      return fail(ErrorCode::kUsage, std::string(output) + " is of a single part");
-  }
+  if (const char* output =
+          options.first_given({"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv",
+                               "--target-tsv", "--json", "--a3m"}))
+    return fail(ErrorCode::kUsage, std::string(output) + " does not go with --part", {},
+                "give it to hmmjit merge");
+  if (const char* other = options.first_given({"--restrictdb_stkey", "--restrictdb_n", "--tformat",
+                                               "--fasta", "--domfasta", "--gff", "--bed",
+                                               "--resolve-overlaps", "--clans", "--cut-missing"}))
+    return fail(ErrorCode::kUsage, std::string(other) + " does not go with --part");
+  if (const char* output = options.first_given({"--stats", "--trace"});
+      output != nullptr && request.part.first != request.part.last)
+    return fail(ErrorCode::kUsage, std::string(output) + " is of a single part");
   if (options.integer("--seed") == 0)
     return fail(ErrorCode::kUsage,
                 "--seed 0 does not go with --part: random numbers would depend on the part", {},

@@ -185,18 +185,14 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
       !options.is_set("--noali") || options.is_set("-A") || options.is_set("--a3m");
   search.threads = options.threads();
   if (options.is_set("--verify")) search.verify = static_cast<int>(options.integer("--verify"));
-  if (options.is_set("--mem")) {
-    HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));
-    // Certainly a mistake: a search with such a bound would take forever.
-    constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
-    if (search.memory < kLeast) {
-      const std::string size(options.text("--mem"));
-      return fail(
-          ErrorCode::kUsage,
-          "option --mem " + size + " is a bound of " + std::to_string(search.memory) + " bytes", {},
-          "write a unit: --mem 64M or --mem 64G");
-    }
-  }
+  HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));
+  // Certainly a mistake: a search with such a bound would take forever.
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
+  if (options.is_set("--mem") && search.memory < kLeast)
+    return fail(ErrorCode::kUsage,
+                "option --mem " + std::string(options.text("--mem")) + " is a bound of " +
+                    std::to_string(search.memory) + " bytes",
+                {}, "write a unit: --mem 64M or --mem 64G");
   return search;
 }
 
@@ -240,9 +236,7 @@ Result<DeviceChoice> make_device_choice(const ParsedOptions& options) {
     return fail(ErrorCode::kUsage, "unknown device " + std::string(device), "--device",
                 "use auto, cpu, gpu or gpu:0,1,...");
   }
-  if (options.is_set("--vram")) {
-    HMMJIT_ASSIGN(choice.vram, options.bytes("--vram"));
-  }
+  HMMJIT_ASSIGN(choice.vram, options.bytes("--vram"));
   return choice;
 }
 

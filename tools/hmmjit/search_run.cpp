@@ -340,12 +340,8 @@ class RunFiles {
   RunFiles(const SearchProgram& program, const ParsedOptions& options, Run& run)
       : program_(program), options_(options), run_(run) {}
   Status begin() {
-    if (run_.trace) {
-      HMMJIT_ASSIGN(trace_, OutputFile::create(options_.path("--trace")));
-    }
-    if (options_.is_set("--stats")) {
-      HMMJIT_ASSIGN(statistics_, OutputFile::create(options_.path("--stats")));
-    }
+    HMMJIT_ASSIGN(trace_, options_.create_file("--trace"));
+    HMMJIT_ASSIGN(statistics_, options_.create_file("--stats"));
     return {};
   }
   /// Writes them. The returned file is complete except for its name.

@@ -20,11 +20,9 @@ Status check_for_several_targets(const SearchProgram& program, const ParsedOptio
                 fmt::format("the {} of several target files are read several times",
                             program.open_queries != nullptr ? "queries" : "models"),
                 models, "give a file instead of a pipe");
-  for (const char* option : {"--chkhmm", "--chkali", "--slice"}) {
-    if (options.knows(option) && options.is_set(option))
-      return fail(ErrorCode::kUsage, fmt::format("several target files do not go with {}", option),
-                  {}, "search one database at a time");
-  }
+  if (const char* option = options.first_given({"--chkhmm", "--chkali", "--slice"}))
+    return fail(ErrorCode::kUsage, fmt::format("several target files do not go with {}", option),
+                {}, "search one database at a time");
   if (options.is_set("--part"))
     return fail(ErrorCode::kUsage, "several target files do not go with --part", {},
                 "search the parts of one database at a time");
