@@ -11,14 +11,13 @@
 #include "build/builder.hpp"
 #include "build/hmm_writer.hpp"
 #include "build/parameters.hpp"
-#include "build_options.hpp"
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "core/trace.hpp"
 #include "core/workers.hpp"
 #include "hmmjit/command.hpp"
-#include "output_names.hpp"
 #include "io/alignment_file.hpp"
+#include "output_names.hpp"
 #include "query_options.hpp"
 #include "report/main_report.hpp"
 #include "report/report_header.hpp"
@@ -70,9 +69,9 @@ constexpr OptionSpec kExpertOptions[] = {
 std::vector<OptionSpec> build_options() {
   std::vector<OptionSpec> made;
   for (const std::span<const OptionSpec> part :
-       {std::span<const OptionSpec>(kFirstOptions), fragment_option(), weighting_options(),
-        effective_number_options(), prior_options(), std::span<const OptionSpec>(kLastOptions),
-        calibration_options(), std::span<const OptionSpec>(kExpertOptions)})
+       {std::span<const OptionSpec>(kFirstOptions), alignment_options(),
+        std::span<const OptionSpec>(kLastOptions), calibration_options(),
+        std::span<const OptionSpec>(kExpertOptions)})
     made.insert(made.end(), part.begin(), part.end());
   return made;
 }
@@ -116,7 +115,7 @@ Result<int> run_build(const ParsedOptions& options) {
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
   build::Builder builder;
-  HMMJIT_ASSIGN(builder.alignment, make_alignment_options(options));
+  builder.alignment = make_alignment_options(options);
   if (options.is_set("--hand"))
     builder.alignment.columns = build::AlignmentOptions::Columns::kReference;
   builder.alignment.least_occupied = static_cast<float>(options.real("--symfrac"));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "build/sequence_model.hpp"
-#include "build_options.hpp"
 #include "core/memory.hpp"
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
@@ -131,7 +130,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   const ParsedOptions& options = run.options;
   RoundOptions rounds;
   rounds.rounds = options.integer("-N", std::numeric_limits<int>::max());
-  HMMJIT_ASSIGN(rounds.alignment, make_alignment_options(options));
+  rounds.alignment = make_alignment_options(options);
   rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
   const Author author = author_of(run.program, options);
   rounds.output = {run.report, run.search.filters, author.signature()};

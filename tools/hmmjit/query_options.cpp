@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "build_options.hpp"
 #include "io/byte_source.hpp"
 #include "search_options.hpp"
 
@@ -29,6 +28,39 @@ constexpr OptionSpec kCalibrationOptions[] = {
     {kCalibration, "--EfN", "n=200 n>0", "number of sequences for Forward exp tail tau fit"},
     {kCalibration, "--Eft", "x=0.04 0<x<1", "tail mass for Forward exponential tail tau fit"},
 };
+
+constexpr std::string_view kWeighting = "Options controlling relative weights";
+constexpr std::string_view kEffective = "Options controlling effective sequence number";
+constexpr std::string_view kPrior = "Options controlling prior strategy";
+constexpr std::string_view kWeightings = "--wpb,--wgsc,--wblosum,--wnone,--wgiven";
+constexpr std::string_view kNumbers = "--eent,--eentexp,--eclust,--enone,--eset";
+
+constexpr OptionSpec kAlignmentOptions[] = {
+    {kConstruction, "--fragthresh", "x=0.5 0<=x<=1", "if L <= x*alen, tag sequence as a fragment"},
+    {kWeighting, "--wpb", "", "Henikoff position-based weights (default)", excluding(kWeightings)},
+    {kWeighting, "--wgsc", "", "Gerstein/Sonnhammer/Chothia tree weights", excluding(kWeightings)},
+    {kWeighting, "--wblosum", "", "Henikoff simple filter weights", excluding(kWeightings)},
+    {kWeighting, "--wnone", "", "don't do any relative weighting; set all to 1",
+     excluding(kWeightings)},
+    {kWeighting, "--wgiven", "", "use weights as given in the alignment file",
+     excluding(kWeightings)},
+    {kWeighting, "--wid", "x=0.62 0<=x<=1", "for --wblosum: set identity cutoff",
+     needing("--wblosum")},
+    {kEffective, "--eent", "", "adjust eff seq # to achieve relative entropy target (default)",
+     excluding(kNumbers)},
+    {kEffective, "--eentexp", "", "adjust eff seq # to reach rel. ent. target using exp scaling",
+     excluding(kNumbers)},
+    {kEffective, "--eclust", "", "eff seq # is # of single linkage clusters", excluding(kNumbers)},
+    {kEffective, "--enone", "", "no effective seq # weighting: just use nseq", excluding(kNumbers)},
+    {kEffective, "--eset", "x x>=0", "set eff seq # for all models to <x>", excluding(kNumbers)},
+    {kEffective, "--ere", "x x>0",
+     "for --eent[exp]: set minimum rel entropy/position to <x> (0.59, DNA 0.62)"},
+    {kEffective, "--esigma", "x=45.0 x>0", "for --eent[exp]: set sigma param to <x>"},
+    {kEffective, "--eid", "x=0.62 0<=x<=1", "for --eclust: set fractional identity cutoff to <x>",
+     needing("--eclust")},
+    {kPrior, "--pnone", "", "don't use any prior; parameters are frequencies",
+     excluding("--plaplace")},
+    {kPrior, "--plaplace", "", "use a Laplace +1 prior", excluding("--pnone")}};
 
 constexpr OptionSpec kQueryFormat{kExpert, "--qformat", "s",
                                   "assert query <seqfile> is in format <s>: no autodetection",
@@ -99,9 +131,7 @@ Table make_jackhmmer_table() {
   Table table = sequence_query_table();
   insert_before(table, "-o", {&kRounds, 1});
   insert_before(table, "--acc", kCheckpoints);
-  for (const auto& options :
-       {fragment_option(), weighting_options(), effective_number_options(), prior_options()})
-    insert_before(table, "--EmL", options);
+  insert_before(table, "--EmL", kAlignmentOptions);
   position(table, "--incE")->default_text = "0.001";
   position(table, "--incdomE")->default_text = "0.001";
   leave_out(table, {"--fasta", "--domfasta", "--gff", "--bed", "--resolve-overlaps", "--clans",
@@ -130,6 +160,7 @@ std::span<const OptionSpec> scan_option_table() {
 }
 
 std::span<const OptionSpec> calibration_options() { return kCalibrationOptions; }
+std::span<const OptionSpec> alignment_options() { return kAlignmentOptions; }
 
 std::span<const OptionSpec> phmmer_option_table() {
   static const Table table = make_phmmer_table();
@@ -151,6 +182,33 @@ Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
   }
   return build::make_score_system(matrix, options.given_real("--popen"),
                                   options.given_real("--pextend"));
+}
+
+build::AlignmentOptions make_alignment_options(const ParsedOptions& options) {
+  using build::AlignmentOptions;
+  using Weights = AlignmentOptions::Weights;
+  using Effective = AlignmentOptions::Effective;
+  using Prior = AlignmentOptions::Prior;
+  AlignmentOptions made;
+  made.fragment = static_cast<float>(options.real("--fragthresh"));
+  if (options.is_set("--wgsc")) made.weights = Weights::kTree;
+  if (options.is_set("--wblosum")) made.weights = Weights::kClusters;
+  if (options.is_set("--wnone")) made.weights = Weights::kNone;
+  if (options.is_set("--wgiven")) made.weights = Weights::kGiven;
+  made.weight_identity = options.real("--wid");
+  if (options.is_set("--eentexp")) made.effective = Effective::kEntropyPower;
+  if (options.is_set("--eclust")) made.effective = Effective::kClusters;
+  if (options.is_set("--enone")) made.effective = Effective::kRows;
+  if (const auto value = options.given_real("--eset")) {
+    made.effective = Effective::kSet;
+    made.effective_set = *value;
+  }
+  made.relative_entropy = options.given_real("--ere");
+  made.total_entropy = options.real("--esigma");
+  made.effective_identity = options.real("--eid");
+  if (options.is_set("--pnone")) made.prior = Prior::kNone;
+  if (options.is_set("--plaplace")) made.prior = Prior::kLaplace;
+  return made;
 }
 
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,

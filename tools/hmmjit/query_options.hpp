@@ -1,8 +1,9 @@
-// Options of the programs whose queries are sequences, beyond those of a search with models.
+// Options of the programs that build models, and of those that search with sequences.
 #pragma once
 
 #include <span>
 
+#include "build/alignment_model.hpp"
 #include "build/calibration.hpp"
 #include "build/score_system.hpp"
 #include "io/sequence_file.hpp"
@@ -17,11 +18,14 @@ std::span<const OptionSpec> scan_option_table();
 
 /// --EmL to --Eft.
 std::span<const OptionSpec> calibration_options();
+/// --fragthresh; --wpb to --wid; --eent to --eid; --pnone and --plaplace, in HMMER's order.
+std::span<const OptionSpec> alignment_options();
 
 /// --mx or --mxfile, --popen, --pextend; their defaults are those of the alphabet. Fails with
 /// kUsage or kInput.
 Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
                                              const Alphabet& alphabet = amino_alphabet());
+build::AlignmentOptions make_alignment_options(const ParsedOptions& options);
 /// --EmL to --Eft, and --seed; `arbitrary`: the seed for --seed 0.
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
                                                    std::uint32_t arbitrary);
