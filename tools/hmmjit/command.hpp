@@ -16,6 +16,10 @@ std::vector<std::string> command_names();
 /// Fails with kUsage if there is none of this name.
 Result<const CommandSpec*> find_command(std::string_view name);
 
+/// The text of `hmmjit --version --verbose`: version, build and the libraries found on this
+/// machine, one "name: value" per line, for bug reports. It names no file of the user.
+std::string version_text();
+
 CommandSpec search_command();
 CommandSpec serve_command();
 CommandSpec phmmer_command();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/ascii.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command.hpp"
 
@@ -34,68 +35,6 @@ std::vector<std::string> names_of(const OptionSpec& option) {
 
 // Options that documents show.
 bool is_shown(const OptionSpec& option) { return !option.absent && !option.help.empty(); }
-
-std::string bash_script(std::span<const CommandSpec> commands) {
-  std::string names, subcommands, choices, words;
-  for (const CommandSpec& command : commands)
-    names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
-  for_each_command(commands, [&](const CommandSpec& command, const std::string& name,
-                                 const std::vector<OptionSpec>& options) {
-    std::vector<std::string> offered;
-    for (const CommandSpec& sub : command.subcommands) offered.emplace_back(sub.name);
-    for (const OptionSpec& option : options) {
-      if (!is_shown(option)) continue;
-      std::ranges::copy(names_of(option), std::back_inserter(offered));
-      if (option.offers.empty()) continue;
-      for (const std::string& spelling : names_of(option))
-        choices += fmt::format("    '{} {}') values='{}' ;;\n", name, spelling,
-                               replaced(option.offers, ",", " "));
-    }
-    for (const ArgumentSpec& argument : command.arguments)
-      std::ranges::copy(argument.name == "command" ? command_names() : split_list(argument.offers),
-                        std::back_inserter(offered));
-    words += fmt::format("    '{}') words='{}' ;;\n", name, fmt::join(offered, " "));
-    if (name.find(' ') != name.npos)
-      subcommands += fmt::format("{}'{}'", subcommands.empty() ? "" : "|", name);
-  });
-  return fmt::format(R"(# bash completion for hmmjit; made by: hmmjit completions bash
-_hmmjit() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= words= values= i
-  COMPREPLY=()
-  # bash takes "--device=T4" for three words.
-  if [[ $prev == = ]]; then
-    prev=${{COMP_WORDS[COMP_CWORD-2]}}
-  elif [[ $cur == = ]]; then
-    cur=
-  fi
-  if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W '{names} --help --version' -- "$cur"))
-    return
-  fi
-  command=${{COMP_WORDS[1]}}
-  for ((i = 2; i < COMP_CWORD; i++)); do
-    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[i]}}" in
-    {subcommands}) command="${{COMP_WORDS[1]}} ${{COMP_WORDS[i]}}"; break ;;
-    esac
-  done
-  case "$command $prev" in
-{choices}  esac
-  if [[ -n $values ]]; then  # of a list, the last part
-    COMPREPLY=($(compgen -P "${{cur%"${{cur##*,}}"}}" -W "$values" -- "${{cur##*,}}"))
-    return
-  fi
-  case "$command" in
-{words}  esac
-  # Anything else is a file: the shell's own completion offers those.
-  if [[ $cur == -* || $command == "$prev" ]]; then
-    COMPREPLY=($(compgen -W "$words" -- "$cur"))
-  fi
-}}
-complete -o default -F _hmmjit hmmjit
-)",
-                     fmt::arg("names", names), fmt::arg("subcommands", subcommands),
-                     fmt::arg("choices", choices), fmt::arg("words", words));
-}
 
 // ---- manual pages
 
@@ -136,9 +75,7 @@ std::string manual_options(const std::vector<OptionSpec>& options) {
 
 std::string manual_head(std::string_view page, std::string_view summary) {
   std::string upper(page);
-  std::ranges::transform(upper, upper.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  });
+  std::ranges::transform(upper, upper.begin(), ascii_upper);
   return fmt::format(".TH {} 1 \"\" \"hmmjit {}\" \"hmmjit manual\"\n.SH NAME\n{} \\- {}\n",
                      roff(upper), HMMJIT_VERSION, roff(page), roff(summary));
 }
@@ -209,7 +146,65 @@ Status write_pages(const std::string& folder, std::span<const CommandSpec> comma
 }  // namespace
 
 std::string completion_script(std::span<const CommandSpec> commands) {
-  return bash_script(commands);
+  std::string names, subcommands, choices, words;
+  for (const CommandSpec& command : commands)
+    names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
+  for_each_command(commands, [&](const CommandSpec& command, const std::string& name,
+                                 const std::vector<OptionSpec>& options) {
+    std::vector<std::string> offered;
+    for (const CommandSpec& sub : command.subcommands) offered.emplace_back(sub.name);
+    for (const OptionSpec& option : options) {
+      if (!is_shown(option)) continue;
+      std::ranges::copy(names_of(option), std::back_inserter(offered));
+      if (option.offers.empty()) continue;
+      for (const std::string& spelling : names_of(option))
+        choices += fmt::format("    '{} {}') values='{}' ;;\n", name, spelling,
+                               replaced(option.offers, ",", " "));
+    }
+    for (const ArgumentSpec& argument : command.arguments)
+      std::ranges::copy(argument.name == "command" ? command_names() : split_list(argument.offers),
+                        std::back_inserter(offered));
+    words += fmt::format("    '{}') words='{}' ;;\n", name, fmt::join(offered, " "));
+    if (name.find(' ') != name.npos)
+      subcommands += fmt::format("{}'{}'", subcommands.empty() ? "" : "|", name);
+  });
+  return fmt::format(R"(# bash completion for hmmjit; made by: hmmjit completions bash
+_hmmjit() {{
+  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= words= values= i
+  COMPREPLY=()
+  # bash takes "--device=T4" for three words.
+  if [[ $prev == = ]]; then
+    prev=${{COMP_WORDS[COMP_CWORD-2]}}
+  elif [[ $cur == = ]]; then
+    cur=
+  fi
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W '{names} --help --version' -- "$cur"))
+    return
+  fi
+  command=${{COMP_WORDS[1]}}
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[i]}}" in
+    {subcommands}) command="${{COMP_WORDS[1]}} ${{COMP_WORDS[i]}}"; break ;;
+    esac
+  done
+  case "$command $prev" in
+{choices}  esac
+  if [[ -n $values ]]; then  # of a list, the last part
+    COMPREPLY=($(compgen -P "${{cur%"${{cur##*,}}"}}" -W "$values" -- "${{cur##*,}}"))
+    return
+  fi
+  case "$command" in
+{words}  esac
+  # Anything else is a file: the shell's own completion offers those.
+  if [[ $cur == -* || $command == "$prev" ]]; then
+    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  fi
+}}
+complete -o default -F _hmmjit hmmjit
+)",
+                     fmt::arg("names", names), fmt::arg("subcommands", subcommands),
+                     fmt::arg("choices", choices), fmt::arg("words", words));
 }
 
 std::string manual_page(const CommandSpec* command, std::span<const CommandSpec> commands) {

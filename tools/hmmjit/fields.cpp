@@ -53,14 +53,10 @@ std::string json_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string field_text(const Json& fields) {
-  std::string out;
-  append(out, fields, 0);
-  return out;
-}
-
 void print_fields(const Json& fields, bool as_json) {
-  fmt::print("{}", as_json ? json_text(fields) : field_text(fields));
+  std::string text;
+  if (!as_json) append(text, fields, 0);
+  fmt::print("{}", as_json ? json_text(fields) : text);
 }
 
 }  // namespace hmmjit::tools

@@ -11,11 +11,8 @@ using Json = nlohmann::ordered_json;
 /// Replaces bytes that are not UTF-8, which names and logs may contain.
 std::string json_text(const Json& json);
 
-/// One line per field, "file_bytes" as "file bytes    1234". The fields of an object, or of the
-/// objects of a list, are indented below its name.
-std::string field_text(const Json& fields);
-
-/// Prints either.
+/// Prints JSON, or one line per field, "file_bytes" as "file bytes    1234". The fields of an
+/// object, or of the objects of a list, are indented below its name.
 void print_fields(const Json& fields, bool as_json);
 
 }  // namespace hmmjit::tools

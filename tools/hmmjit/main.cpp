@@ -20,7 +20,6 @@
 #include "core/interruption.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
-#include "version_text.hpp"
 
 namespace {
 

@@ -1,5 +1,3 @@
-#include "version_text.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/utsname.h>
@@ -16,6 +14,7 @@
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "driver/driver.hpp"
+#include "hmmjit/command.hpp"
 
 namespace hmmjit::tools {
 namespace {
