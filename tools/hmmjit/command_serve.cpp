@@ -136,7 +136,7 @@ class Server {
     std::vector<std::pair<std::string, std::string>> files;  // name, file
     std::string token, folder;
     std::size_t running, queued;
-    std::uint64_t largest_request, memory;
+    std::uint64_t memory;
     QueryBounds bounds;
   };
   explicit Server(Settings settings)
@@ -187,7 +187,7 @@ class Server {
     try {
       std::thread([this, socket, needs_token] {
         try {
-          HttpConnection connection(socket, settings_.largest_request);
+          HttpConnection connection(socket, settings_.bounds.input);
           answer(connection, needs_token);
         } catch (const std::exception& error) {
           diagnose("hmmjit serve: a request failed: {}\n", error.what());
@@ -550,8 +550,7 @@ Result<Server::Settings> make_settings(const ParsedOptions& options, const std::
   }
   settings.running = static_cast<std::size_t>(options.integer("--running"));
   settings.queued = static_cast<std::size_t>(options.integer("--queued"));
-  HMMJIT_ASSIGN(settings.largest_request, options.bytes("--max-request"));
-  settings.bounds.input = settings.largest_request;
+  HMMJIT_ASSIGN(settings.bounds.input, options.bytes("--max-request"));
   settings.bounds.longest_query = static_cast<std::size_t>(options.integer("--longest-query"));
   HMMJIT_ASSIGN(settings.memory, options.bytes("--mem"));
   // Half of it is for the databases.

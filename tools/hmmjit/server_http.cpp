@@ -239,8 +239,7 @@ std::optional<HttpRequest> HttpConnection::read_head() {
   }
   const std::string authorization(message[http::field::authorization]);
   if (authorization.starts_with("Bearer ")) request.token = authorization.substr(7);
-  request.has_body = !parser_->request.is_done();
-  if (message[http::field::expect] == "100-continue" && request.has_body)
+  if (message[http::field::expect] == "100-continue" && !parser_->request.is_done())
     write("HTTP/1.1 100 Continue\r\n\r\n");
   return request;
 }

@@ -21,7 +21,6 @@ struct HttpRequest {
   std::string method, path;                                     ///< "POST", "/v1/search"
   std::vector<std::pair<std::string, std::string>> parameters;  ///< those after '?', decoded
   std::string token;                                            ///< of "Authorization: Bearer"
-  bool has_body = false;
 };
 
 /// An accepted connection. One thread.

@@ -47,7 +47,7 @@ using Databases = std::map<std::string, std::shared_ptr<const Database>>;
 struct QueryBounds {
   int threads = 1;
   std::uint64_t memory = 0;       ///< 0: no bound
-  std::uint64_t input = 0;        ///< bytes of an input, decompressed
+  std::uint64_t input = 0;        ///< bytes of a request, and of an input, decompressed
   std::size_t longest_query = 0;  ///< residues of a query sequence of which a model is built
   std::chrono::seconds time{0};   ///< 0: no bound
   std::shared_ptr<Session> session;
