@@ -1,4 +1,4 @@
-// The C interface: searches and their results.
+// The C interface: searches, their results, reports and parts.
 #include <memory>
 #include <span>
 
@@ -31,6 +31,11 @@ hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c) {
   return to;
 }
 
+}  // namespace hmmjit::c_interface
+
+namespace {
+
+/// Makes a handle for results.
 void give_results(hmmjit_results** out, hmmjit::SearchResults found) {
   auto results = std::make_unique<hmmjit_results>();
   results->statistics = std::move(found.statistics);
@@ -39,9 +44,12 @@ void give_results(hmmjit_results** out, hmmjit::SearchResults found) {
   *out = results.release();
 }
 
-}  // namespace hmmjit::c_interface
-
-namespace {
+std::vector<std::string> to_paths(const char* const* files, std::size_t count) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < count; ++i)
+    paths.emplace_back(&required((&required(files, "files"))[i], "files"));
+  return paths;
+}
 
 /// Writes `count` of the structs `all` from number `first` on.
 template <typename T>
@@ -168,5 +176,102 @@ int32_t hmmjit_result_merge(const hmmjit_result* const* results, size_t count,
   });
 }
 void hmmjit_result_free(hmmjit_result* result) { delete result; }
+
+// ---- reports -----------------------------------------------------------------------------------
+
+int32_t hmmjit_report_create(int32_t kind, const char* path, const hmmjit_report_options* options,
+                             hmmjit_report** out, hmmjit_error** error) {
+  return run(error, [&] {
+    check_choice(kind, HMMJIT_REPORT_DFAM_TABLE, "kind of report");
+    const auto report_kind = static_cast<hmmjit::ReportKind>(kind);
+    const hmmjit_report_options to = read(options, hmmjit::ReportOptions());
+    give(out, path != nullptr ? hmmjit::Report::to_file(report_kind, path, to)
+                              : hmmjit::Report(report_kind, to));
+  });
+}
+int32_t hmmjit_main_report_header(const hmmjit_run_info* given_run,
+                                  const hmmjit_report_options* options, hmmjit_text** out,
+                                  hmmjit_error** error) {
+  return run(error, [&] {
+    give(out, hmmjit::main_report_header(read(given_run), read(options, hmmjit::ReportOptions())));
+  });
+}
+int32_t hmmjit_report_add_text(hmmjit_report* report, const char* text, hmmjit_error** error) {
+  return run(error, [&] { required(report, "report").value.add_text(&required(text, "text")); });
+}
+int32_t hmmjit_report_add(hmmjit_report* report, const hmmjit_result* result,
+                          hmmjit_error** error) {
+  return run(error,
+             [&] { required(report, "report").value.add(required(result, "result").value); });
+}
+int32_t hmmjit_report_complete(hmmjit_report* report, const hmmjit_run_info* given_run,
+                               hmmjit_error** error) {
+  return run(error, [&] { required(report, "report").value.complete(read(given_run)); });
+}
+int32_t hmmjit_report_take_text(hmmjit_report* report, hmmjit_text** out, hmmjit_error** error) {
+  return run(error, [&] { give(out, required(report, "report").value.take_text()); });
+}
+void hmmjit_report_free(hmmjit_report* report) { delete report; }
+
+// ---- parts of a search over many machines -------------------------------------------------------
+
+int32_t hmmjit_search_part(const hmmjit_models* models, const char* database, uint32_t part,
+                           uint32_t parts, const char* output, const hmmjit_search_options* options,
+                           const hmmjit_callbacks* callbacks, hmmjit_part_info* info,
+                           hmmjit_error** error) {
+  return hmmjit_search_model_part(models, database, part, parts, 1, 1, output, options, callbacks,
+                                  info, error);
+}
+int32_t hmmjit_search_model_part(const hmmjit_models* models, const char* database, uint32_t part,
+                                 uint32_t parts, uint32_t model_part, uint32_t model_parts,
+                                 const char* output, const hmmjit_search_options* options,
+                                 const hmmjit_callbacks* callbacks, hmmjit_part_info* info,
+                                 hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit_callbacks c = read(callbacks);
+    if (info != nullptr) (void)read(info);  // fails before the search, which may take hours
+    const hmmjit::PartInfo made =
+        hmmjit::search_part(required(models, "models").value, &required(database, "database"),
+                            {part, parts, model_part, model_parts}, &required(output, "output"),
+                            read(options, hmmjit::SearchOptions()), to_callbacks(c));
+    if (info != nullptr) write(info, made);
+  });
+}
+int32_t hmmjit_merge_parts(const char* const* files, size_t count,
+                           const hmmjit_callbacks* callbacks, hmmjit_results** out,
+                           hmmjit_error** error) {
+  return run(error, [&] {
+    required(out, "the handle to fill");
+    const hmmjit_callbacks c = read(callbacks);
+    give_results(out, hmmjit::merge_parts(to_paths(files, count), to_callbacks(c)));
+  });
+}
+int32_t hmmjit_join_parts(const char* const* files, size_t count, const char* output,
+                          hmmjit_part_info* info, hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::PartInfo made =
+        hmmjit::join_parts(to_paths(files, count), &required(output, "output"));
+    if (info != nullptr) write(info, made);
+  });
+}
+int32_t hmmjit_part_get_info(const char* file, hmmjit_part_info* info, hmmjit_text** settings,
+                             hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::PartInfo part = hmmjit::part_info(&required(file, "file"));
+    write(info, part);
+    if (settings != nullptr) give(settings, part.settings);
+  });
+}
+int32_t hmmjit_part_get_options(const char* file, hmmjit_search_options* options,
+                                hmmjit_error** error) {
+  return run(error, [&] { write(options, hmmjit::part_info(&required(file, "file")).options); });
+}
+int32_t hmmjit_part_verify(const char* file, hmmjit_error** error) {
+  return run(error, [&] { hmmjit::verify_part(&required(file, "file")); });
+}
+int32_t hmmjit_parts_missing(const char* const* files, size_t count, hmmjit_text** out,
+                             hmmjit_error** error) {
+  return run(error, [&] { give(out, hmmjit::missing_parts(to_paths(files, count))); });
+}
 
 }  // extern "C"

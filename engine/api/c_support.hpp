@@ -77,7 +77,5 @@ hmmjit_device to_c(const hmmjit::Device& device);
 hmmjit::Device to_cpp(const hmmjit_device& device);
 /// The callbacks of a host; `c` must outlive the returned object.
 hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c);
-/// Makes a handle for results.
-void give_results(hmmjit_results** out, hmmjit::SearchResults found);
 
 }  // namespace hmmjit::c_interface
