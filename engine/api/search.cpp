@@ -476,9 +476,15 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
 
 }  // namespace
 
+    require(!scans || options.missing_cutoffs == HMMJIT_MISSING_ERROR, "missing_cutoffs",
+            "\"error\" in a scan");
 SearchResults nhmmer_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks) {
+    const double count = scans ? count_models(*models.impl()) : 0;
   HostCalls host;
+    const auto receive = [&](const hmmjit::ModelResult& result) {
+      return deliver(make_result(result, {}, scans), callbacks, host, results);
+    };
   return guarded(
       host, [&] { return run_nhmmer(open_driver, models, targets, options, callbacks, host); });
 }
@@ -488,22 +494,35 @@ SearchResults nhmmer(const Models& models, const Targets& targets,
   return nhmmer_on({}, models, targets, options, callbacks);
 }
 
-SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
-                        const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
+namespace {
+
+SearchResults search_or_scan(bool scans, const OpenDriver& open_driver, const Models& models,
+                             const Targets& targets, const hmmjit_search_options& options,
+                             const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(host, [&] {
     hmmjit::Session own;
     hmmjit::Session& session = session_of(targets, options, own);
     std::vector<ModelResult> results;
     const SearchBody body = [&](const hmmjit::SearchOptions& internal,
+}  // namespace
+
+SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
+                        const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
+  return search_or_scan(false, open_driver, models, targets, options, callbacks);
+}
+
                                 const hmmjit::Alphabet& alphabet, const ModelSource& source,
                                 SearchProgress& progress) {
       const auto opened = value(open_targets(targets.impl(), alphabet, options));
       results.clear();
-      FunctionSink sink([&](const hmmjit::ModelResult& result) {
-        return deliver(make_result(result), callbacks, host, results);
-      });
-      return session.search(internal, source, *opened, sink, progress);
+      FunctionSink sink(receive);
+      if (!scans) return session.search(internal, source, *opened, sink, progress);
+      const ScanRun run{.search = internal,
+                        .models = count,
+                        .open_models = [&] { return open_models(models.impl()); },
+                        .receive = receive};
+      return run_scan(session, run, *opened, progress);
     };
     SearchResults out = run_search(session, open_driver, models, targets, options, callbacks, host,
                                    !callbacks.result, body);
@@ -512,40 +531,14 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
   });
 }
 
-SearchResults scan(const Models& models, const Targets& sequences,
-                   const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
-  HostCalls host;
-  return guarded(host, [&] {
-    require(options.missing_cutoffs == HMMJIT_MISSING_ERROR, "missing_cutoffs",
-            "\"error\" in a scan");
-    hmmjit::Session own;
-    hmmjit::Session& session = session_of(sequences, options, own);
-    const auto open_again = [&] { return open_models(models.impl()); };
-    const double count = count_models(*models.impl());
-    std::vector<ModelResult> results;
-    const SearchBody body = [&](const hmmjit::SearchOptions& internal,
-                                const hmmjit::Alphabet& alphabet, const ModelSource&,
-                                SearchProgress& progress) {
-      const auto opened = value(open_targets(sequences.impl(), alphabet, options));
-      results.clear();
-      const ScanRun run{.search = internal,
-                        .models = count,
-                        .open_models = open_again,
-                        .receive = [&](const hmmjit::ModelResult& result) {
-                          return deliver(make_result(result, {}, true), callbacks, host, results);
-                        }};
-      return run_scan(session, run, *opened, progress);
-    };
-    SearchResults out = run_search(session, {}, models, sequences, options, callbacks, host,
-                                   !callbacks.result, body);
-    out.models = std::move(results);
-    return out;
-  });
-}
-
 SearchResults search(const Models& models, const Targets& targets,
                      const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
-  return search_on({}, models, targets, options, callbacks);  // this machine's driver
+  return search_or_scan(false, {}, models, targets, options, callbacks);
+}
+
+SearchResults scan(const Models& models, const Targets& sequences,
+                   const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
+  return search_or_scan(true, {}, models, sequences, options, callbacks);
 }
 
 }  // namespace hmmjit::v0
