@@ -93,7 +93,7 @@ Device to_device(const plan::DeviceTraits& t, int ordinal) {
   d.name = t.name;
   d.ordinal = ordinal;
   d.shared_per_block = t.shared_per_block_limit;
-  copy_limits(t, d);
+  limits_of(d) = limits_of(t);
   return d;
 }
 
@@ -102,7 +102,7 @@ plan::DeviceTraits to_traits(const Device& d) {
   t.name = d.name;
   t.shared_per_block_limit = d.shared_per_block;
   t.live = d.ordinal >= 0;
-  copy_limits(d, t);
+  limits_of(t) = limits_of(d);
   return t;
 }
 

@@ -11,7 +11,7 @@ hmmjit_device to_c(const hmmjit::Device& device) {
   device.name.copy(out.name, sizeof out.name - 1);
   out.ordinal = device.ordinal;
   out.shared_per_block = device.shared_per_block;
-  copy_limits(device, out);
+  limits_of(out) = limits_of(device);
   return out;
 }
 
@@ -20,7 +20,7 @@ hmmjit::Device to_cpp(const hmmjit_device& device) {
   out.name.assign(device.name, ::strnlen(device.name, sizeof device.name));
   out.ordinal = device.ordinal;
   out.shared_per_block = device.shared_per_block;
-  copy_limits(device, out);
+  limits_of(out) = limits_of(device);
   return out;
 }
 

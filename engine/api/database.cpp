@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
 #include "api/inputs.hpp"
 #include "io/target_database.hpp"
@@ -21,13 +22,11 @@ DatabaseInfo describe(const TargetDatabase& database) {
   out.size = sizeof(hmmjit_database_info);
   out.format_version = static_cast<std::int32_t>(s.version);
   out.alphabet = static_cast<std::int32_t>(to_alphabet(*s.alphabet));
-  out.targets = s.targets;
-  out.residues = s.residues;
-  out.shortest = s.shortest;
-  out.longest = s.longest;
+  const auto members = [](auto& o) {
+    return std::tie(o.targets, o.residues, o.shortest, o.longest, o.file_bytes, o.identity);
+  };
+  members(out) = members(s);
   if (s.targets > 0) out.median = value(database.length_at_rank(s.targets / 2));
-  out.file_bytes = s.file_bytes;
-  out.identity = s.identity;
   out.about = value(database.about());
   return out;
 }

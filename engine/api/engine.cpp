@@ -406,19 +406,10 @@ void Engine::cancel() {
 }
 
 EngineStatistics Engine::statistics() const {
-  EngineStatistics out;
-  if (!impl_->provider_ready) return out;
+  if (!impl_->provider_ready) return {};
   const compile::ProviderStatistics s = impl_->provider->statistics();
-  out.requests = s.requests;
-  out.shared = s.shared;
-  out.compiled = s.compiled;
-  out.memory_hits = s.memory_hits;
-  out.disk_hits = s.disk_hits;
-  out.rejected = s.rejected;
-  out.failed = s.failed;
-  out.refused = s.refused;
-  out.compile_seconds = s.compile_seconds;
-  return out;
+  return {s.requests, s.shared, s.compiled, s.memory_hits,    s.disk_hits,
+          s.rejected, s.failed, s.refused,  s.compile_seconds};
 }
 
 }  // namespace hmmjit::v0

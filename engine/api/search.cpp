@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "api/convert.hpp"
@@ -101,21 +102,14 @@ std::shared_ptr<const hmmjit::CutoffTable> to_table(const hmmjit_search_options&
 
 /// As reports and parts need them: without those of the machine and of the targets.
 SearchOptions kept_options(const hmmjit_search_options& options) {
+  const auto left_out = [](auto& o) {
+    return std::tie(o.threads, o.device, o.memory, o.vram, o.gpus, o.gpu_count, o.verify, o.cache,
+                    o.first_target, o.target_count, o.cutoff_table, o.cutoff_count);
+  };
   const SearchOptions usual;
   SearchOptions out;
   static_cast<hmmjit_search_options&>(out) = options;
-  out.threads = usual.threads;
-  out.device = usual.device;
-  out.memory = usual.memory;
-  out.vram = usual.vram;
-  out.gpus = usual.gpus;
-  out.gpu_count = usual.gpu_count;
-  out.verify = usual.verify;
-  out.cache = usual.cache;
-  out.first_target = usual.first_target;
-  out.target_count = usual.target_count;
-  out.cutoff_table = usual.cutoff_table;
-  out.cutoff_count = usual.cutoff_count;
+  left_out(out) = left_out(usual);
   return out;
 }
 
@@ -155,17 +149,13 @@ hmmjit::SearchOptions to_options(const hmmjit_search_options& o) {
 namespace {
 
 Progress to_progress(const SearchProgress& p) {
+  const auto members = [](auto& o) {
+    return std::tie(o.models_started, o.models_done, o.targets, o.residues, o.target_bytes_read,
+                    o.target_bytes_total, o.cells, o.cells_queued, o.targets_complete);
+  };
   Progress out{};
   out.size = sizeof out;
-  out.models_started = p.models_started;
-  out.models_done = p.models_done;
-  out.targets = p.targets;
-  out.residues = p.residues;
-  out.target_bytes_read = p.target_bytes_read;
-  out.target_bytes_total = p.target_bytes_total;
-  out.cells = p.cells;
-  out.cells_queued = p.cells_queued;
-  out.targets_complete = p.targets_complete;
+  members(out) = members(p);
   return out;
 }
 
@@ -279,28 +269,19 @@ SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
   texts->backend = s.backend;
   texts->device = device_note;
   texts->json = run_statistics_json({"libhmmjit", HMMJIT_VERSION, s, gpu, device_note});
+  const auto members = [](auto& o) {
+    return std::tie(o.threads, o.models, o.targets, o.residues, o.passes, o.hits_reported,
+                    o.domains_reported, o.wall_seconds, o.read_seconds, o.setup_seconds,
+                    o.scoring_seconds, o.report_seconds, o.streamed, o.spooled, o.verified);
+  };
   SearchStatistics to;
   to.size = sizeof(hmmjit_search_statistics);
-  to.threads = s.threads;
-  to.models = s.models;
-  to.targets = s.targets;
-  to.residues = s.residues;
-  to.passes = s.passes;
-  to.hits_reported = s.hits_reported;
-  to.domains_reported = s.domains_reported;
-  to.wall_seconds = s.wall_seconds;
-  to.read_seconds = s.read_seconds;
-  to.setup_seconds = s.setup_seconds;
+  members(to) = members(s);
   to.ssv_seconds = s.filters.ssv;
   to.msv_seconds = s.filters.msv;
   to.bias_seconds = s.filters.bias;
   to.viterbi_seconds = s.filters.viterbi;
-  to.scoring_seconds = s.scoring_seconds;
-  to.report_seconds = s.report_seconds;
   to.counts = to_counts(s.counters);
-  to.streamed = s.streamed;
-  to.spooled = s.spooled;
-  to.verified = s.verified;
   to.peak_resident_bytes = peak_resident_memory();
   if (gpu) {
     texts->device = gpu->reason.empty() ? gpu->state : gpu->state + ": " + gpu->reason;
@@ -476,15 +457,9 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
 
 }  // namespace
 
-    require(!scans || options.missing_cutoffs == HMMJIT_MISSING_ERROR, "missing_cutoffs",
-            "\"error\" in a scan");
 SearchResults nhmmer_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks) {
-    const double count = scans ? count_models(*models.impl()) : 0;
   HostCalls host;
-    const auto receive = [&](const hmmjit::ModelResult& result) {
-      return deliver(make_result(result, {}, scans), callbacks, host, results);
-    };
   return guarded(
       host, [&] { return run_nhmmer(open_driver, models, targets, options, callbacks, host); });
 }
@@ -501,17 +476,16 @@ SearchResults search_or_scan(bool scans, const OpenDriver& open_driver, const Mo
                              const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(host, [&] {
+    require(!scans || options.missing_cutoffs == HMMJIT_MISSING_ERROR, "missing_cutoffs",
+            "\"error\" in a scan");
     hmmjit::Session own;
     hmmjit::Session& session = session_of(targets, options, own);
+    const double count = scans ? count_models(*models.impl()) : 0;
     std::vector<ModelResult> results;
+    const auto receive = [&](const hmmjit::ModelResult& result) {
+      return deliver(make_result(result, {}, scans), callbacks, host, results);
+    };
     const SearchBody body = [&](const hmmjit::SearchOptions& internal,
-}  // namespace
-
-SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
-                        const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
-  return search_or_scan(false, open_driver, models, targets, options, callbacks);
-}
-
                                 const hmmjit::Alphabet& alphabet, const ModelSource& source,
                                 SearchProgress& progress) {
       const auto opened = value(open_targets(targets.impl(), alphabet, options));
@@ -529,6 +503,13 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
     out.models = std::move(results);
     return out;
   });
+}
+
+}  // namespace
+
+SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
+                        const hmmjit_search_options& options, const SearchCallbacks& callbacks) {
+  return search_or_scan(false, open_driver, models, targets, options, callbacks);
 }
 
 SearchResults search(const Models& models, const Targets& targets,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 #include "hmmjit/cache.hpp"
@@ -84,21 +85,12 @@ void write(T* out, const std::type_identity_t<T>& full) {
 }
 
 /// The properties of a device that have one name in the library's structs of it.
-template <typename From, typename To>
-void copy_limits(const From& from, To& to) {
-  to.major = from.major;
-  to.minor = from.minor;
-  to.sm_count = from.sm_count;
-  to.clock_khz = from.clock_khz;
-  to.max_threads_per_sm = from.max_threads_per_sm;
-  to.max_blocks_per_sm = from.max_blocks_per_sm;
-  to.registers_per_sm = from.registers_per_sm;
-  to.max_registers_per_thread = from.max_registers_per_thread;
-  to.shared_per_sm = from.shared_per_sm;
-  to.shared_reserved_per_block = from.shared_reserved_per_block;
-  to.memory_bytes = from.memory_bytes;
-  to.l2_bytes = from.l2_bytes;
-  to.memory_bandwidth = from.memory_bandwidth;
+template <typename Properties>
+auto limits_of(Properties& d) {
+  return std::tie(d.major, d.minor, d.sm_count, d.clock_khz, d.max_threads_per_sm,
+                  d.max_blocks_per_sm, d.registers_per_sm, d.max_registers_per_thread,
+                  d.shared_per_sm, d.shared_reserved_per_block, d.memory_bytes, d.l2_bytes,
+                  d.memory_bandwidth);
 }
 
 HMMJIT_END_NAMESPACE
