@@ -11,6 +11,7 @@ of date.
 import os
 import re
 import sys
+import textwrap
 
 HEADER = "engine/api/include/hmmjit/hmmjit.h"
 
@@ -144,17 +145,15 @@ def options(structs):
             r"; default .*", "", comment)
 
 
+def filled(text, first, width=118, further=None):
+    """Words in lines that begin with `first` and `further`; "\\xa0" stands for a blank within a word."""
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=further or first, break_long_words=False,
+                         break_on_hyphens=False).replace("\xa0", " ")
+
+
 def wrapped(prefix, items, width=118):
     """Items, comma separated, in lines that begin with `prefix`."""
-    lines, line = [], prefix
-    for i, item in enumerate(items):
-        piece = item + ("," if i + 1 < len(items) else "")
-        if len(line) + 1 + len(piece) > width and line.strip():
-            lines.append(line)
-            line = " " * (len(prefix) - len(prefix.lstrip())) + piece
-        else:
-            line += (" " if line.strip() and line != prefix else "") + piece
-    return "\n".join([*lines, line])
+    return filled(", ".join(item.replace(" ", "\xa0") for item in items), prefix, width)
 
 
 def defaults_header(structs):
@@ -197,13 +196,7 @@ def python(structs, functions):
     for name, members in structs.items():
         codes = [f"{m}:{'n' + array if array else 'c' if kind == 'function' else code_of(kind)}"
                  for kind, m, array, _ in members]
-        line = f"    {name[7:]!r}: '"
-        for code in codes:
-            if len(line) + len(code) > 116:
-                out.append(line + " '")
-                line = "        '"
-            line += ("" if line.endswith("'") else " ") + code
-        out.append(line + "',")
+        out.append(filled(" ".join(codes), f'    {name[7:]!r}: """', 115, "        ") + '""",')
     out += ["}", "", "# Functions as result and arguments, by their codes.", "FUNCTIONS: Dict[str, str] = {"]
     out += [wrapped("    ", [f"{name[7:]!r}: {function_code(*rest)!r}" for name, rest in functions.items()]), "}", ""]
     rows = list(options(structs))
@@ -211,13 +204,7 @@ def python(structs, functions):
             '    """Options of a search, with hmmsearch\'s names, meaning and defaults; None is the default.', ""]
     for _, name, _, value, doc in rows:
         words = f"{name}: {doc}" + ("" if value in ("None", '"auto"', '"error"') else f"; default {value}")
-        line = "    * "
-        for word in words.split():
-            if len(line) + len(word) > 116:
-                out.append(line.rstrip())
-                line = "      "
-            line += word + " "
-        out.append(line.rstrip())
+        out.append(filled(words, "    * ", 116, "      "))
     out += ['    """', ""]
     for _, name, kind, value, _ in rows:
         optional = kind if "Optional[" in kind or ", None]" in kind else f"Optional[{kind}]"

@@ -12,70 +12,70 @@ Cutoffs = Mapping[str, Tuple[Optional[float], Optional[float]]]
 
 # Members of structs as name:code; see _binding.py.
 STRUCTS: Dict[str, str] = {
-    'model_info': 'size:z name:s accession:s description:s consensus:s length:i alphabet:i gathering:d '
-        'gathering_domain:d trusted:d trusted_domain:d noise:d noise_domain:d query_name:s query_accession:s '
-        'query_description:s match:p insert:p transition:p composition:p letters:i reserved:i msv_mu:d msv_lambda:d '
-        'viterbi_mu:d viterbi_lambda:d forward_tau:d forward_lambda:d',
-    'target': 'size:z name:s accession:s description:s residues:s index:L length:L',
-    'database_info': 'size:z format_version:i alphabet:i targets:L residues:L shortest:u median:u longest:u '
-        'reserved:u file_bytes:L identity:L',
-    'cache_settings': 'size:z directory:s system_directory:s mode:i allow_group:i max_bytes:L max_memory_bytes:L',
-    'cache_statistics': 'size:z memory_hits:L user_hits:L system_hits:L misses:L published:L publish_failures:L '
-        'bad_entries:L refused_entries:L entries:L disk_bytes:L',
-    'cutoff': 'model:s score:d domain_score:d',
-    'search_options': 'size:z E:d domE:d incE:d incdomE:d T:d domT:d incT:d incdomT:d cutoffs:i max_sensitivity:i Z:d '
-        'domZ:d F1:d F2:d F3:d bias_filter:i null2:i seed:u keep_alignments:i threads:i device:i memory:L vram:L '
-        'gpus:p gpu_count:z verify:i reserved:i cache:p first_target:s target_count:l missing_cutoffs:i '
-        'reserved_too:i cutoff_table:p cutoff_count:z',
-    'progress': 'size:z models_started:L models_done:L targets:L residues:L target_bytes_read:L target_bytes_total:L '
-        'cells:L cells_queued:L targets_complete:i reserved:i',
-    'callbacks': 'size:z context:p result:c progress:c interval_ms:u reserved:u cancellation:p warning:c',
-    'filter_counts': 'targets:L residues:L msv:L bias:L viterbi:L forward:L',
-    'search_statistics': 'size:z backend:s device:s threads:i reserved:i models:L targets:L residues:L passes:L '
-        'hits_reported:L domains_reported:L device_cells:L device_launches:L wall_seconds:d read_seconds:d '
-        'setup_seconds:d msv_seconds:d bias_seconds:d viterbi_seconds:d scoring_seconds:d counts:hmmjit_filter_counts '
-        'streamed:i spooled:i ssv_seconds:d report_seconds:d verified:L peak_resident_bytes:L device_busy_seconds:d '
-        'device_active_seconds:d device_peak_bytes:L device_upload_bytes:L kernels:L kernels_compiled:L '
-        'kernels_loaded:L compile_seconds:d json:s',
-    'result_info': 'size:z model_index:z model_name:s model_accession:s model_description:s model_length:i '
-        'has_alignments:i hits:z reported:z included:z domains:z Z:d domZ:d seconds:d counts:hmmjit_filter_counts '
-        'long_targets:i scan:i',
-    'hit': 'size:z name:s accession:s description:s index:L e_value:d score:d bias:d expected_domains:d length:i '
-        'reported:i included:i regions:i clustered:i overlaps:i envelopes:i reserved:i best_domain:z first_domain:z '
-        'domains:z ln_p:d',
-    'domain': 'size:z hit:z envelope_from:i envelope_to:i alignment_from:i alignment_to:i model_from:i model_to:i '
-        'reported:i included:i score:d bias:d conditional_e_value:d independent_e_value:d accuracy:d model:s match:s '
-        'sequence:s posterior:s reference:s structure:s ln_p:d',
-    'nhmmer_options': 'size:z search:p strands:i window_length:i window_beta:d B1:i B2:i B3:i block_length:i',
-    'report_options': 'size:z prefer_accession:i alignments:i text_width:i reserved:i search:p page_title:s '
-        'page_targets:L',
-    'run_info': 'size:z program:s version:s query_file:s target_file:s settings:s folder:s date:s',
-    'part_info': 'size:z part:u last_part:u parts:u reserved:u first_target:L last_target:L first_model:L '
-        'last_model:L targets_reported:L domains:L content:n64 model_part:u last_model_part:u model_parts:u '
-        'reserved_too:u',
-    'build_options': 'size:z matrix:s matrix_file:s gap_open:d gap_extend:d single_rows_by_matrix:i columns:i '
-        'least_occupied:d fragment:d weights:i effective:i weight_identity:d effective_number:d relative_entropy:d '
-        'total_entropy:d effective_identity:d prior:i most_insertions:i msv_length:i msv_targets:i viterbi_length:i '
-        'viterbi_targets:i forward_length:i forward_targets:i tail_mass:d seed:u threads:i alphabet:i window_length:i '
-        'window_beta:d',
-    'iteration_options': 'size:z rounds:i prefer_accession:i alignments:i text_width:i a3m:i reserved:i search:p '
-        'build:p alignment_file:s',
-    'round_info': 'size:z query:z number:i converged:i last:i reserved:i included:L new_targets:L',
-    'device': 'size:z name:n128 ordinal:i major:i minor:i sm_count:i clock_khz:i max_threads_per_sm:i '
-        'max_blocks_per_sm:i registers_per_sm:i max_registers_per_thread:i shared_per_sm:i shared_per_block:i '
-        'shared_reserved_per_block:i memory_bytes:l l2_bytes:l memory_bandwidth:d',
-    'constant': 'name:s value:l',
-    'template': 'path:s text:s',
-    'problem': 'size:z family:s parameters:p parameter_count:z',
-    'configuration': 'size:z constants:p constant_count:z threads_x:i threads_y:i threads_z:i registers:i '
-        'local_bytes:i reserved:i dynamic_shared_bytes:l items_per_clock_per_sm:d binding_resource:s',
-    'variant': 'size:z name:s family:s template_file:s entry_name:s compile_options:p compile_option_count:z '
-        'by_name_only:i reserved:i context:p configurations:c',
-    'engine_settings': 'size:z templates:p template_count:z variants:p variant_count:z cache:p compile_threads:i '
-        'highest_compiler_major:i',
-    'plan_options': 'size:z variant:s policy:i exact_length:i alphabet_codes:i reserved:i',
-    'image_info': 'size:z name:s variant:s architecture:s origin:s log:s bytes:p byte_count:z is_ptx:i registers:i '
-        'local_bytes:i spill_bytes:i static_shared_bytes:i parameter_bytes:i seconds:d',
+    'model_info': """size:z name:s accession:s description:s consensus:s length:i alphabet:i gathering:d
+        gathering_domain:d trusted:d trusted_domain:d noise:d noise_domain:d query_name:s query_accession:s
+        query_description:s match:p insert:p transition:p composition:p letters:i reserved:i msv_mu:d msv_lambda:d
+        viterbi_mu:d viterbi_lambda:d forward_tau:d forward_lambda:d""",
+    'target': """size:z name:s accession:s description:s residues:s index:L length:L""",
+    'database_info': """size:z format_version:i alphabet:i targets:L residues:L shortest:u median:u longest:u
+        reserved:u file_bytes:L identity:L""",
+    'cache_settings': """size:z directory:s system_directory:s mode:i allow_group:i max_bytes:L max_memory_bytes:L""",
+    'cache_statistics': """size:z memory_hits:L user_hits:L system_hits:L misses:L published:L publish_failures:L
+        bad_entries:L refused_entries:L entries:L disk_bytes:L""",
+    'cutoff': """model:s score:d domain_score:d""",
+    'search_options': """size:z E:d domE:d incE:d incdomE:d T:d domT:d incT:d incdomT:d cutoffs:i max_sensitivity:i
+        Z:d domZ:d F1:d F2:d F3:d bias_filter:i null2:i seed:u keep_alignments:i threads:i device:i memory:L vram:L
+        gpus:p gpu_count:z verify:i reserved:i cache:p first_target:s target_count:l missing_cutoffs:i
+        reserved_too:i cutoff_table:p cutoff_count:z""",
+    'progress': """size:z models_started:L models_done:L targets:L residues:L target_bytes_read:L
+        target_bytes_total:L cells:L cells_queued:L targets_complete:i reserved:i""",
+    'callbacks': """size:z context:p result:c progress:c interval_ms:u reserved:u cancellation:p warning:c""",
+    'filter_counts': """targets:L residues:L msv:L bias:L viterbi:L forward:L""",
+    'search_statistics': """size:z backend:s device:s threads:i reserved:i models:L targets:L residues:L passes:L
+        hits_reported:L domains_reported:L device_cells:L device_launches:L wall_seconds:d read_seconds:d
+        setup_seconds:d msv_seconds:d bias_seconds:d viterbi_seconds:d scoring_seconds:d
+        counts:hmmjit_filter_counts streamed:i spooled:i ssv_seconds:d report_seconds:d verified:L
+        peak_resident_bytes:L device_busy_seconds:d device_active_seconds:d device_peak_bytes:L
+        device_upload_bytes:L kernels:L kernels_compiled:L kernels_loaded:L compile_seconds:d json:s""",
+    'result_info': """size:z model_index:z model_name:s model_accession:s model_description:s model_length:i
+        has_alignments:i hits:z reported:z included:z domains:z Z:d domZ:d seconds:d counts:hmmjit_filter_counts
+        long_targets:i scan:i""",
+    'hit': """size:z name:s accession:s description:s index:L e_value:d score:d bias:d expected_domains:d length:i
+        reported:i included:i regions:i clustered:i overlaps:i envelopes:i reserved:i best_domain:z first_domain:z
+        domains:z ln_p:d""",
+    'domain': """size:z hit:z envelope_from:i envelope_to:i alignment_from:i alignment_to:i model_from:i model_to:i
+        reported:i included:i score:d bias:d conditional_e_value:d independent_e_value:d accuracy:d model:s match:s
+        sequence:s posterior:s reference:s structure:s ln_p:d""",
+    'nhmmer_options': """size:z search:p strands:i window_length:i window_beta:d B1:i B2:i B3:i block_length:i""",
+    'report_options': """size:z prefer_accession:i alignments:i text_width:i reserved:i search:p page_title:s
+        page_targets:L""",
+    'run_info': """size:z program:s version:s query_file:s target_file:s settings:s folder:s date:s""",
+    'part_info': """size:z part:u last_part:u parts:u reserved:u first_target:L last_target:L first_model:L
+        last_model:L targets_reported:L domains:L content:n64 model_part:u last_model_part:u model_parts:u
+        reserved_too:u""",
+    'build_options': """size:z matrix:s matrix_file:s gap_open:d gap_extend:d single_rows_by_matrix:i columns:i
+        least_occupied:d fragment:d weights:i effective:i weight_identity:d effective_number:d relative_entropy:d
+        total_entropy:d effective_identity:d prior:i most_insertions:i msv_length:i msv_targets:i viterbi_length:i
+        viterbi_targets:i forward_length:i forward_targets:i tail_mass:d seed:u threads:i alphabet:i
+        window_length:i window_beta:d""",
+    'iteration_options': """size:z rounds:i prefer_accession:i alignments:i text_width:i a3m:i reserved:i search:p
+        build:p alignment_file:s""",
+    'round_info': """size:z query:z number:i converged:i last:i reserved:i included:L new_targets:L""",
+    'device': """size:z name:n128 ordinal:i major:i minor:i sm_count:i clock_khz:i max_threads_per_sm:i
+        max_blocks_per_sm:i registers_per_sm:i max_registers_per_thread:i shared_per_sm:i shared_per_block:i
+        shared_reserved_per_block:i memory_bytes:l l2_bytes:l memory_bandwidth:d""",
+    'constant': """name:s value:l""",
+    'template': """path:s text:s""",
+    'problem': """size:z family:s parameters:p parameter_count:z""",
+    'configuration': """size:z constants:p constant_count:z threads_x:i threads_y:i threads_z:i registers:i
+        local_bytes:i reserved:i dynamic_shared_bytes:l items_per_clock_per_sm:d binding_resource:s""",
+    'variant': """size:z name:s family:s template_file:s entry_name:s compile_options:p compile_option_count:z
+        by_name_only:i reserved:i context:p configurations:c""",
+    'engine_settings': """size:z templates:p template_count:z variants:p variant_count:z cache:p compile_threads:i
+        highest_compiler_major:i""",
+    'plan_options': """size:z variant:s policy:i exact_length:i alphabet_codes:i reserved:i""",
+    'image_info': """size:z name:s variant:s architecture:s origin:s log:s bytes:p byte_count:z is_ptx:i
+        registers:i local_bytes:i spill_bytes:i static_shared_bytes:i parameter_bytes:i seconds:d""",
 }
 
 # Functions as result and arguments, by their codes.
