@@ -20,7 +20,6 @@ breathe_domain_by_extension = {"h": "c", "hpp": "cpp"}
 breathe_show_include = False
 c_extra_keywords = []
 cpp_id_attributes = ["HMMJIT_EXPORT"]
-c_id_attributes = ["HMMJIT_C_API"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

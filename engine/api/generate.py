@@ -78,8 +78,8 @@ def read_header(text):
                re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", text, flags=re.S)}
     plain = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     functions = {}
-    for result, name, arguments in re.findall(r"HMMJIT_C_API\s+([\w ]+?\s*\*?)\s*\b(hmmjit_\w+)\((.*?)\);", plain,
-                                              flags=re.S):
+    for result, name, arguments in re.findall(r"^(\w[\w ]*?\s*\*?)\s*\b(hmmjit_\w+)\((.*?)\);", plain,
+                                              flags=re.M | re.S):
         functions[name] = (" ".join(result.split()), split_arguments(" ".join(arguments.split())))
     return structs, functions
 

@@ -32,7 +32,7 @@ def declarations(header):
     text = open(header, encoding="ascii").read()
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
-    text = text.replace("HMMJIT_C_API", "").replace('extern "C" {', "")
+    text = text.replace('extern "C" {', "")
     out, depth, current = [], 0, ""
     for character in text:
         depth += {"{": 1, "}": -1}.get(character, 0)

@@ -27,10 +27,10 @@ BREAKS = {
     "a member less": ("  const char *json; ", "  "),
     "an argument more": ("hmmjit_cancellation_create(hmmjit_cancellation **out,",
                          "hmmjit_cancellation_create(int32_t kind, hmmjit_cancellation **out,"),
-    "another result": ("HMMJIT_C_API size_t hmmjit_results_count(", "HMMJIT_C_API int32_t hmmjit_results_count("),
+    "another result": ("size_t hmmjit_results_count(", "int32_t hmmjit_results_count("),
     "another number": ("HMMJIT_CUT_GA = 1", "HMMJIT_CUT_GA = 4"),
-    "a function nobody exports": ("#ifdef __cplusplus\n}", "HMMJIT_C_API void hmmjit_nowhere(void);\n#ifdef __cplusplus\n}"),
-    "a function gone from the header": ("HMMJIT_C_API void hmmjit_gpu_free(hmmjit_gpu *gpu);", ""),
+    "a function nobody exports": ("#ifdef __cplusplus\n}", "void hmmjit_nowhere(void);\n#ifdef __cplusplus\n}"),
+    "a function gone from the header": ("void hmmjit_gpu_free(hmmjit_gpu *gpu);", ""),
 }
 
 

@@ -43,18 +43,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
-#define HMMJIT_C_API __attribute__((visibility("default")))
-#else
-#define HMMJIT_C_API
-#endif
-
 #ifdef HMMJIT_BUILDING_LIBRARY
 #define hmmjit_device hmmjit_c_device /* the library has a namespace of that name */
 #endif
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
 #endif
 
 /* ---- status, errors, version ------------------------------------------------------------------- */
@@ -74,28 +71,28 @@ enum {
 typedef struct hmmjit_error hmmjit_error;
 
 /* "ok", "internal", "usage", "input", ...: static storage; "unknown" for other codes. */
-HMMJIT_C_API const char *hmmjit_status_name(int32_t status);
-HMMJIT_C_API int32_t hmmjit_error_status(const hmmjit_error *error);
+const char *hmmjit_status_name(int32_t status);
+int32_t hmmjit_error_status(const hmmjit_error *error);
 /* All parts on one line. */
-HMMJIT_C_API const char *hmmjit_error_text(const hmmjit_error *error);
+const char *hmmjit_error_text(const hmmjit_error *error);
 /* The parts: what, where (may be ""), what to do about it (may be ""). */
-HMMJIT_C_API const char *hmmjit_error_message(const hmmjit_error *error);
-HMMJIT_C_API const char *hmmjit_error_where(const hmmjit_error *error);
-HMMJIT_C_API const char *hmmjit_error_remedy(const hmmjit_error *error);
-HMMJIT_C_API void hmmjit_error_free(hmmjit_error *error);
+const char *hmmjit_error_message(const hmmjit_error *error);
+const char *hmmjit_error_where(const hmmjit_error *error);
+const char *hmmjit_error_remedy(const hmmjit_error *error);
+void hmmjit_error_free(hmmjit_error *error);
 
 /* Major x 10000 + minor x 100 + patch: of this header, and of the library that runs, which may be
  * newer. Before 1.0 both must have the same minor version. */
 #define HMMJIT_HEADER_VERSION 100
-HMMJIT_C_API int32_t hmmjit_version_number(void);
+int32_t hmmjit_version_number(void);
 /* "0.1.0" of the library that runs. */
-HMMJIT_C_API const char *hmmjit_version(void);
+const char *hmmjit_version(void);
 
 /* A text made for the caller. */
 typedef struct hmmjit_text hmmjit_text;
-HMMJIT_C_API const char *hmmjit_text_data(const hmmjit_text *text);
-HMMJIT_C_API size_t hmmjit_text_size(const hmmjit_text *text);
-HMMJIT_C_API void hmmjit_text_free(hmmjit_text *text);
+const char *hmmjit_text_data(const hmmjit_text *text);
+size_t hmmjit_text_size(const hmmjit_text *text);
+void hmmjit_text_free(hmmjit_text *text);
 
 /* ---- models ------------------------------------------------------------------------------------ */
 
@@ -136,43 +133,37 @@ typedef struct hmmjit_model_info {
 
 /* Empty; from a file that each search reads; read now from a file; parsed from memory (`name` stands
  * for the path in messages). Formats: HMMER3 text and binary, HMMER2 text, plain, gzip or zstd. */
-HMMJIT_C_API int32_t hmmjit_models_create(hmmjit_models **out, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_models_from_file(const char *path, hmmjit_models **out,
-                                             hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_models_load(const char *path, hmmjit_models **out,
-                                        hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_models_from_memory(const void *bytes, size_t size, const char *name,
-                                               hmmjit_models **out, hmmjit_error **error);
+int32_t hmmjit_models_create(hmmjit_models **out, hmmjit_error **error);
+int32_t hmmjit_models_from_file(const char *path, hmmjit_models **out, hmmjit_error **error);
+int32_t hmmjit_models_load(const char *path, hmmjit_models **out, hmmjit_error **error);
+int32_t hmmjit_models_from_memory(const void *bytes, size_t size, const char *name,
+                                  hmmjit_models **out, hmmjit_error **error);
 /* Appends model `index` of `from`. Not while a search runs on `models`. */
-HMMJIT_C_API int32_t hmmjit_models_add(hmmjit_models *models, const hmmjit_models *from,
-                                       size_t index, hmmjit_error **error);
+int32_t hmmjit_models_add(hmmjit_models *models, const hmmjit_models *from, size_t index,
+                          hmmjit_error **error);
 /* The same, with a sequence that stands for the model in reports; query_name NULL: none. */
-HMMJIT_C_API int32_t hmmjit_models_add_with_query(hmmjit_models *models, const hmmjit_models *from,
-                                                  size_t index, const char *query_name,
-                                                  const char *query_accession,
-                                                  const char *query_description,
-                                                  hmmjit_error **error);
+int32_t hmmjit_models_add_with_query(hmmjit_models *models, const hmmjit_models *from, size_t index,
+                                     const char *query_name, const char *query_accession,
+                                     const char *query_description, hmmjit_error **error);
 /* The same with the names, cutoffs and query of `info`, as hmmjit_models_get fills it and the caller
  * changes it; other members are not looked at. HMMJIT_USAGE for names that tables cannot hold. */
-HMMJIT_C_API int32_t hmmjit_models_add_changed(hmmjit_models *models, const hmmjit_models *from,
-                                               size_t index, const hmmjit_model_info *info,
-                                               hmmjit_error **error);
+int32_t hmmjit_models_add_changed(hmmjit_models *models, const hmmjit_models *from, size_t index,
+                                  const hmmjit_model_info *info, hmmjit_error **error);
 /* Model `index` as a profile file: text in format HMMER3/f, where probabilities have five digits,
  * or binary (.h3m), where every parameter is kept bit for bit. */
-HMMJIT_C_API int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t binary,
-                                         hmmjit_text **out, hmmjit_error **error);
+int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t binary,
+                            hmmjit_text **out, hmmjit_error **error);
 /* Models in memory; 0 for from_file. */
-HMMJIT_C_API size_t hmmjit_models_count(const hmmjit_models *models);
-HMMJIT_C_API int32_t hmmjit_models_get(const hmmjit_models *models, size_t index,
-                                       hmmjit_model_info *info, hmmjit_error **error);
+size_t hmmjit_models_count(const hmmjit_models *models);
+int32_t hmmjit_models_get(const hmmjit_models *models, size_t index, hmmjit_model_info *info,
+                          hmmjit_error **error);
 /* Calls `visit` for each model, reading the file where there is one, until it returns other than 0.
  * `one` holds this model alone (number 0 of hmmjit_models_get and hmmjit_models_add) and lives until
  * `visit` returns. */
-HMMJIT_C_API int32_t hmmjit_models_for_each(const hmmjit_models *models,
-                                            int32_t (*visit)(void *context,
-                                                             const hmmjit_models *one),
-                                            void *context, hmmjit_error **error);
-HMMJIT_C_API void hmmjit_models_free(hmmjit_models *models);
+int32_t hmmjit_models_for_each(const hmmjit_models *models,
+                               int32_t (*visit)(void *context, const hmmjit_models *one),
+                               void *context, hmmjit_error **error);
+void hmmjit_models_free(hmmjit_models *models);
 
 /* ---- targets ----------------------------------------------------------------------------------- */
 
@@ -181,36 +172,35 @@ typedef struct hmmjit_targets hmmjit_targets;
 /* As for models. `format`: NULL, or a name of hmmsearch's --tformat. Formats: FASTA, EMBL/UniProt,
  * GenBank and alignments, plain, gzip or zstd; and target databases (.hjdb), recognised by content,
  * for which no format is named: from_file reads them as it searches, load and from_memory copy their targets. */
-HMMJIT_C_API int32_t hmmjit_targets_create(int32_t alphabet, hmmjit_targets **out,
-                                           hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_targets_from_file(const char *path, const char *format,
-                                              hmmjit_targets **out, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_targets_load(const char *path, int32_t alphabet, const char *format,
-                                         hmmjit_targets **out, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alphabet,
-                                                const char *format, const char *name,
-                                                hmmjit_targets **out, hmmjit_error **error);
+int32_t hmmjit_targets_create(int32_t alphabet, hmmjit_targets **out, hmmjit_error **error);
+int32_t hmmjit_targets_from_file(const char *path, const char *format, hmmjit_targets **out,
+                                 hmmjit_error **error);
+int32_t hmmjit_targets_load(const char *path, int32_t alphabet, const char *format,
+                            hmmjit_targets **out, hmmjit_error **error);
+int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alphabet,
+                                   const char *format, const char *name, hmmjit_targets **out,
+                                   hmmjit_error **error);
 /* A session: the same targets, and what searches of them need, kept from one search to the next.
  * Sequences are read now and stay in host memory; a target database is mapped, so its file must not
  * be changed in place. The first search that uses GPUs (its device, gpus, vram and cache) starts
  * them for all. Kernels and, while there is room, targets stay on them. Any number of threads may
  * search; GPUs take one search at a time, in the order of calls, and their counters are those of all
  * searches so far. Nothing can be added. `alphabet`: of a file. */
-HMMJIT_C_API int32_t hmmjit_targets_keep(const hmmjit_targets *targets, int32_t alphabet,
-                                         hmmjit_targets **out, hmmjit_error **error);
+int32_t hmmjit_targets_keep(const hmmjit_targets *targets, int32_t alphabet, hmmjit_targets **out,
+                            hmmjit_error **error);
 /* `residues`: `length` letters of the alphabet, either case; white space is dropped. Blanks and
  * control characters in name or accession, and control characters but tabs in the description, are
  * HMMJIT_USAGE. Not while a search runs on `targets`. */
-HMMJIT_C_API int32_t hmmjit_targets_add(hmmjit_targets *targets, const char *name,
-                                        const char *accession, const char *description,
-                                        const char *residues, size_t length, hmmjit_error **error);
+int32_t hmmjit_targets_add(hmmjit_targets *targets, const char *name, const char *accession,
+                           const char *description, const char *residues, size_t length,
+                           hmmjit_error **error);
 /* Appends all targets of `from`, reading its file where it has one. Not while a search runs on
  * `targets`. */
-HMMJIT_C_API int32_t hmmjit_targets_append(hmmjit_targets *targets, const hmmjit_targets *from,
-                                           hmmjit_error **error);
+int32_t hmmjit_targets_append(hmmjit_targets *targets, const hmmjit_targets *from,
+                              hmmjit_error **error);
 /* In memory; 0 for from_file. */
-HMMJIT_C_API uint64_t hmmjit_targets_count(const hmmjit_targets *targets);
-HMMJIT_C_API uint64_t hmmjit_targets_residues(const hmmjit_targets *targets);
+uint64_t hmmjit_targets_count(const hmmjit_targets *targets);
+uint64_t hmmjit_targets_residues(const hmmjit_targets *targets);
 /* One target. Its texts belong to the caller of `visit` and live until it returns; `residues` are
  * `length` letters, upper case. */
 typedef struct hmmjit_target {
@@ -220,12 +210,10 @@ typedef struct hmmjit_target {
 } hmmjit_target;
 /* Calls `visit` for each target from number `first` on, in order, until it returns other than 0;
  * reads the file where there is one. */
-HMMJIT_C_API int32_t hmmjit_targets_for_each(const hmmjit_targets *targets, int32_t alphabet,
-                                             uint64_t first,
-                                             int32_t (*visit)(void *context,
-                                                              const hmmjit_target *target),
-                                             void *context, hmmjit_error **error);
-HMMJIT_C_API void hmmjit_targets_free(hmmjit_targets *targets);
+int32_t hmmjit_targets_for_each(const hmmjit_targets *targets, int32_t alphabet, uint64_t first,
+                                int32_t (*visit)(void *context, const hmmjit_target *target),
+                                void *context, hmmjit_error **error);
+void hmmjit_targets_free(hmmjit_targets *targets);
 
 /* ---- target databases -------------------------------------------------------------------------- */
 
@@ -245,14 +233,13 @@ typedef struct hmmjit_database_info {
 
 /* Writes the targets of `count` inputs, in order, into the file `path`, which appears when it is
  * complete. */
-HMMJIT_C_API int32_t hmmjit_database_build(const hmmjit_targets *const *inputs, size_t count,
-                                           int32_t alphabet, const char *path,
-                                           hmmjit_error **error);
+int32_t hmmjit_database_build(const hmmjit_targets *const *inputs, size_t count, int32_t alphabet,
+                              const char *path, hmmjit_error **error);
 /* From the header, at once. `about` (may be NULL) receives lines "program ..." and "source ...". */
-HMMJIT_C_API int32_t hmmjit_database_get_info(const char *path, hmmjit_database_info *info,
-                                              hmmjit_text **about, hmmjit_error **error);
+int32_t hmmjit_database_get_info(const char *path, hmmjit_database_info *info, hmmjit_text **about,
+                                 hmmjit_error **error);
 /* Checks every byte: HMMJIT_INPUT at the first damage. */
-HMMJIT_C_API int32_t hmmjit_database_verify(const char *path, hmmjit_error **error);
+int32_t hmmjit_database_verify(const char *path, hmmjit_error **error);
 
 /* ---- kernel cache ------------------------------------------------------------------------------ */
 
@@ -291,22 +278,20 @@ typedef struct hmmjit_cache_statistics {
 } hmmjit_cache_statistics;
 
 /* `settings` NULL: all from the environment (HMMJIT_CACHE_*). */
-HMMJIT_C_API int32_t hmmjit_cache_open(const hmmjit_cache_settings *settings, hmmjit_cache **out,
-                                       hmmjit_error **error);
-HMMJIT_C_API const char *hmmjit_cache_directory(const hmmjit_cache *cache);
-HMMJIT_C_API int32_t hmmjit_cache_get_statistics(const hmmjit_cache *cache,
-                                                 hmmjit_cache_statistics *statistics,
-                                                 hmmjit_error **error);
+int32_t hmmjit_cache_open(const hmmjit_cache_settings *settings, hmmjit_cache **out,
+                          hmmjit_error **error);
+const char *hmmjit_cache_directory(const hmmjit_cache *cache);
+int32_t hmmjit_cache_get_statistics(const hmmjit_cache *cache, hmmjit_cache_statistics *statistics,
+                                    hmmjit_error **error);
 /* Each may tell how many entries it concerned (`count` may be NULL). max_bytes 0: the settings'. */
-HMMJIT_C_API int32_t hmmjit_cache_trim(const hmmjit_cache *cache, uint64_t max_bytes,
-                                       uint64_t *count, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_cache_clear(const hmmjit_cache *cache, uint64_t *count,
-                                        hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_cache_export(const hmmjit_cache *cache, const char *path,
-                                         uint64_t *count, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_cache_import(const hmmjit_cache *cache, const char *path,
-                                         uint64_t *count, hmmjit_error **error);
-HMMJIT_C_API void hmmjit_cache_free(hmmjit_cache *cache);
+int32_t hmmjit_cache_trim(const hmmjit_cache *cache, uint64_t max_bytes, uint64_t *count,
+                          hmmjit_error **error);
+int32_t hmmjit_cache_clear(const hmmjit_cache *cache, uint64_t *count, hmmjit_error **error);
+int32_t hmmjit_cache_export(const hmmjit_cache *cache, const char *path, uint64_t *count,
+                            hmmjit_error **error);
+int32_t hmmjit_cache_import(const hmmjit_cache *cache, const char *path, uint64_t *count,
+                            hmmjit_error **error);
+void hmmjit_cache_free(hmmjit_cache *cache);
 
 /* ---- search ------------------------------------------------------------------------------------ */
 
@@ -369,8 +354,7 @@ typedef struct hmmjit_search_options {
 
 /* hmmsearch's defaults; `size` must be set. Every struct of options begins with this call: a member
  * that is zero means zero. */
-HMMJIT_C_API int32_t hmmjit_search_options_init(hmmjit_search_options *options,
-                                                hmmjit_error **error);
+int32_t hmmjit_search_options_init(hmmjit_search_options *options, hmmjit_error **error);
 
 typedef struct hmmjit_progress {
   size_t size;
@@ -406,26 +390,24 @@ typedef struct hmmjit_callbacks {
   void (*warning)(void *context, const hmmjit_error *warning);
 } hmmjit_callbacks;
 
-HMMJIT_C_API int32_t hmmjit_cancellation_create(hmmjit_cancellation **out, hmmjit_error **error);
+int32_t hmmjit_cancellation_create(hmmjit_cancellation **out, hmmjit_error **error);
 /* From any thread, or a signal handler. */
-HMMJIT_C_API void hmmjit_cancellation_cancel(const hmmjit_cancellation *cancellation);
-HMMJIT_C_API void hmmjit_cancellation_free(hmmjit_cancellation *cancellation);
+void hmmjit_cancellation_cancel(const hmmjit_cancellation *cancellation);
+void hmmjit_cancellation_free(hmmjit_cancellation *cancellation);
 
 typedef struct hmmjit_results hmmjit_results;
 
 /* `options` and `callbacks` may be NULL. Returns when all is done. */
-HMMJIT_C_API int32_t hmmjit_search(const hmmjit_models *models, const hmmjit_targets *targets,
-                                   const hmmjit_search_options *options,
-                                   const hmmjit_callbacks *callbacks, hmmjit_results **out,
-                                   hmmjit_error **error);
+int32_t hmmjit_search(const hmmjit_models *models, const hmmjit_targets *targets,
+                      const hmmjit_search_options *options, const hmmjit_callbacks *callbacks,
+                      hmmjit_results **out, hmmjit_error **error);
 /* Searches every sequence with every model, as hmmscan does: one result for each sequence, in their
  * order, whose info names the sequence and whose hits are models. E-values are those of as many
  * targets as there are models, unless Z is set. A model that lacks the cutoffs asked for is an error
  * once a sequence passes its bias filter. */
-HMMJIT_C_API int32_t hmmjit_scan(const hmmjit_models *models, const hmmjit_targets *sequences,
-                                 const hmmjit_search_options *options,
-                                 const hmmjit_callbacks *callbacks, hmmjit_results **out,
-                                 hmmjit_error **error);
+int32_t hmmjit_scan(const hmmjit_models *models, const hmmjit_targets *sequences,
+                    const hmmjit_search_options *options, const hmmjit_callbacks *callbacks,
+                    hmmjit_results **out, hmmjit_error **error);
 
 typedef struct hmmjit_filter_counts {
   uint64_t targets;  /* searched */
@@ -476,18 +458,16 @@ typedef struct hmmjit_search_statistics {
   const char *json;             /* all that was measured: the text of hmmjit search --stats */
 } hmmjit_search_statistics;
 
-HMMJIT_C_API size_t hmmjit_results_count(const hmmjit_results *results);
+size_t hmmjit_results_count(const hmmjit_results *results);
 /* The result of model `index`, in input order; lives as long as `results`. NULL beyond the end. */
-HMMJIT_C_API const hmmjit_result *hmmjit_results_get(const hmmjit_results *results, size_t index);
-HMMJIT_C_API int32_t hmmjit_results_statistics(const hmmjit_results *results,
-                                               hmmjit_search_statistics *statistics,
-                                               hmmjit_error **error);
+const hmmjit_result *hmmjit_results_get(const hmmjit_results *results, size_t index);
+int32_t hmmjit_results_statistics(const hmmjit_results *results,
+                                  hmmjit_search_statistics *statistics, hmmjit_error **error);
 /* The options that the results depend on, as reports need them; what concerns the machine (threads,
  * memory, devices, cache) has its default. Of merged parts: those of their search. */
-HMMJIT_C_API int32_t hmmjit_results_get_options(const hmmjit_results *results,
-                                                hmmjit_search_options *options,
-                                                hmmjit_error **error);
-HMMJIT_C_API void hmmjit_results_free(hmmjit_results *results);
+int32_t hmmjit_results_get_options(const hmmjit_results *results, hmmjit_search_options *options,
+                                   hmmjit_error **error);
+void hmmjit_results_free(hmmjit_results *results);
 
 /* ---- results of one model ---------------------------------------------------------------------- */
 
@@ -560,29 +540,26 @@ typedef struct hmmjit_domain {
   double ln_p;                /* natural logarithm of the P-value: exact where the E-value is 0 */
 } hmmjit_domain;
 
-HMMJIT_C_API int32_t hmmjit_result_get_info(const hmmjit_result *result, hmmjit_result_info *info,
-                                            hmmjit_error **error);
+int32_t hmmjit_result_get_info(const hmmjit_result *result, hmmjit_result_info *info,
+                               hmmjit_error **error);
 /* Fills `count` structs from number `first` on; all have the size of the first one's `size`. */
-HMMJIT_C_API int32_t hmmjit_result_get_hits(const hmmjit_result *result, size_t first, size_t count,
-                                            hmmjit_hit *hits, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_result_get_domains(const hmmjit_result *result, size_t first,
-                                               size_t count, hmmjit_domain *domains,
-                                               hmmjit_error **error);
+int32_t hmmjit_result_get_hits(const hmmjit_result *result, size_t first, size_t count,
+                               hmmjit_hit *hits, hmmjit_error **error);
+int32_t hmmjit_result_get_domains(const hmmjit_result *result, size_t first, size_t count,
+                                  hmmjit_domain *domains, hmmjit_error **error);
 /* A second handle of the same result. */
-HMMJIT_C_API int32_t hmmjit_result_copy(const hmmjit_result *result, hmmjit_result **out,
-                                        hmmjit_error **error);
+int32_t hmmjit_result_copy(const hmmjit_result *result, hmmjit_result **out, hmmjit_error **error);
 /* Serialises a result for other processes with the same version, and reads it (HMMJIT_INPUT for
  * other bytes). */
-HMMJIT_C_API int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_text **out,
-                                         hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
-                                        hmmjit_error **error);
+int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_text **out, hmmjit_error **error);
+int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
+                           hmmjit_error **error);
 /* Joins results of one model against several sets of targets: the result is that of one search of
  * all sets in this order. `options`: those of the searches, without cutoffs; NULL: the defaults. */
-HMMJIT_C_API int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
-                                         const hmmjit_search_options *options, hmmjit_result **out,
-                                         hmmjit_error **error);
-HMMJIT_C_API void hmmjit_result_free(hmmjit_result *result);
+int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
+                            const hmmjit_search_options *options, hmmjit_result **out,
+                            hmmjit_error **error);
+void hmmjit_result_free(hmmjit_result *result);
 
 /* ---- nucleotide searches in long targets -------------------------------------------------------- */
 
@@ -601,18 +578,16 @@ typedef struct hmmjit_nhmmer_options {
 } hmmjit_nhmmer_options;
 
 /* nhmmer's; `size` must be set. */
-HMMJIT_C_API int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options *options,
-                                                hmmjit_error **error);
+int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options *options, hmmjit_error **error);
 /* Searches DNA or RNA models in targets of any length, on both strands, as nhmmer does. Every domain
  * is a hit of its own; positions on the bottom strand run down (alignment_from > alignment_to).
  * E-values are those of both strands; `ln_p` is the logarithm of the E-value. Counts of filters are
  * residues. Of the search's options Z is in millions of residues, domain thresholds have no effect,
  * `memory` bounds models and targets but not hits, and one GPU is used at most. `options` and
  * `callbacks` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_nhmmer(const hmmjit_models *models, const hmmjit_targets *targets,
-                                   const hmmjit_nhmmer_options *options,
-                                   const hmmjit_callbacks *callbacks, hmmjit_results **out,
-                                   hmmjit_error **error);
+int32_t hmmjit_nhmmer(const hmmjit_models *models, const hmmjit_targets *targets,
+                      const hmmjit_nhmmer_options *options, const hmmjit_callbacks *callbacks,
+                      hmmjit_results **out, hmmjit_error **error);
 
 /* ---- reports ----------------------------------------------------------------------------------- */
 
@@ -654,25 +629,20 @@ typedef struct hmmjit_run_info {
 
 /* `path` NULL: kept in memory; else a file that appears under its name once complete.
  * `options` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_report_create(int32_t kind, const char *path,
-                                          const hmmjit_report_options *options,
-                                          hmmjit_report **out, hmmjit_error **error);
+int32_t hmmjit_report_create(int32_t kind, const char *path, const hmmjit_report_options *options,
+                             hmmjit_report **out, hmmjit_error **error);
 /* The head of the main report: the files searched and the settings that are not defaults. */
-HMMJIT_C_API int32_t hmmjit_main_report_header(const hmmjit_run_info *run,
-                                               const hmmjit_report_options *options,
-                                               hmmjit_text **out, hmmjit_error **error);
+int32_t hmmjit_main_report_header(const hmmjit_run_info *run, const hmmjit_report_options *options,
+                                  hmmjit_text **out, hmmjit_error **error);
 /* Text at this place of the output, such as that header. */
-HMMJIT_C_API int32_t hmmjit_report_add_text(hmmjit_report *report, const char *text,
-                                            hmmjit_error **error);
+int32_t hmmjit_report_add_text(hmmjit_report *report, const char *text, hmmjit_error **error);
 /* HMMJIT_USAGE when the kind cannot be made of this result, and after complete. */
-HMMJIT_C_API int32_t hmmjit_report_add(hmmjit_report *report, const hmmjit_result *result,
-                                       hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_run_info *run,
-                                            hmmjit_error **error);
+int32_t hmmjit_report_add(hmmjit_report *report, const hmmjit_result *result, hmmjit_error **error);
+int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_run_info *run,
+                               hmmjit_error **error);
 /* Takes the text written since the last call from a report in memory. */
-HMMJIT_C_API int32_t hmmjit_report_take_text(hmmjit_report *report, hmmjit_text **out,
-                                             hmmjit_error **error);
-HMMJIT_C_API void hmmjit_report_free(hmmjit_report *report);
+int32_t hmmjit_report_take_text(hmmjit_report *report, hmmjit_text **out, hmmjit_error **error);
+void hmmjit_report_free(hmmjit_report *report);
 
 /* ---- parts of a search over many machines ------------------------------------------------------- */
 
@@ -700,44 +670,42 @@ typedef struct hmmjit_part_info {
  * writes it to the file `output`, which appears when it is complete. `callbacks->result` is not
  * called. `options`, `callbacks` and `info` may be NULL. HMMJIT_USAGE for an invalid part number, a
  * seed of 0 and options that restrict the targets; HMMJIT_INPUT for a file that is not a database. */
-HMMJIT_C_API int32_t hmmjit_search_part(const hmmjit_models *models, const char *database,
-                                        uint32_t part, uint32_t parts, const char *output,
-                                        const hmmjit_search_options *options,
-                                        const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
-                                        hmmjit_error **error);
+int32_t hmmjit_search_part(const hmmjit_models *models, const char *database, uint32_t part,
+                           uint32_t parts, const char *output, const hmmjit_search_options *options,
+                           const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
+                           hmmjit_error **error);
 /* As hmmjit_search_part with share `model_part` (from 1) of `model_parts` of the models, of about
  * equal positions. `models` are all models of the search; those of a file that is not loaded need
  * its index (`hmmjit part index`), without which it is HMMJIT_INPUT. */
-HMMJIT_C_API int32_t hmmjit_search_model_part(const hmmjit_models *models, const char *database,
-                                              uint32_t part, uint32_t parts, uint32_t model_part,
-                                              uint32_t model_parts, const char *output,
-                                              const hmmjit_search_options *options,
-                                              const hmmjit_callbacks *callbacks,
-                                              hmmjit_part_info *info, hmmjit_error **error);
+int32_t hmmjit_search_model_part(const hmmjit_models *models, const char *database, uint32_t part,
+                                 uint32_t parts, uint32_t model_part, uint32_t model_parts,
+                                 const char *output, const hmmjit_search_options *options,
+                                 const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
+                                 hmmjit_error **error);
 /* The results of the whole search from the files of all its parts, in any order. Reports of them
  * have the bytes of a search without parts; hmmjit_results_get_options has the options they need.
  * With `callbacks->result` one model is held at a time; no other callback is called. HMMJIT_INPUT
  * where a part is missing, damaged or of another search. */
-HMMJIT_C_API int32_t hmmjit_merge_parts(const char *const *files, size_t count,
-                                        const hmmjit_callbacks *callbacks, hmmjit_results **out,
-                                        hmmjit_error **error);
+int32_t hmmjit_merge_parts(const char *const *files, size_t count,
+                           const hmmjit_callbacks *callbacks, hmmjit_results **out,
+                           hmmjit_error **error);
 /* Writes parts of neighbouring targets as one part, with the content that a search of it has.
  * `info` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_join_parts(const char *const *files, size_t count, const char *output,
-                                       hmmjit_part_info *info, hmmjit_error **error);
+int32_t hmmjit_join_parts(const char *const *files, size_t count, const char *output,
+                          hmmjit_part_info *info, hmmjit_error **error);
 /* Describes a part. `settings` (may be NULL) receives lines "name: value" with all that must agree
  * between the parts of a search. */
-HMMJIT_C_API int32_t hmmjit_part_get_info(const char *file, hmmjit_part_info *info,
-                                          hmmjit_text **settings, hmmjit_error **error);
+int32_t hmmjit_part_get_info(const char *file, hmmjit_part_info *info, hmmjit_text **settings,
+                             hmmjit_error **error);
 /* The options of its search that results depend on, as of hmmjit_results_get_options. */
-HMMJIT_C_API int32_t hmmjit_part_get_options(const char *file, hmmjit_search_options *options,
-                                             hmmjit_error **error);
+int32_t hmmjit_part_get_options(const char *file, hmmjit_search_options *options,
+                                hmmjit_error **error);
 /* Checks every byte of a part: HMMJIT_INPUT at the first damage. */
-HMMJIT_C_API int32_t hmmjit_part_verify(const char *file, hmmjit_error **error);
+int32_t hmmjit_part_verify(const char *file, hmmjit_error **error);
 /* Parts that none of these files holds, as a list of numbers from 1, "3,17,40-42"; empty when all
  * are there. */
-HMMJIT_C_API int32_t hmmjit_parts_missing(const char *const *files, size_t count, hmmjit_text **out,
-                                          hmmjit_error **error);
+int32_t hmmjit_parts_missing(const char *const *files, size_t count, hmmjit_text **out,
+                             hmmjit_error **error);
 
 /* ---- models from sequences and alignments ------------------------------------------------------- */
 
@@ -794,21 +762,19 @@ typedef struct hmmjit_build_options {
 } hmmjit_build_options;
 
 /* HMMER's defaults; `size` must be set. */
-HMMJIT_C_API int32_t hmmjit_build_options_init(hmmjit_build_options *options, hmmjit_error **error);
+int32_t hmmjit_build_options_init(hmmjit_build_options *options, hmmjit_error **error);
 /* The model that phmmer, or nhmmer for nucleotides, searches with, of every sequence that has
  * residues, in order. Results of it are reported with the sequence's names. `options` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_build_models(const hmmjit_targets *sequences,
-                                         const hmmjit_build_options *options, hmmjit_models **out,
-                                         hmmjit_error **error);
+int32_t hmmjit_build_models(const hmmjit_targets *sequences, const hmmjit_build_options *options,
+                            hmmjit_models **out, hmmjit_error **error);
 /* The model that hmmbuild builds from each alignment of a file, or of its contents in memory, for
  * which `name` stands. `format`: NULL, or a name of hmmbuild's --informat. */
-HMMJIT_C_API int32_t hmmjit_build_from_alignments(const char *path, const char *format,
-                                                  const hmmjit_build_options *options,
-                                                  hmmjit_models **out, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_build_from_alignment_memory(const void *bytes, size_t size,
-                                                        const char *format, const char *name,
-                                                        const hmmjit_build_options *options,
-                                                        hmmjit_models **out, hmmjit_error **error);
+int32_t hmmjit_build_from_alignments(const char *path, const char *format,
+                                     const hmmjit_build_options *options, hmmjit_models **out,
+                                     hmmjit_error **error);
+int32_t hmmjit_build_from_alignment_memory(const void *bytes, size_t size, const char *format,
+                                           const char *name, const hmmjit_build_options *options,
+                                           hmmjit_models **out, hmmjit_error **error);
 
 /* ---- searches in rounds ------------------------------------------------------------------------- */
 
@@ -828,22 +794,19 @@ typedef struct hmmjit_iteration_options {
 } hmmjit_iteration_options;
 
 /* jackhmmer's; `size` must be set. */
-HMMJIT_C_API int32_t hmmjit_iteration_options_init(hmmjit_iteration_options *options,
-                                                   hmmjit_error **error);
+int32_t hmmjit_iteration_options_init(hmmjit_iteration_options *options, hmmjit_error **error);
 /* `queries`: protein sequences; those without residues are left out. `options` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_iteration_create(const hmmjit_targets *queries,
-                                             const hmmjit_targets *targets,
-                                             const hmmjit_iteration_options *options,
-                                             hmmjit_iteration **out, hmmjit_error **error);
+int32_t hmmjit_iteration_create(const hmmjit_targets *queries, const hmmjit_targets *targets,
+                                const hmmjit_iteration_options *options, hmmjit_iteration **out,
+                                hmmjit_error **error);
 /* The same from protein models: the first round searches with the model itself, and alignments have
  * no row of a query. */
-HMMJIT_C_API int32_t hmmjit_iteration_from_models(const hmmjit_models *queries,
-                                                  const hmmjit_targets *targets,
-                                                  const hmmjit_iteration_options *options,
-                                                  hmmjit_iteration **out, hmmjit_error **error);
-HMMJIT_C_API size_t hmmjit_iteration_queries(const hmmjit_iteration *iteration);
+int32_t hmmjit_iteration_from_models(const hmmjit_models *queries, const hmmjit_targets *targets,
+                                     const hmmjit_iteration_options *options,
+                                     hmmjit_iteration **out, hmmjit_error **error);
+size_t hmmjit_iteration_queries(const hmmjit_iteration *iteration);
 /* 1 when no query has a further round. */
-HMMJIT_C_API int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
+int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
 
 /* One round of one query. */
 typedef struct hmmjit_round hmmjit_round;
@@ -861,27 +824,24 @@ typedef struct hmmjit_rounds hmmjit_rounds;
 
 /* The next round of every query that has one, side by side; none once done. `callbacks->result` is
  * not called; `callbacks` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_iteration_next(hmmjit_iteration *iteration,
-                                           const hmmjit_callbacks *callbacks, hmmjit_rounds **out,
-                                           hmmjit_error **error);
-HMMJIT_C_API size_t hmmjit_rounds_count(const hmmjit_rounds *rounds);
+int32_t hmmjit_iteration_next(hmmjit_iteration *iteration, const hmmjit_callbacks *callbacks,
+                              hmmjit_rounds **out, hmmjit_error **error);
+size_t hmmjit_rounds_count(const hmmjit_rounds *rounds);
 /* In the order of queries; lives as long as `rounds`. NULL beyond the end. */
-HMMJIT_C_API const hmmjit_round *hmmjit_rounds_get(const hmmjit_rounds *rounds, size_t index);
-HMMJIT_C_API void hmmjit_rounds_free(hmmjit_rounds *rounds);
-HMMJIT_C_API int32_t hmmjit_round_get_info(const hmmjit_round *round, hmmjit_round_info *info,
-                                           hmmjit_error **error);
+const hmmjit_round *hmmjit_rounds_get(const hmmjit_rounds *rounds, size_t index);
+void hmmjit_rounds_free(hmmjit_rounds *rounds);
+int32_t hmmjit_round_get_info(const hmmjit_round *round, hmmjit_round_info *info,
+                              hmmjit_error **error);
 /* Hits of the model; live as long as the rounds. */
-HMMJIT_C_API const hmmjit_result *hmmjit_round_result(const hmmjit_round *round);
+const hmmjit_result *hmmjit_round_result(const hmmjit_round *round);
 /* The model that was searched with. */
-HMMJIT_C_API int32_t hmmjit_round_model(const hmmjit_round *round, hmmjit_models **out,
-                                        hmmjit_error **error);
+int32_t hmmjit_round_model(const hmmjit_round *round, hmmjit_models **out, hmmjit_error **error);
 /* Included domains, aligned with the query, in Stockholm format; "" if alignments were not kept. */
-HMMJIT_C_API const char *hmmjit_round_alignment(const hmmjit_round *round);
+const char *hmmjit_round_alignment(const hmmjit_round *round);
 /* A query whose rounds are done: the main report has all rounds, other kinds the last one. */
-HMMJIT_C_API int32_t hmmjit_report_add_iteration(hmmjit_report *report,
-                                                 const hmmjit_iteration *iteration, size_t query,
-                                                 hmmjit_error **error);
-HMMJIT_C_API void hmmjit_iteration_free(hmmjit_iteration *iteration);
+int32_t hmmjit_report_add_iteration(hmmjit_report *report, const hmmjit_iteration *iteration,
+                                    size_t query, hmmjit_error **error);
+void hmmjit_iteration_free(hmmjit_iteration *iteration);
 
 /* ---- devices ----------------------------------------------------------------------------------- */
 
@@ -906,15 +866,13 @@ typedef struct hmmjit_device {
 } hmmjit_device;
 
 /* Number of GPUs of this machine. `note` (may be NULL) receives the state of the driver. */
-HMMJIT_C_API int32_t hmmjit_device_count(int32_t *count, hmmjit_text **note, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_device_get(int32_t ordinal, hmmjit_device *device,
-                                       hmmjit_error **error);
+int32_t hmmjit_device_count(int32_t *count, hmmjit_text **note, hmmjit_error **error);
+int32_t hmmjit_device_get(int32_t ordinal, hmmjit_device *device, hmmjit_error **error);
 /* A device of the built-in table: "H200", "sm_90", ... */
-HMMJIT_C_API int32_t hmmjit_device_find(const char *name, hmmjit_device *device,
-                                        hmmjit_error **error);
+int32_t hmmjit_device_find(const char *name, hmmjit_device *device, hmmjit_error **error);
 /* The run-time compiler: its version, 0 and a note (may be NULL) where there is none. */
-HMMJIT_C_API int32_t hmmjit_compiler_version(int32_t *major, int32_t *minor, hmmjit_text **note,
-                                             hmmjit_error **error);
+int32_t hmmjit_compiler_version(int32_t *major, int32_t *minor, hmmjit_text **note,
+                                hmmjit_error **error);
 
 /* ---- engine: own kernels ----------------------------------------------------------------------- */
 
@@ -950,10 +908,9 @@ typedef struct hmmjit_configuration {
 
 /* The configurations that a catalogue entry offers for a problem on a device. */
 typedef struct hmmjit_offer hmmjit_offer;
-HMMJIT_C_API int32_t hmmjit_offer_add(hmmjit_offer *offer,
-                                      const hmmjit_configuration *configuration,
-                                      hmmjit_error **error);
-HMMJIT_C_API void hmmjit_offer_reject(hmmjit_offer *offer, const char *reason);
+int32_t hmmjit_offer_add(hmmjit_offer *offer, const hmmjit_configuration *configuration,
+                         hmmjit_error **error);
+void hmmjit_offer_reject(hmmjit_offer *offer, const char *reason);
 
 typedef struct hmmjit_variant {
   size_t size;
@@ -982,9 +939,9 @@ typedef struct hmmjit_engine hmmjit_engine;
 typedef struct hmmjit_plan hmmjit_plan;
 typedef struct hmmjit_image hmmjit_image;
 
-HMMJIT_C_API int32_t hmmjit_engine_create(const hmmjit_engine_settings *settings,
-                                          hmmjit_engine **out, hmmjit_error **error);
-HMMJIT_C_API void hmmjit_engine_free(hmmjit_engine *engine);
+int32_t hmmjit_engine_create(const hmmjit_engine_settings *settings, hmmjit_engine **out,
+                             hmmjit_error **error);
+void hmmjit_engine_free(hmmjit_engine *engine);
 enum {
   HMMJIT_POLICY_DEFAULT = 0,   /* highest predicted rate */
   HMMJIT_POLICY_CUDAMPFPP = 1  /* stages of the search only: equations 4 and 5 of CUDAMPF++ */
@@ -1000,30 +957,29 @@ typedef struct hmmjit_plan_options {
 } hmmjit_plan_options;
 
 /* `options` may be NULL. */
-HMMJIT_C_API int32_t hmmjit_engine_plan(const hmmjit_engine *engine, const hmmjit_problem *problem,
-                                        const hmmjit_device *device,
-                                        const hmmjit_plan_options *options, hmmjit_plan **out,
-                                        hmmjit_error **error);
+int32_t hmmjit_engine_plan(const hmmjit_engine *engine, const hmmjit_problem *problem,
+                           const hmmjit_device *device, const hmmjit_plan_options *options,
+                           hmmjit_plan **out, hmmjit_error **error);
 /* A stage of the profile search: "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser",
    "ensemble", "envelope". */
-HMMJIT_C_API int32_t hmmjit_engine_plan_stage(const hmmjit_engine *engine, const char *stage,
-                                              int32_t model_length, const hmmjit_device *device,
-                                              const hmmjit_plan_options *options,
-                                              hmmjit_plan **out, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_engine_render(const hmmjit_engine *engine, const hmmjit_plan *plan,
-                                          hmmjit_text **out, hmmjit_error **error);
+int32_t hmmjit_engine_plan_stage(const hmmjit_engine *engine, const char *stage,
+                                 int32_t model_length, const hmmjit_device *device,
+                                 const hmmjit_plan_options *options, hmmjit_plan **out,
+                                 hmmjit_error **error);
+int32_t hmmjit_engine_render(const hmmjit_engine *engine, const hmmjit_plan *plan,
+                             hmmjit_text **out, hmmjit_error **error);
 /* From memory, disk or the compiler. Waits. */
-HMMJIT_C_API int32_t hmmjit_engine_compile(const hmmjit_engine *engine, const hmmjit_plan *plan,
-                                           hmmjit_image **out, hmmjit_error **error);
-HMMJIT_C_API void hmmjit_engine_cancel(const hmmjit_engine *engine);
+int32_t hmmjit_engine_compile(const hmmjit_engine *engine, const hmmjit_plan *plan,
+                              hmmjit_image **out, hmmjit_error **error);
+void hmmjit_engine_cancel(const hmmjit_engine *engine);
 
-HMMJIT_C_API const char *hmmjit_plan_text(const hmmjit_plan *plan);
-HMMJIT_C_API const char *hmmjit_plan_json(const hmmjit_plan *plan);
-HMMJIT_C_API const char *hmmjit_plan_variant(const hmmjit_plan *plan);
+const char *hmmjit_plan_text(const hmmjit_plan *plan);
+const char *hmmjit_plan_json(const hmmjit_plan *plan);
+const char *hmmjit_plan_variant(const hmmjit_plan *plan);
 /* Value of a constant of the chosen candidate. */
-HMMJIT_C_API int32_t hmmjit_plan_constant(const hmmjit_plan *plan, const char *name, int64_t *value,
-                                          hmmjit_error **error);
-HMMJIT_C_API void hmmjit_plan_free(hmmjit_plan *plan);
+int32_t hmmjit_plan_constant(const hmmjit_plan *plan, const char *name, int64_t *value,
+                             hmmjit_error **error);
+void hmmjit_plan_free(hmmjit_plan *plan);
 
 /* A compiled kernel. Numbers are -1 where they are unknown (PTX before it is loaded). */
 typedef struct hmmjit_image_info {
@@ -1044,9 +1000,9 @@ typedef struct hmmjit_image_info {
   double seconds;              /* rendering and compiling, or reading; wall time */
 } hmmjit_image_info;
 
-HMMJIT_C_API int32_t hmmjit_image_get_info(const hmmjit_image *image, hmmjit_image_info *info,
-                                           hmmjit_error **error);
-HMMJIT_C_API void hmmjit_image_free(hmmjit_image *image);
+int32_t hmmjit_image_get_info(const hmmjit_image *image, hmmjit_image_info *info,
+                              hmmjit_error **error);
+void hmmjit_image_free(hmmjit_image *image);
 
 /* ---- engine: launches -------------------------------------------------------------------------- */
 
@@ -1056,83 +1012,77 @@ typedef struct hmmjit_event hmmjit_event;
 typedef struct hmmjit_buffer hmmjit_buffer;
 typedef struct hmmjit_kernel hmmjit_kernel;
 
-HMMJIT_C_API int32_t hmmjit_gpu_open(int32_t ordinal, hmmjit_gpu **out, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_gpu_get_device(const hmmjit_gpu *gpu, hmmjit_device *device,
-                                           hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_gpu_memory(const hmmjit_gpu *gpu, uint64_t *free_bytes,
-                                       uint64_t *total_bytes, hmmjit_error **error);
+int32_t hmmjit_gpu_open(int32_t ordinal, hmmjit_gpu **out, hmmjit_error **error);
+int32_t hmmjit_gpu_get_device(const hmmjit_gpu *gpu, hmmjit_device *device, hmmjit_error **error);
+int32_t hmmjit_gpu_memory(const hmmjit_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes,
+                          hmmjit_error **error);
 /* Waits for everything queued on the device; fails with the first error of earlier launches. */
-HMMJIT_C_API int32_t hmmjit_gpu_synchronize(const hmmjit_gpu *gpu, hmmjit_error **error);
-HMMJIT_C_API void hmmjit_gpu_free(hmmjit_gpu *gpu);
+int32_t hmmjit_gpu_synchronize(const hmmjit_gpu *gpu, hmmjit_error **error);
+void hmmjit_gpu_free(hmmjit_gpu *gpu);
 
-HMMJIT_C_API int32_t hmmjit_stream_create(const hmmjit_gpu *gpu, hmmjit_stream **out,
-                                          hmmjit_error **error);
+int32_t hmmjit_stream_create(const hmmjit_gpu *gpu, hmmjit_stream **out, hmmjit_error **error);
 /* Waits; fails with the first error of queued work. */
-HMMJIT_C_API int32_t hmmjit_stream_synchronize(const hmmjit_stream *stream, hmmjit_error **error);
+int32_t hmmjit_stream_synchronize(const hmmjit_stream *stream, hmmjit_error **error);
 /* A CUstream (cudaStream_t) of the primary context as a stream of the library, so that launches are
  * ordered with the host's own work or captured into its graph. It stays the host's: it must outlive
  * the handle and everything queued through it. NULL: the legacy default stream. */
-HMMJIT_C_API int32_t hmmjit_stream_from_native(const hmmjit_gpu *gpu, void *native,
-                                               hmmjit_stream **out, hmmjit_error **error);
+int32_t hmmjit_stream_from_native(const hmmjit_gpu *gpu, void *native, hmmjit_stream **out,
+                                  hmmjit_error **error);
 /* The CUstream, for calls of CUDA; valid as long as the handle. */
-HMMJIT_C_API void *hmmjit_stream_native(const hmmjit_stream *stream);
+void *hmmjit_stream_native(const hmmjit_stream *stream);
 /* Whether everything queued is done: 1 or 0. Fails as synchronize does. */
-HMMJIT_C_API int32_t hmmjit_stream_finished(const hmmjit_stream *stream, int32_t *finished,
-                                            hmmjit_error **error);
+int32_t hmmjit_stream_finished(const hmmjit_stream *stream, int32_t *finished,
+                               hmmjit_error **error);
 /* Does not wait. */
-HMMJIT_C_API void hmmjit_stream_free(hmmjit_stream *stream);
+void hmmjit_stream_free(hmmjit_stream *stream);
 
-HMMJIT_C_API int32_t hmmjit_event_create(const hmmjit_gpu *gpu, int32_t timing, hmmjit_event **out,
-                                         hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_event_record(hmmjit_event *event, const hmmjit_stream *stream,
-                                         hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_event_synchronize(const hmmjit_event *event, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_event_finished(const hmmjit_event *event, int32_t *finished,
-                                           hmmjit_error **error);
+int32_t hmmjit_event_create(const hmmjit_gpu *gpu, int32_t timing, hmmjit_event **out,
+                            hmmjit_error **error);
+int32_t hmmjit_event_record(hmmjit_event *event, const hmmjit_stream *stream, hmmjit_error **error);
+int32_t hmmjit_event_synchronize(const hmmjit_event *event, hmmjit_error **error);
+int32_t hmmjit_event_finished(const hmmjit_event *event, int32_t *finished, hmmjit_error **error);
 /* Later work of `stream` waits for the event. */
-HMMJIT_C_API int32_t hmmjit_event_wait_in(const hmmjit_event *event, const hmmjit_stream *stream,
-                                          hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_event_milliseconds(const hmmjit_event *start, const hmmjit_event *end,
-                                               float *milliseconds, hmmjit_error **error);
+int32_t hmmjit_event_wait_in(const hmmjit_event *event, const hmmjit_stream *stream,
+                             hmmjit_error **error);
+int32_t hmmjit_event_milliseconds(const hmmjit_event *start, const hmmjit_event *end,
+                                  float *milliseconds, hmmjit_error **error);
 /* The CUevent (cudaEvent_t); valid as long as the handle. */
-HMMJIT_C_API void *hmmjit_event_native(const hmmjit_event *event);
-HMMJIT_C_API void hmmjit_event_free(hmmjit_event *event);
+void *hmmjit_event_native(const hmmjit_event *event);
+void hmmjit_event_free(hmmjit_event *event);
 
-HMMJIT_C_API int32_t hmmjit_buffer_create(const hmmjit_gpu *gpu, size_t bytes, hmmjit_buffer **out,
-                                          hmmjit_error **error);
+int32_t hmmjit_buffer_create(const hmmjit_gpu *gpu, size_t bytes, hmmjit_buffer **out,
+                             hmmjit_error **error);
 /* For launch parameters, where the kernel has a pointer. */
-HMMJIT_C_API uint64_t hmmjit_buffer_address(const hmmjit_buffer *buffer);
+uint64_t hmmjit_buffer_address(const hmmjit_buffer *buffer);
 /* Queued copies; ranges are checked (HMMJIT_USAGE). The memory at `from` may be reused or freed once
  * upload has returned, unless it is page-locked (by another library): then when the stream has
  * passed. The memory at `to` is written until the stream has passed: it must live, and not be looked
  * at, until hmmjit_stream_synchronize, hmmjit_stream_finished or an event recorded after says so. */
-HMMJIT_C_API int32_t hmmjit_buffer_upload(hmmjit_buffer *buffer, const hmmjit_stream *stream,
-                                          const void *from, size_t bytes, size_t offset,
-                                          hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_buffer_download(const hmmjit_buffer *buffer,
-                                            const hmmjit_stream *stream, void *to, size_t bytes,
-                                            size_t offset, hmmjit_error **error);
-HMMJIT_C_API int32_t hmmjit_buffer_fill(hmmjit_buffer *buffer, const hmmjit_stream *stream,
-                                        uint8_t value, size_t bytes, size_t offset,
-                                        hmmjit_error **error);
+int32_t hmmjit_buffer_upload(hmmjit_buffer *buffer, const hmmjit_stream *stream, const void *from,
+                             size_t bytes, size_t offset, hmmjit_error **error);
+int32_t hmmjit_buffer_download(const hmmjit_buffer *buffer, const hmmjit_stream *stream, void *to,
+                               size_t bytes, size_t offset, hmmjit_error **error);
+int32_t hmmjit_buffer_fill(hmmjit_buffer *buffer, const hmmjit_stream *stream, uint8_t value,
+                           size_t bytes, size_t offset, hmmjit_error **error);
 /* Waits for work that uses it. */
-HMMJIT_C_API void hmmjit_buffer_free(hmmjit_buffer *buffer);
+void hmmjit_buffer_free(hmmjit_buffer *buffer);
 
-HMMJIT_C_API int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
-                                        const hmmjit_gpu *gpu, hmmjit_kernel **out,
-                                        hmmjit_error **error);
+int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
+                           const hmmjit_gpu *gpu, hmmjit_kernel **out, hmmjit_error **error);
 /* The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; valid as long as the handle. */
-HMMJIT_C_API void *hmmjit_kernel_native(const hmmjit_kernel *kernel);
+void *hmmjit_kernel_native(const hmmjit_kernel *kernel);
 /* SMs times resident blocks. */
-HMMJIT_C_API uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);
+uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);
 /* Queues one launch with the candidate's block; `parameters` is the kernel's one struct, copied at
  * once. */
-HMMJIT_C_API int32_t hmmjit_kernel_launch(const hmmjit_kernel *kernel, const hmmjit_stream *stream,
-                                          uint32_t blocks_x, uint32_t blocks_y, uint32_t blocks_z,
-                                          const void *parameters, size_t parameter_bytes,
-                                          hmmjit_error **error);
-HMMJIT_C_API void hmmjit_kernel_free(hmmjit_kernel *kernel);
+int32_t hmmjit_kernel_launch(const hmmjit_kernel *kernel, const hmmjit_stream *stream,
+                             uint32_t blocks_x, uint32_t blocks_y, uint32_t blocks_z,
+                             const void *parameters, size_t parameter_bytes, hmmjit_error **error);
+void hmmjit_kernel_free(hmmjit_kernel *kernel);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif
