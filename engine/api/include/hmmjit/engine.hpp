@@ -298,9 +298,7 @@ class HMMJIT_EXPORT Stream : public SharedHandle<struct StreamImpl> {
   using SharedHandle::SharedHandle;
   /// Throws Error kResources when the driver has none left.
   explicit Stream(const Gpu& gpu);
-  /// A CUstream (cudaStream_t) of the primary context, so that launches are ordered with the host's
-  /// own work, or captured into its graph. The host keeps it: it must outlive this object and all
-  /// that is queued through it. nullptr: the legacy default stream.
+  /// A CUstream (cudaStream_t) of the primary context: see hmmjit_stream_from_native.
   static Stream from_native(const Gpu& gpu, void* stream);
   void* native() const;  ///< the CUstream, as long as this object lives
   Stream(Stream&&) noexcept = default;
@@ -347,9 +345,8 @@ class HMMJIT_EXPORT Buffer : public SharedHandle<struct BufferImpl> {
     return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address()));
   }
   std::size_t size() const;  ///< bytes
-  /// Queued copies; ranges are checked (Error kUsage). Pageable host memory may be reused when
-  /// `upload` returns. Pinned memory, and any memory of a `download`, is in use until the stream
-  /// has passed the copy.
+  /// Queued copies; ranges are checked (Error kUsage). See hmmjit_buffer_upload on how long host
+  /// memory is in use.
   void upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset = 0);
   void download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
   void fill(const Stream& stream, unsigned char value, std::size_t bytes, std::size_t offset = 0);

@@ -10,19 +10,14 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// nhmmer's, described in hmmjit.h. `search` points to SearchOptions(Program::kNhmmer), changed; Z
-/// is in millions of residues there, and `memory` bounds the models of a pass and the targets, but
-/// not the hits.
+/// nhmmer's, described in hmmjit.h. `search` points to SearchOptions(Program::kNhmmer), changed.
 struct NhmmerOptions : hmmjit_nhmmer_options {
   HMMJIT_EXPORT NhmmerOptions() noexcept;
 };
 
-/// Searches every model in every target, on both strands, as nhmmer with worker threads does. Every
-/// domain is a hit of its own. Positions on the bottom strand run down: alignment_from >
-/// alignment_to. ln_p is the logarithm of the E-value, and counts of filters are residues.
-///
-/// It uses one GPU, which each call starts. Throws Error as search does, and kInput for models of
-/// proteins. A cancelled search ends within a second or so.
+/// Searches every model in every target, on both strands, as nhmmer with worker threads does: see
+/// hmmjit_nhmmer. Each call starts the GPU anew. Throws Error as search does, and kInput for models
+/// of proteins. A cancelled search ends within a second or so.
 HMMJIT_EXPORT SearchResults nhmmer(const Models& models, const Targets& targets,
                                    const hmmjit_nhmmer_options& options = NhmmerOptions(),
                                    const SearchCallbacks& callbacks = {});

@@ -31,25 +31,18 @@ struct PartInfo : hmmjit_part_info {
   std::string settings;  ///< lines "name: value" with all that must agree between parts
 };
 
-/// Searches a share of a database made by build_database with a share of the models, and writes it
-/// to the file `output`, which appears when it is complete: what `hmmjit search --part` and
-/// `--model-part` do. `models` are all models of the search, not only those of the share. Models of
-/// from_file are read from the place where the share begins, which is looked up in the file's index
-/// (`hmmjit part index`). Any host may search any part; parts of one search need the same models
-/// and equal thresholds and filters. `callbacks.result` is not called. Thread-safe.
-///
-/// Throws Error as search does; kUsage for an invalid part number, a seed of 0, and options that
-/// restrict the targets; kInput for a file that is not a database, and for a share of a model file
-/// without an index; kOutput.
+/// Searches a share of a database with a share of the models and writes it to the file `output`:
+/// what `hmmjit search --part` and `--model-part` do. See hmmjit_search_model_part. Any host may
+/// search any part; parts of one search need the same models and equal thresholds and filters.
+/// Thread-safe. Throws Error as search does, and kOutput.
 HMMJIT_EXPORT PartInfo search_part(const Models& models, const std::string& database,
                                    const PartShare& share, const std::string& output,
                                    const hmmjit_search_options& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
 
 /// The results of the whole search, from the files of all its parts in any order: the same as
-/// search's, but for targets that are not reported. Reports of them have the same bytes. With
-/// `callbacks.result` one model is held at a time. Statistics hold the counts of models, targets
-/// and hits. Thread-safe.
+/// search's, but for targets that are not reported. See hmmjit_merge_parts. Statistics hold the
+/// counts of models, targets and hits. Thread-safe.
 ///
 /// Throws Error kInput where a part is missing, damaged or of another search.
 HMMJIT_EXPORT SearchResults merge_parts(const std::vector<std::string>& files,

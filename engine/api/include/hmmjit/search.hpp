@@ -30,11 +30,10 @@ enum class Program { kHmmsearch, kJackhmmer, kNhmmer };
 /// Options of a search, described in hmmjit.h, with the defaults of a program. What they point to
 /// must live until the search returns.
 ///
-/// Concurrent searches share nothing. By default each takes all cores granted to the process and up
-/// to half of the memory that was free when it began, so a host that runs N of them sets `threads`
-/// to cores / N and `memory` to available bytes / N. One search of many models keeps all cores busy
-/// by itself. Several searches may use one GPU; set `vram` for each, because the default is nine
-/// tenths of the memory that is free when the search begins.
+/// Concurrent searches share nothing: a host that runs N of them sets `threads` to cores / N and
+/// `memory` to available bytes / N. One search of many models keeps all cores busy by itself. Several
+/// searches may use one GPU; set `vram` for each, because the default is nine tenths of the memory
+/// that is free when the search begins.
 ///
 /// If a GPU's result that `verify` chose differs from the CPU's before a `result` callback has been
 /// called, `warning` is called and the search is repeated on the CPU; otherwise it throws.
@@ -99,11 +98,9 @@ HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const hmmjit_search_options& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
 
-/// Searches every sequence with every model, as hmmscan does: one result for each sequence, in
-/// their order, whose info() names the sequence and whose hits are models. E-values are those of as
-/// many targets as there are models, unless Z is set. Throws Error as search does; a model that
-/// lacks the cutoffs asked for is an error (kInput) once a sequence passes its bias filter. Models
-/// that are files are read again for every 4 M residues, with a GPU for every 32 M.
+/// Searches every sequence with every model, as hmmscan does: see hmmjit_scan. Throws Error as
+/// search does. Models that are files are read again for every 4 M residues, with a GPU for every
+/// 32 M.
 ///
 ///   for (const hmmjit::ModelResult& sequence :
 ///        hmmjit::scan(hmmjit::Models::load("Pfam-A.hmm"),

@@ -52,13 +52,9 @@ class HMMJIT_EXPORT Targets : public SharedHandle<struct TargetsImpl> {
   static Targets from_memory(std::string_view contents, Alphabet alphabet = Alphabet::kAmino,
                              const std::string& format = {}, const std::string& name = "memory");
 
-  /// A session: the same targets, and what searches of them need, kept from one search to the next.
-  /// Sequences are read now and stay in host memory; a target database is mapped, so its file must
-  /// not be changed in place. The first search that uses GPUs (SearchOptions: device, gpus, vram,
-  /// cache) starts them for all. Kernels and, while there is room, targets stay on them. Any number
-  /// of threads may search, iterations among them; GPUs take one search at a time, in the order of
-  /// calls, and their counters are those of all searches so far. Nothing can be added. All is freed
-  /// with the last copy. `alphabet`: of a file. Throws as load does.
+  /// A session: the same targets, and what searches of them need, kept from one search to the next,
+  /// as hmmjit_targets_keep describes; iterations may search it, too. All is freed with the last
+  /// copy. Throws as load does.
   Targets keep(Alphabet alphabet = Alphabet::kAmino) const;
 
   /// Appends one target. Not while a search runs. Throws Error kInput for a character outside the
