@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from ctypes import addressof, byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -321,19 +322,9 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
     # A database is mapped once for all batches of queries.
     shared = targets if isinstance(targets, Targets) else Targets(targets)
 
-    def batches() -> Iterator[List[Any]]:
-        batch: List[Any] = []
-        for query in begun:
-            batch.append(query)
-            if len(batch) == _AT_A_TIME:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
-
     def results() -> Iterator[Any]:
-        first = 0
-        for batch in batches():
+        first, waiting = 0, iter(begun)
+        for batch in iter(lambda: list(itertools.islice(waiting, _AT_A_TIME)), []):
             rounds = IterativeSearch(batch, shared, max_iterations=max_iterations, builder=builder, progress=progress,
                                      interval=interval, warning=warning, **options)
             seen: List[List[IterationResult]] = [[] for _ in range(len(rounds))]

@@ -235,11 +235,9 @@ class Model(ModelFields):
 
 def _model_of(data: bytes, query: Optional[Tuple[str, str, str]]) -> Model:
     one = _b.Handle("models", _b.models_from_memory, data, len(data), None)
-    if query is None:
-        return Model(one.pointer)
-    named = _b.Handle("models", _b.models_create)
-    _b.models_add_with_query(named.pointer, one.pointer, 0, *(_b.encode(text) for text in query))
-    return Model(named.pointer)
+    model = Model(one.pointer)
+    model.query = query
+    return model
 
 
 ModelsSource = Union["Models", Model, PathLike, Bytes, io.IOBase, Iterable[Any]]

@@ -93,8 +93,7 @@ def devices() -> List[Dict[str, Any]]:
     """The GPUs of this machine, as dicts; empty where there is none."""
     count = c_int32()
     out: List[Dict[str, Any]] = []
-    note = _b.Handle("text", lambda pointer: _b.device_count(byref(count), pointer))
-    del note
+    _b.device_count(byref(count), None)
     for i in range(count.value):
         device = _b.Device()
         _b.device_get(i, byref(device))

@@ -38,7 +38,8 @@ class PartInfo(NamedTuple):
     settings: Dict[str, str]  #: all that must agree between the parts of a search
 
 
-def _info_of(path: PathLike) -> PartInfo:
+def part_info(path: PathLike) -> PartInfo:
+    """Describes a part file."""
     info = _b.PartInfo()
     settings = _b.Handle("text", lambda out: _b.part_get_info(_b.encode(path), byref(info), out))
     lines = [line.partition(": ") for line in _b.text(_b.take_text(settings)).split("\n") if line]
@@ -82,7 +83,7 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
     files = _b.encode(database), _b.encode(path)
     Run(lambda callbacks: _b.search_model_part(now, files[0], *numbers, files[1], byref(out), callbacks, None), None,
         progress, interval, warning).wait()
-    return _info_of(path)
+    return part_info(path)
 
 
 def merge_parts(files: Union[PathLike, Iterable[PathLike]]) -> Results:
@@ -113,18 +114,13 @@ def join_parts(files: Union[PathLike, Iterable[PathLike]], path: PathLike) -> Pa
     """Writes parts of neighbouring targets as one part, with the content that a search of it has."""
     array, count = _files(files)
     _b.join_parts(array, count, _b.encode(path), None)
-    return _info_of(path)
-
-
-def part_info(path: PathLike) -> PartInfo:
-    """Describes a part file."""
-    return _info_of(path)
+    return part_info(path)
 
 
 def verify_part(path: PathLike) -> PartInfo:
     """Checks every byte of a part file; InputError at the first damage."""
     _b.part_verify(_b.encode(path))
-    return _info_of(path)
+    return part_info(path)
 
 
 def missing_parts(files: Union[PathLike, Iterable[PathLike]]) -> str:

@@ -341,11 +341,8 @@ class SearchIterator:
         return self
 
     async def __anext__(self) -> Result:
-        def step() -> Optional[Result]:
-            return next(self, None)
-
         try:
-            result = await asyncio.get_running_loop().run_in_executor(None, step)
+            result = await asyncio.get_running_loop().run_in_executor(None, next, self, None)
         except asyncio.CancelledError:
             self.close()
             raise
