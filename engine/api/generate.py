@@ -178,10 +178,9 @@ def record_lines(name, members):
             continue
         code = CODES.get(kind)
         text = sentence(comment.partition("alignment: ")[2] if name == "AlignmentFields" else comment)
-        reader = "flag" if member in FLAG_MEMBERS else {"s": "text", "d": "real"}.get(code, "whole")
+        reader = "bool" if member in FLAG_MEMBERS else {"s": "text", "d": "float"}.get(code, "int")
         attribute = member[6:] if name == "ResultFields" and member.startswith("model_") else member
-        line = f"    {attribute} = {reader}({member!r}, {text!r})"
-        out.append(line)
+        out.append(f"    {attribute} = Field({member!r}, {reader}, {text!r})")
     return out
 
 
@@ -189,7 +188,7 @@ def python(structs, functions):
     out = ['"""The C interface as ctypes needs it, options and attributes; made from hmmjit.h by generate.py."""',
            "from __future__ import annotations", "",
            "from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, TypedDict, Union", "",
-           "from ._fields import Fields, flag, real, text, whole", "", "if TYPE_CHECKING:",
+           "from ._fields import Field, Fields, text", "", "if TYPE_CHECKING:",
            "    from ._machine import Cache", "",
            "Cutoffs = Mapping[str, Tuple[Optional[float], Optional[float]]]", "", "# Members of structs as name:code; see _binding.py.",
            "STRUCTS: Dict[str, str] = {"]

@@ -12,6 +12,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_do
                     c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Tuple, Type, Union
 
+from ._fields import text as text
 from ._interface import FUNCTIONS, OPTIONS, STRUCTS as _MEMBERS
 
 
@@ -165,11 +166,6 @@ class Cancelled(Error):
 
 ERRORS: Dict[int, Type[Error]] = {1: InternalError, 2: UsageError, 3: InputError, 4: NoDeviceError, 5: ResourcesError, 6: CompileError,
           7: OutputError, 130: Cancelled}
-
-
-def text(value: Optional[bytes]) -> str:
-    """Text of the library; names are bytes and need not be UTF-8."""
-    return value.decode("utf-8", "surrogateescape") if value else ""
 
 
 def encode(value: Union[None, str, bytes, os.PathLike[str], os.PathLike[bytes]]) -> Optional[bytes]:

@@ -1,7 +1,7 @@
 """Attributes that are members of C structs."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, NoReturn, Type, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, NoReturn, Optional, Type, TypeVar, Union, overload
 
 T = TypeVar("T")
 
@@ -55,17 +55,6 @@ class Field(Generic[T]):
         raise AttributeError(f"attribute {self._name!r} of {type(thing).__name__!r} objects is read-only")
 
 
-def text(member: str, doc: str) -> Field[str]:
-    return Field(member, lambda value: value.decode("utf-8", "surrogateescape") if value else "", doc)
-
-
-def whole(member: str, doc: str) -> Field[int]:
-    return Field(member, int, doc)
-
-
-def real(member: str, doc: str) -> Field[float]:
-    return Field(member, float, doc)
-
-
-def flag(member: str, doc: str) -> Field[bool]:
-    return Field(member, bool, doc)
+def text(value: Optional[bytes]) -> str:
+    """Text of the library; names are bytes and need not be UTF-8."""
+    return value.decode("utf-8", "surrogateescape") if value else ""
