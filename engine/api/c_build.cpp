@@ -20,7 +20,7 @@ int32_t hmmjit_build_options_init(hmmjit_build_options* options, hmmjit_error** 
 int32_t hmmjit_build_models(const hmmjit_targets* sequences, const hmmjit_build_options* options,
                             hmmjit_models** out, hmmjit_error** error) {
   return run(error, [&] {
-    give(out, hmmjit::build_models(required(sequences, "sequences").value,
+    give(out, hmmjit::build_models(object(sequences, "sequences"),
                                    read(options, hmmjit::BuildOptions())));
   });
 }
@@ -51,8 +51,7 @@ int32_t hmmjit_iteration_create(const hmmjit_targets* queries, const hmmjit_targ
                                 const hmmjit_iteration_options* options, hmmjit_iteration** out,
                                 hmmjit_error** error) {
   return run(error, [&] {
-    give(out, hmmjit::IterativeSearch(required(queries, "queries").value,
-                                      required(targets, "targets").value,
+    give(out, hmmjit::IterativeSearch(object(queries, "queries"), object(targets, "targets"),
                                       read(options, hmmjit::IterationOptions())));
   });
 }
@@ -60,8 +59,7 @@ int32_t hmmjit_iteration_from_models(const hmmjit_models* queries, const hmmjit_
                                      const hmmjit_iteration_options* options,
                                      hmmjit_iteration** out, hmmjit_error** error) {
   return run(error, [&] {
-    give(out, hmmjit::IterativeSearch(required(queries, "queries").value,
-                                      required(targets, "targets").value,
+    give(out, hmmjit::IterativeSearch(object(queries, "queries"), object(targets, "targets"),
                                       read(options, hmmjit::IterationOptions())));
   });
 }
@@ -77,7 +75,7 @@ int32_t hmmjit_iteration_next(hmmjit_iteration* iteration, const hmmjit_callback
     required(out, "the handle to fill");
     const hmmjit_callbacks c = read(callbacks);
     auto rounds = std::make_unique<hmmjit_rounds>();
-    for (hmmjit::Round& round : required(iteration, "iteration").value.next(to_callbacks(c))) {
+    for (hmmjit::Round& round : object(iteration, "iteration").next(to_callbacks(c))) {
       const hmmjit::ModelResult result = round.result;
       rounds->rounds.push_back({std::move(round), {result}});
     }
@@ -93,7 +91,7 @@ const hmmjit_round* hmmjit_rounds_get(const hmmjit_rounds* rounds, size_t index)
 void hmmjit_rounds_free(hmmjit_rounds* rounds) { delete rounds; }
 int32_t hmmjit_round_get_info(const hmmjit_round* round, hmmjit_round_info* info,
                               hmmjit_error** error) {
-  return run(error, [&] { write(info, required(round, "round").value); });
+  return run(error, [&] { write(info, object(round, "round")); });
 }
 const hmmjit_result* hmmjit_round_result(const hmmjit_round* round) {
   return round != nullptr ? &round->result : nullptr;
@@ -101,7 +99,7 @@ const hmmjit_result* hmmjit_round_result(const hmmjit_round* round) {
 int32_t hmmjit_round_model(const hmmjit_round* round, hmmjit_models** out, hmmjit_error** error) {
   return run(error, [&] {
     hmmjit::Models models;
-    models.add(required(round, "round").value.model);
+    models.add(object(round, "round").model);
     give(out, std::move(models));
   });
 }
@@ -110,9 +108,7 @@ const char* hmmjit_round_alignment(const hmmjit_round* round) {
 }
 int32_t hmmjit_report_add_iteration(hmmjit_report* report, const hmmjit_iteration* iteration,
                                     size_t query, hmmjit_error** error) {
-  return run(error, [&] {
-    required(report, "report").value.add(required(iteration, "iteration").value, query);
-  });
+  return run(error, [&] { object(report, "report").add(object(iteration, "iteration"), query); });
 }
 void hmmjit_iteration_free(hmmjit_iteration* iteration) { delete iteration; }
 

@@ -9,7 +9,7 @@ namespace {
 template <typename Work>
 int32_t counted(const hmmjit_cache* cache, uint64_t* count, hmmjit_error** error, Work work) {
   return run(error, [&] {
-    hmmjit::Cache handle = required(cache, "cache").value;  // shares the cache
+    hmmjit::Cache handle = object(cache, "cache");  // shares the cache
     const uint64_t entries = work(handle);
     if (count != nullptr) *count = entries;
   });
@@ -41,7 +41,7 @@ const char* hmmjit_cache_directory(const hmmjit_cache* cache) {
 }
 int32_t hmmjit_cache_get_statistics(const hmmjit_cache* cache, hmmjit_cache_statistics* statistics,
                                     hmmjit_error** error) {
-  return run(error, [&] { write(statistics, required(cache, "cache").value.statistics()); });
+  return run(error, [&] { write(statistics, object(cache, "cache").statistics()); });
 }
 int32_t hmmjit_cache_trim(const hmmjit_cache* cache, uint64_t max_bytes, uint64_t* count,
                           hmmjit_error** error) {

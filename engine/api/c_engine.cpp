@@ -120,9 +120,9 @@ int32_t hmmjit_engine_plan(const hmmjit_engine* engine, const hmmjit_problem* pr
                            const hmmjit_device* device, const hmmjit_plan_options* options,
                            hmmjit_plan** out, hmmjit_error** error) {
   return run(error, [&] {
-    give(out, required(engine, "engine")
-                  .value.plan(to_problem(problem), to_cpp(read(&required(device, "device"))),
-                              read(options)));
+    give(out,
+         object(engine, "engine")
+             .plan(to_problem(problem), to_cpp(read(&required(device, "device"))), read(options)));
   });
 }
 int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
@@ -130,22 +130,20 @@ int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
                                  const hmmjit_plan_options* options, hmmjit_plan** out,
                                  hmmjit_error** error) {
   return run(error, [&] {
-    give(out, required(engine, "engine")
-                  .value.plan_stage(hmmjit::find_stage(text_of(stage)), model_length,
-                                    to_cpp(read(&required(device, "device"))), read(options)));
+    give(out, object(engine, "engine")
+                  .plan_stage(hmmjit::find_stage(text_of(stage)), model_length,
+                              to_cpp(read(&required(device, "device"))), read(options)));
   });
 }
 int32_t hmmjit_engine_render(const hmmjit_engine* engine, const hmmjit_plan* plan,
                              hmmjit_text** out, hmmjit_error** error) {
-  return run(error, [&] {
-    give(out, required(engine, "engine").value.render(required(plan, "plan").value).text);
-  });
+  return run(error, [&] { give(out, object(engine, "engine").render(object(plan, "plan")).text); });
 }
 int32_t hmmjit_engine_compile(const hmmjit_engine* engine, const hmmjit_plan* plan,
                               hmmjit_image** out, hmmjit_error** error) {
   return run(error, [&] {
-    hmmjit::Engine handle = required(engine, "engine").value;  // shares the engine
-    give(out, handle.compile(required(plan, "plan").value));
+    hmmjit::Engine handle = object(engine, "engine");  // shares the engine
+    give(out, handle.compile(object(plan, "plan")));
   });
 }
 void hmmjit_engine_cancel(const hmmjit_engine* engine) {
@@ -165,15 +163,15 @@ const char* hmmjit_plan_variant(const hmmjit_plan* plan) {
 int32_t hmmjit_plan_constant(const hmmjit_plan* plan, const char* name, int64_t* value,
                              hmmjit_error** error) {
   return run(error, [&] {
-    required(value, "value") = hmmjit::constant(
-        required(plan, "plan").value.info().chosen.constants, &required(name, "name"));
+    required(value, "value") =
+        hmmjit::constant(object(plan, "plan").info().chosen.constants, &required(name, "name"));
   });
 }
 void hmmjit_plan_free(hmmjit_plan* plan) { delete plan; }
 
 int32_t hmmjit_image_get_info(const hmmjit_image* image, hmmjit_image_info* info,
                               hmmjit_error** error) {
-  return run(error, [&] { write(info, required(image, "image").value.info()); });
+  return run(error, [&] { write(info, object(image, "image").info()); });
 }
 void hmmjit_image_free(hmmjit_image* image) { delete image; }
 
@@ -183,36 +181,34 @@ int32_t hmmjit_gpu_open(int32_t ordinal, hmmjit_gpu** out, hmmjit_error** error)
   return run(error, [&] { give(out, hmmjit::Gpu(ordinal)); });
 }
 int32_t hmmjit_gpu_get_device(const hmmjit_gpu* gpu, hmmjit_device* device, hmmjit_error** error) {
-  return run(error, [&] { write(device, to_c(required(gpu, "gpu").value.device())); });
+  return run(error, [&] { write(device, to_c(object(gpu, "gpu").device())); });
 }
 int32_t hmmjit_gpu_memory(const hmmjit_gpu* gpu, uint64_t* free_bytes, uint64_t* total_bytes,
                           hmmjit_error** error) {
   return run(error, [&] {
-    const auto memory = required(gpu, "gpu").value.memory();
+    const auto memory = object(gpu, "gpu").memory();
     if (free_bytes != nullptr) *free_bytes = memory.free;
     if (total_bytes != nullptr) *total_bytes = memory.total;
   });
 }
 int32_t hmmjit_gpu_synchronize(const hmmjit_gpu* gpu, hmmjit_error** error) {
-  return run(error, [&] { required(gpu, "gpu").value.synchronize(); });
+  return run(error, [&] { object(gpu, "gpu").synchronize(); });
 }
 void hmmjit_gpu_free(hmmjit_gpu* gpu) { delete gpu; }
 
 int32_t hmmjit_stream_create(const hmmjit_gpu* gpu, hmmjit_stream** out, hmmjit_error** error) {
-  return run(error, [&] { give(out, hmmjit::Stream(required(gpu, "gpu").value)); });
+  return run(error, [&] { give(out, hmmjit::Stream(object(gpu, "gpu"))); });
 }
 int32_t hmmjit_stream_synchronize(const hmmjit_stream* stream, hmmjit_error** error) {
-  return run(error, [&] { required(stream, "stream").value.synchronize(); });
+  return run(error, [&] { object(stream, "stream").synchronize(); });
 }
 int32_t hmmjit_stream_finished(const hmmjit_stream* stream, int32_t* finished,
                                hmmjit_error** error) {
-  return run(error,
-             [&] { required(finished, "finished") = required(stream, "stream").value.finished(); });
+  return run(error, [&] { required(finished, "finished") = object(stream, "stream").finished(); });
 }
 int32_t hmmjit_stream_from_native(const hmmjit_gpu* gpu, void* native, hmmjit_stream** out,
                                   hmmjit_error** error) {
-  return run(error,
-             [&] { give(out, hmmjit::Stream::from_native(required(gpu, "gpu").value, native)); });
+  return run(error, [&] { give(out, hmmjit::Stream::from_native(object(gpu, "gpu"), native)); });
 }
 void* hmmjit_stream_native(const hmmjit_stream* stream) {
   return stream != nullptr ? stream->value.native() : nullptr;
@@ -221,30 +217,27 @@ void hmmjit_stream_free(hmmjit_stream* stream) { delete stream; }
 
 int32_t hmmjit_event_create(const hmmjit_gpu* gpu, int32_t timing, hmmjit_event** out,
                             hmmjit_error** error) {
-  return run(error, [&] { give(out, hmmjit::Event(required(gpu, "gpu").value, timing != 0)); });
+  return run(error, [&] { give(out, hmmjit::Event(object(gpu, "gpu"), timing != 0)); });
 }
 int32_t hmmjit_event_record(hmmjit_event* event, const hmmjit_stream* stream,
                             hmmjit_error** error) {
-  return run(error,
-             [&] { required(event, "event").value.record(required(stream, "stream").value); });
+  return run(error, [&] { object(event, "event").record(object(stream, "stream")); });
 }
 int32_t hmmjit_event_synchronize(const hmmjit_event* event, hmmjit_error** error) {
-  return run(error, [&] { required(event, "event").value.synchronize(); });
+  return run(error, [&] { object(event, "event").synchronize(); });
 }
 int32_t hmmjit_event_finished(const hmmjit_event* event, int32_t* finished, hmmjit_error** error) {
-  return run(error,
-             [&] { required(finished, "finished") = required(event, "event").value.finished(); });
+  return run(error, [&] { required(finished, "finished") = object(event, "event").finished(); });
 }
 int32_t hmmjit_event_wait_in(const hmmjit_event* event, const hmmjit_stream* stream,
                              hmmjit_error** error) {
-  return run(error,
-             [&] { required(event, "event").value.wait_in(required(stream, "stream").value); });
+  return run(error, [&] { object(event, "event").wait_in(object(stream, "stream")); });
 }
 int32_t hmmjit_event_milliseconds(const hmmjit_event* start, const hmmjit_event* end,
                                   float* milliseconds, hmmjit_error** error) {
   return run(error, [&] {
     required(milliseconds, "milliseconds") =
-        hmmjit::Event::milliseconds(required(start, "start").value, required(end, "end").value);
+        hmmjit::Event::milliseconds(object(start, "start"), object(end, "end"));
   });
 }
 void* hmmjit_event_native(const hmmjit_event* event) {
@@ -254,7 +247,7 @@ void hmmjit_event_free(hmmjit_event* event) { delete event; }
 
 int32_t hmmjit_buffer_create(const hmmjit_gpu* gpu, size_t bytes, hmmjit_buffer** out,
                              hmmjit_error** error) {
-  return run(error, [&] { give(out, hmmjit::Buffer(required(gpu, "gpu").value, bytes)); });
+  return run(error, [&] { give(out, hmmjit::Buffer(object(gpu, "gpu"), bytes)); });
 }
 uint64_t hmmjit_buffer_address(const hmmjit_buffer* buffer) {
   return buffer != nullptr ? buffer->value.address() : 0;
@@ -262,19 +255,19 @@ uint64_t hmmjit_buffer_address(const hmmjit_buffer* buffer) {
 int32_t hmmjit_buffer_upload(hmmjit_buffer* buffer, const hmmjit_stream* stream, const void* from,
                              size_t bytes, size_t offset, hmmjit_error** error) {
   return run(error, [&] {
-    required(buffer, "buffer").value.upload(required(stream, "stream").value, from, bytes, offset);
+    object(buffer, "buffer").upload(object(stream, "stream"), from, bytes, offset);
   });
 }
 int32_t hmmjit_buffer_download(const hmmjit_buffer* buffer, const hmmjit_stream* stream, void* to,
                                size_t bytes, size_t offset, hmmjit_error** error) {
   return run(error, [&] {
-    required(buffer, "buffer").value.download(required(stream, "stream").value, to, bytes, offset);
+    object(buffer, "buffer").download(object(stream, "stream"), to, bytes, offset);
   });
 }
 int32_t hmmjit_buffer_fill(hmmjit_buffer* buffer, const hmmjit_stream* stream, uint8_t value,
                            size_t bytes, size_t offset, hmmjit_error** error) {
   return run(error, [&] {
-    required(buffer, "buffer").value.fill(required(stream, "stream").value, value, bytes, offset);
+    object(buffer, "buffer").fill(object(stream, "stream"), value, bytes, offset);
   });
 }
 void hmmjit_buffer_free(hmmjit_buffer* buffer) { delete buffer; }
@@ -282,8 +275,8 @@ void hmmjit_buffer_free(hmmjit_buffer* buffer) { delete buffer; }
 int32_t hmmjit_engine_load(const hmmjit_engine* engine, const hmmjit_plan* plan,
                            const hmmjit_gpu* gpu, hmmjit_kernel** out, hmmjit_error** error) {
   return run(error, [&] {
-    hmmjit::Engine handle = required(engine, "engine").value;
-    give(out, handle.load(required(plan, "plan").value, required(gpu, "gpu").value));
+    hmmjit::Engine handle = object(engine, "engine");
+    give(out, handle.load(object(plan, "plan"), object(gpu, "gpu")));
   });
 }
 void* hmmjit_kernel_native(const hmmjit_kernel* kernel) {
@@ -296,9 +289,9 @@ int32_t hmmjit_kernel_launch(const hmmjit_kernel* kernel, const hmmjit_stream* s
                              uint32_t blocks_x, uint32_t blocks_y, uint32_t blocks_z,
                              const void* parameters, size_t parameter_bytes, hmmjit_error** error) {
   return run(error, [&] {
-    required(kernel, "kernel")
-        .value.launch_bytes(required(stream, "stream").value, {blocks_x, blocks_y, blocks_z},
-                            parameters, parameter_bytes);
+    object(kernel, "kernel")
+        .launch_bytes(object(stream, "stream"), {blocks_x, blocks_y, blocks_z}, parameters,
+                      parameter_bytes);
   });
 }
 void hmmjit_kernel_free(hmmjit_kernel* kernel) { delete kernel; }

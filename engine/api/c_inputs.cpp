@@ -24,32 +24,30 @@ int32_t hmmjit_models_from_memory(const void* bytes, size_t size, const char* na
 }
 int32_t hmmjit_models_add(hmmjit_models* models, const hmmjit_models* from, size_t index,
                           hmmjit_error** error) {
-  return run(error,
-             [&] { required(models, "models").value.add(required(from, "from").value[index]); });
+  return run(error, [&] { object(models, "models").add(object(from, "from")[index]); });
 }
 int32_t hmmjit_models_add_with_query(hmmjit_models* models, const hmmjit_models* from, size_t index,
                                      const char* query_name, const char* query_accession,
                                      const char* query_description, hmmjit_error** error) {
   return run(error, [&] {
-    const hmmjit::Model model = required(from, "from").value[index];
+    const hmmjit::Model model = object(from, "from")[index];
     hmmjit_model_info info = model.info();
     info.query_name = query_name;
     info.query_accession = query_accession;
     info.query_description = query_description;
-    required(models, "models").value.add(model.with(info));
+    object(models, "models").add(model.with(info));
   });
 }
 int32_t hmmjit_models_add_changed(hmmjit_models* models, const hmmjit_models* from, size_t index,
                                   const hmmjit_model_info* info, hmmjit_error** error) {
   return run(error, [&] {
-    required(models, "models")
-        .value.add(required(from, "from").value[index].with(read(&required(info, "info"))));
+    object(models, "models").add(object(from, "from")[index].with(read(&required(info, "info"))));
   });
 }
 int32_t hmmjit_models_write(const hmmjit_models* models, size_t index, int32_t binary,
                             hmmjit_text** out, hmmjit_error** error) {
   return run(error, [&] {
-    const hmmjit::Model model = required(models, "models").value[index];
+    const hmmjit::Model model = object(models, "models")[index];
     give(out, binary != 0 ? model.binary() : model.text());
   });
 }
@@ -58,14 +56,14 @@ size_t hmmjit_models_count(const hmmjit_models* models) {
 }
 int32_t hmmjit_models_get(const hmmjit_models* models, size_t index, hmmjit_model_info* info,
                           hmmjit_error** error) {
-  return run(error, [&] { write(info, required(models, "models").value[index].info()); });
+  return run(error, [&] { write(info, object(models, "models")[index].info()); });
 }
 int32_t hmmjit_models_for_each(const hmmjit_models* models,
                                int32_t (*visit)(void* context, const hmmjit_models* one),
                                void* context, hmmjit_error** error) {
   return run(error, [&] {
     required(visit, "visit");
-    const hmmjit::Models own_models = required(models, "models").value;  // `visit` may free them
+    const hmmjit::Models own_models = object(models, "models");  // `visit` may free them
     own_models.for_each([&](const hmmjit::Model& model) {
       hmmjit_models one;
       one.value.add(model);
@@ -103,9 +101,7 @@ int32_t hmmjit_targets_from_memory(const void* bytes, size_t size, int32_t alpha
 }
 int32_t hmmjit_targets_keep(const hmmjit_targets* targets, int32_t alphabet, hmmjit_targets** out,
                             hmmjit_error** error) {
-  return run(error, [&] {
-    give(out, required(targets, "targets").value.keep(to_alphabet(alphabet)));
-  });
+  return run(error, [&] { give(out, object(targets, "targets").keep(to_alphabet(alphabet))); });
 }
 int32_t hmmjit_targets_add(hmmjit_targets* targets, const char* name, const char* accession,
                            const char* description, const char* residues, size_t length,
@@ -113,13 +109,12 @@ int32_t hmmjit_targets_add(hmmjit_targets* targets, const char* name, const char
   return run(error, [&] {
     if (length > 0) required(residues, "residues");
     const std::string own[] = {text_of(name), text_of(accession), text_of(description)};
-    required(targets, "targets")
-        .value.add({own[0], std::string_view(residues, length), own[1], own[2]});
+    object(targets, "targets").add({own[0], std::string_view(residues, length), own[1], own[2]});
   });
 }
 int32_t hmmjit_targets_append(hmmjit_targets* targets, const hmmjit_targets* from,
                               hmmjit_error** error) {
-  return run(error, [&] { required(targets, "targets").value.add(required(from, "from").value); });
+  return run(error, [&] { object(targets, "targets").add(object(from, "from")); });
 }
 uint64_t hmmjit_targets_count(const hmmjit_targets* targets) {
   return targets != nullptr ? targets->value.size() : 0;
@@ -132,7 +127,7 @@ int32_t hmmjit_targets_for_each(const hmmjit_targets* targets, int32_t alphabet,
                                 void* context, hmmjit_error** error) {
   return run(error, [&] {
     required(visit, "visit");
-    const hmmjit::Targets own_targets = required(targets, "targets").value;  // as above
+    const hmmjit::Targets own_targets = object(targets, "targets");  // as above
     own_targets.for_each(
         [&](std::uint64_t index, const hmmjit::Sequence& sequence) {
           const std::string texts[] = {std::string(sequence.name), std::string(sequence.accession),

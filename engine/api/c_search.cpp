@@ -75,8 +75,8 @@ std::int32_t searched(Search search, const hmmjit_models* models, const hmmjit_t
     required(out, "the handle to fill");
     const hmmjit_callbacks c = read(callbacks);
     // Callbacks may free the handles.
-    const hmmjit::Models own_models = required(models, "models").value;
-    const hmmjit::Targets own_targets = required(targets, name).value;
+    const hmmjit::Models own_models = object(models, "models");
+    const hmmjit::Targets own_targets = object(targets, name);
     give_results(out, search(own_models, own_targets, read(options, Defaults()), to_callbacks(c)));
   });
 }
@@ -142,24 +142,22 @@ void hmmjit_results_free(hmmjit_results* results) { delete results; }
 
 int32_t hmmjit_result_get_info(const hmmjit_result* result, hmmjit_result_info* info,
                                hmmjit_error** error) {
-  return run(error, [&] { write(info, required(result, "result").value.info()); });
+  return run(error, [&] { write(info, object(result, "result").info()); });
 }
 int32_t hmmjit_result_get_hits(const hmmjit_result* result, size_t first, size_t count,
                                hmmjit_hit* hits, hmmjit_error** error) {
-  return run(error,
-             [&] { write_range(required(result, "result").value.hits(), first, count, hits); });
+  return run(error, [&] { write_range(object(result, "result").hits(), first, count, hits); });
 }
 int32_t hmmjit_result_get_domains(const hmmjit_result* result, size_t first, size_t count,
                                   hmmjit_domain* domains, hmmjit_error** error) {
-  return run(error, [&] {
-    write_range(required(result, "result").value.domains(), first, count, domains);
-  });
+  return run(error,
+             [&] { write_range(object(result, "result").domains(), first, count, domains); });
 }
 int32_t hmmjit_result_copy(const hmmjit_result* result, hmmjit_result** out, hmmjit_error** error) {
-  return run(error, [&] { give(out, required(result, "result").value); });
+  return run(error, [&] { give(out, object(result, "result")); });
 }
 int32_t hmmjit_result_write(const hmmjit_result* result, hmmjit_text** out, hmmjit_error** error) {
-  return run(error, [&] { give(out, required(result, "result").value.bytes()); });
+  return run(error, [&] { give(out, object(result, "result").bytes()); });
 }
 int32_t hmmjit_result_read(const void* bytes, size_t size, hmmjit_result** out,
                            hmmjit_error** error) {
@@ -197,19 +195,18 @@ int32_t hmmjit_main_report_header(const hmmjit_run_info* given_run,
   });
 }
 int32_t hmmjit_report_add_text(hmmjit_report* report, const char* text, hmmjit_error** error) {
-  return run(error, [&] { required(report, "report").value.add_text(&required(text, "text")); });
+  return run(error, [&] { object(report, "report").add_text(&required(text, "text")); });
 }
 int32_t hmmjit_report_add(hmmjit_report* report, const hmmjit_result* result,
                           hmmjit_error** error) {
-  return run(error,
-             [&] { required(report, "report").value.add(required(result, "result").value); });
+  return run(error, [&] { object(report, "report").add(object(result, "result")); });
 }
 int32_t hmmjit_report_complete(hmmjit_report* report, const hmmjit_run_info* given_run,
                                hmmjit_error** error) {
-  return run(error, [&] { required(report, "report").value.complete(read(given_run)); });
+  return run(error, [&] { object(report, "report").complete(read(given_run)); });
 }
 int32_t hmmjit_report_take_text(hmmjit_report* report, hmmjit_text** out, hmmjit_error** error) {
-  return run(error, [&] { give(out, required(report, "report").value.take_text()); });
+  return run(error, [&] { give(out, object(report, "report").take_text()); });
 }
 void hmmjit_report_free(hmmjit_report* report) { delete report; }
 
@@ -231,7 +228,7 @@ int32_t hmmjit_search_model_part(const hmmjit_models* models, const char* databa
     const hmmjit_callbacks c = read(callbacks);
     if (info != nullptr) (void)read(info);  // fails before the search, which may take hours
     const hmmjit::PartInfo made =
-        hmmjit::search_part(required(models, "models").value, &required(database, "database"),
+        hmmjit::search_part(object(models, "models"), &required(database, "database"),
                             {part, parts, model_part, model_parts}, &required(output, "output"),
                             read(options, hmmjit::SearchOptions()), to_callbacks(c));
     if (info != nullptr) write(info, made);

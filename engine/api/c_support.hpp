@@ -62,6 +62,12 @@ inline std::string_view view_of(const void* bytes, std::size_t size) {
   return {text, size};
 }
 
+/// The object of a handle that must not be NULL.
+template <typename T>
+auto& object(T* handle, const char* name) {
+  return required(handle, name).value;
+}
+
 template <typename T, typename... Parts>
 void give(T** out, Parts&&... parts) {
   required(out, "the handle to fill");
