@@ -91,32 +91,6 @@ class RoundSink final : public ResultSink {
   std::size_t text_;
 };
 
-// <prefix>-<round><ending>, one file per round; they appear together at the end.
-class CheckpointFiles {
- public:
-  CheckpointFiles(std::string prefix, std::string ending)
-      : prefix_(std::move(prefix)), ending_(std::move(ending)) {}
-  Status write(std::size_t round, std::string_view text) {
-    auto found = files_.find(round);
-    if (found == files_.end()) {
-      HMMJIT_ASSIGN(OutputFile file,
-                    OutputFile::create(fmt::format("{}-{}{}", prefix_, round, ending_)));
-      found = files_.emplace(round, std::move(file)).first;
-    }
-    found->second.write(text);
-    return found->second.status();
-  }
-  /// Passes on all files, which only lack their final names.
-  void move_to(std::vector<OutputFile>& files) {
-    for (auto& [round, file] : files_) files.push_back(std::move(file));
-    files_.clear();
-  }
-
- private:
-  std::string prefix_, ending_;
-  std::map<std::size_t, OutputFile> files_;
-};
-
 void start_again(SearchProgress& progress) {
   for (auto* counter :
        {&progress.target_bytes_read, &progress.target_bytes_total, &progress.targets,
@@ -151,8 +125,8 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   // Targets may take a third of the bound, and stay here between rounds.
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, 1));
   std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
-  CheckpointFiles models(options.path("--chkhmm"), ".hmm");
-  CheckpointFiles alignments(options.path("--chkali"), ".sto");
+  // Files of each round: models, then alignments. They appear together at the end.
+  std::map<std::pair<std::string_view, std::size_t>, OutputFile> checkpoints;
 
   SearchStatistics statistics;
   bool searched = false;
@@ -198,22 +172,31 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
         }));
       for (std::size_t round = 0; round < query->checkpoints().size(); ++round) {
         const QueryRounds::Checkpoint& checkpoint = query->checkpoints()[round];
-        const auto write = [&](CheckpointFiles& files, const StoredText& stored) -> Status {
-          HMMJIT_TRY(files.write(round + 1, {}));
+        const auto write = [&](const char* option, std::string_view ending,
+                               const StoredText& stored) -> Status {
+          auto found = checkpoints.find({ending, round});
+          if (found == checkpoints.end()) {
+            HMMJIT_ASSIGN(OutputFile file,
+                          OutputFile::create(
+                              fmt::format("{}-{}{}", options.path(option), round + 1, ending)));
+            found = checkpoints.emplace(std::pair(ending, round), std::move(file)).first;
+          }
+          HMMJIT_TRY(found->second.status());
           return texts.read(stored, [&](std::string_view piece) {
-            return files.write(round + 1, piece);
+            found->second.write(piece);
+            return found->second.status();
           });
         };
-        if (rounds.model_checkpoints) HMMJIT_TRY(write(models, checkpoint.model));
-        if (rounds.alignment_checkpoints) HMMJIT_TRY(write(alignments, checkpoint.alignment));
+        if (rounds.model_checkpoints) HMMJIT_TRY(write("--chkhmm", ".hmm", checkpoint.model));
+        if (rounds.alignment_checkpoints)
+          HMMJIT_TRY(write("--chkali", ".sto", checkpoint.alignment));
       }
       run.writer.count(query->counts());
       HMMJIT_TRY(run.writer.end_query());
     }
   }
   if (query_error) return std::unexpected(*query_error);
-  models.move_to(run.further_files);
-  alignments.move_to(run.further_files);
+  for (auto& [key, file] : checkpoints) run.further_files.push_back(std::move(file));
   return statistics;
 }
 
