@@ -20,61 +20,46 @@ Result<SequenceQueries> open_queries(const ParsedOptions& options, const std::st
   return queries;
 }
 
-class Nhmmer {
- public:
-  explicit Nhmmer(ProgramRun& run)
-      : run_(run),
-        queries_(*run.queries->nucleotides),
-        options_(make_nucleotide_options(run.options, run.search, false)) {}
-
-  Result<SearchStatistics> search() {
-    if (!run_.options.is_set("--dna") && !run_.options.is_set("--rna"))
-      HMMJIT_TRY(check_nucleotides(run_.options.arguments()[1]));
-    if (run_.options.is_set("--hmmout") && queries_.builds()) {
-      HMMJIT_ASSIGN(models_, OutputFile::create(run_.options.path("--hmmout")));
-    }
-    HMMJIT_ASSIGN(range_, queries_of_slice(run_.options, run_.options.arguments()[0]));
-    for (; read_ < range_.first; ++read_) HMMJIT_TRY(queries_.skip());
-    const NucleotideRun run{
-        .options = options_,
-        .next_query = [this] { return next_query(); },
-        .receive = [this](const NucleotideResult& result,
-                          const ModelResult& single) { return write(result, single); },
-        .first_query = range_.first,
-        .target_file = run_.options.arguments()[1],
-        .memory = run_.search.memory,
-        .device = run_.devices.scan};
-    auto statistics = run_nucleotides(run, *run_.targets, run_.progress);
-    if (statistics && models_) run_.further_files.push_back(*std::move(models_));
-    return statistics;
+Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
+  const ParsedOptions& options = run.options;
+  NucleotideQueries& queries = *run.queries->nucleotides;
+  const nucleotide::Options searched = make_nucleotide_options(options, run.search, false);
+  if (!options.is_set("--dna") && !options.is_set("--rna"))
+    HMMJIT_TRY(check_nucleotides(options.arguments()[1]));
+  std::optional<OutputFile> models;  // built from the queries
+  if (queries.builds()) {
+    HMMJIT_ASSIGN(models, options.create_file("--hmmout"));
   }
-
- private:
-  Result<std::optional<nucleotide::Query>> next_query() {
-    if (read_++ >= range_.last) return std::nullopt;
-    HMMJIT_ASSIGN(std::optional<build::BuiltModel> built, queries_.next());
+  HMMJIT_ASSIGN(const QueryRange range, queries_of_slice(options, options.arguments()[0]));
+  std::uint64_t read = 0;  // queries
+  for (; read < range.first; ++read) HMMJIT_TRY(queries.skip());
+  const auto next_query = [&]() -> Result<std::optional<nucleotide::Query>> {
+    if (read++ >= range.last) return std::nullopt;
+    HMMJIT_ASSIGN(std::optional<build::BuiltModel> built, queries.next());
     if (!built) return std::nullopt;
-    if (models_) {
+    if (models) {
       std::string text;
-      append_hmm_text(text, *built, author_of(run_.program, run_.options).model_tag(), date_text());
-      models_->write(text);
+      append_hmm_text(text, *built, author_of(run.program, options).model_tag(), date_text());
+      models->write(text);
     }
-    const int length = window_length(run_.options, built->hmm);
-    return make_nucleotide_query(std::move(built->hmm), length, run_.search.thresholds);
-  }
-
-  Status write(const NucleotideResult& result, const ModelResult& single) {
-    if (run_.add_features) HMMJIT_TRY(run_.add_features(single));
-    return run_.writer.receive(result, single, options_);
-  }
-
-  ProgramRun& run_;
-  NucleotideQueries& queries_;
-  const nucleotide::Options options_;
-  QueryRange range_;
-  std::uint64_t read_ = 0;            // queries
-  std::optional<OutputFile> models_;  // built from the queries
-};
+    const int length = window_length(options, built->hmm);
+    return make_nucleotide_query(std::move(built->hmm), length, run.search.thresholds);
+  };
+  const auto receive = [&](const NucleotideResult& result, const ModelResult& single) -> Status {
+    if (run.add_features) HMMJIT_TRY(run.add_features(single));
+    return run.writer.receive(result, single, searched);
+  };
+  auto statistics = run_nucleotides({.options = searched,
+                                     .next_query = next_query,
+                                     .receive = receive,
+                                     .first_query = range.first,
+                                     .target_file = options.arguments()[1],
+                                     .memory = run.search.memory,
+                                     .device = run.devices.scan},
+                                    *run.targets, run.progress);
+  if (statistics && models) run.further_files.push_back(*std::move(models));
+  return statistics;
+}
 
 }  // namespace
 
@@ -87,7 +72,7 @@ CommandSpec nhmmer_command() {
   program.query_label = "query file:";
   program.options = nhmmer_option_table;
   program.open_queries = open_queries;
-  program.search = [](ProgramRun& run) { return Nhmmer(run).search(); };
+  program.search = search_nucleotides;
   program.long_targets = true;
   return command_of(program, "search DNA or RNA against long sequences, as nhmmer does");
 }
