@@ -155,14 +155,14 @@ Result<int> run_align(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec align_command() {
-  CommandSpec out{"align",
-                  "align sequences to a profile, as hmmalign does",
-                  {{"hmmfile", "file with one profile; - for standard input"},
-                   {"seqfile", "sequences to align; - for standard input"}},
-                  {std::begin(kOptions), std::end(kOptions)},
-                  run_align};
-  out.banner = [](const ParsedOptions& given) { return align_author(given).banner(); };
-  return out;
+  return {"align",
+          "align sequences to a profile, as hmmalign does",
+          {{"hmmfile", "file with one profile; - for standard input"},
+           {"seqfile", "sequences to align; - for standard input"}},
+          {std::begin(kOptions), std::end(kOptions)},
+          run_align,
+          {},
+          [](const ParsedOptions& given) { return align_author(given).banner(); }};
 }
 
 }  // namespace hmmjit::tools

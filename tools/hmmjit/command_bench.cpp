@@ -164,8 +164,7 @@ struct Choice {
 };
 
 std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const SearchModel& model,
-                                const plan::DeviceTraits& device,
-                                std::vector<std::string>& refusals) {
+                                const plan::DeviceTraits& device, MeasurementTables& tables) {
   std::vector<Choice> out;
   // Without names, the policy chooses. "all" and --paper mean every variant of the stage.
   std::vector<std::string> variants = request.variants;
@@ -187,7 +186,7 @@ std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const 
     }
     const auto planned = plan::make_plan(stage, model.hmm.M, model.bytes.Kp, device, options);
     if (!planned) {
-      refusals.push_back(planned.error().to_string());
+      tables.add_refusal(planned.error().to_string());
       continue;
     }
     std::size_t taken = 0;
@@ -229,9 +228,7 @@ Result<int> run_bench(const ParsedOptions& options) {
   for (std::size_t i = 0; i < setup.models.size(); ++i) {
     const SearchModel& model = *setup.models[i];
     for (const Stage stage : request.stages) {
-      std::vector<std::string> refusals;
-      std::vector<Choice> found = choices_for(request, stage, model, bench.device(), refusals);
-      for (const std::string& refusal : refusals) tables.add_refusal(refusal);
+      std::vector<Choice> found = choices_for(request, stage, model, bench.device(), tables);
       for (const Choice& c : found) bench.prepare(c.plan, c.candidate);
       if (request.paper && !found.empty()) {
         if (const auto wide = generic_choice(stage, *setup.models.back(), bench.device()))

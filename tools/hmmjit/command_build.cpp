@@ -224,14 +224,14 @@ Result<int> run_build(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec build_command() {
-  CommandSpec out{
+  return {
       "build",
       "make profile(s) from multiple alignments, as hmmbuild does",
       {{"hmmfile_out", "profile file to write"}, {"msafile", "alignment(s); - for standard input"}},
       build_options(),
-      run_build};
-  out.banner = [](const ParsedOptions& given) { return build_author(given).banner(); };
-  return out;
+      run_build,
+      {},
+      [](const ParsedOptions& given) { return build_author(given).banner(); }};
 }
 
 }  // namespace hmmjit::tools

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
 
 #include "bench/self_check.hpp"
 #include "compile/kernel_provider.hpp"
 #include "core/threads.hpp"
+#include "core/trace.hpp"
 #include "driver/driver.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
@@ -19,8 +19,6 @@
 
 namespace hmmjit::tools {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 enum class Outcome { kOk, kNote, kProblem };
 
@@ -41,10 +39,6 @@ struct Check {
 const char* outcome_name(Outcome outcome) {
   constexpr std::array kNames{"ok", "note", "problem"};
   return kNames[static_cast<std::size_t>(outcome)];
-}
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 Check check_driver(const driver::Driver& driver) {
@@ -290,16 +284,16 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
     }
     if (!made.contains(job->name)) {
       Check& check = out.emplace_back(Check{"test kernel"});
-      const auto start = Clock::now();
+      const double start = Trace::now();
       auto image = compile::run_job(*job, compiler, {}, nullptr);
       if (!image) {
         check.problem(image.error().to_string());
         continue;
       }
-      check.finding =
-          fmt::format("{} compiled for {} in {:.0f} ms: {} registers, {} bytes spilled",
-                      planned->chosen.variant->name, image->architecture, milliseconds_since(start),
-                      image->resources.registers, std::max(image->resources.spill_bytes, 0));
+      check.finding = fmt::format("{} compiled for {} in {:.0f} ms: {} registers, {} bytes spilled",
+                                  planned->chosen.variant->name, image->architecture,
+                                  1000 * (Trace::now() - start), image->resources.registers,
+                                  std::max(image->resources.spill_bytes, 0));
       check.details = {{"kernel", job->name},
                        {"registers", image->resources.registers},
                        {"spill_bytes", image->resources.spill_bytes}};

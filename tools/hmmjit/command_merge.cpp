@@ -26,7 +26,7 @@ constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout
                                   "--tsv",        "--json", "--a3m",   "--seq-limit",
                                   "--target-tsv", "--hmmer-banner"};
 
-std::span<const OptionSpec> merge_option_table() {
+const std::vector<OptionSpec>& merge_option_table() {
   static const std::vector<OptionSpec> table = [] {
     std::vector<OptionSpec> made;
     for (const OptionSpec& option : search_option_table()) {
@@ -153,14 +153,13 @@ Result<int> run_merge(const ParsedOptions& options) {
 }  // namespace
 
 CommandSpec merge_command() {
-  CommandSpec out{"merge",
-                  "put the parts of a search together: the outputs of the whole",
-                  {{"parts", "files of hmmjit search --part-file, or their folder", true, true}}};
-  const std::span<const OptionSpec> options = merge_option_table();
-  out.options.assign(options.begin(), options.end());
-  out.run = run_merge;
-  out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
-  return out;
+  return {"merge",
+          "put the parts of a search together: the outputs of the whole",
+          {{"parts", "files of hmmjit search --part-file, or their folder", true, true}},
+          merge_option_table(),
+          run_merge,
+          {},
+          [](const ParsedOptions& given) { return author_of(given).banner(); }};
 }
 
 }  // namespace hmmjit::tools
