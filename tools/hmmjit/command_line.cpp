@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/diagnostics.hpp"
-#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {

@@ -11,7 +11,6 @@
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command.hpp"
-#include "hmmjit/suggestion.hpp"
 #include "io/byte_source.hpp"
 #include "report/html_page.hpp"
 #include "report/page_results.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "hmmjit/command.hpp"
-#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 

@@ -6,7 +6,6 @@
 
 #include "hmmjit/option_table.hpp"
 #include "hmmjit/search_options.hpp"
-#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {
