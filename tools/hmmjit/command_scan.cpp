@@ -2,7 +2,6 @@
 #include "hmmjit/command.hpp"
 #include "io/hmm_file.hpp"
 #include "query_options.hpp"
-#include "query_sequences.hpp"
 #include "report/scan.hpp"
 #include "report/scan_run.hpp"
 #include "search_inputs.hpp"

@@ -6,7 +6,6 @@
 #include "build/alignment_model.hpp"
 #include "build/calibration.hpp"
 #include "build/score_system.hpp"
-#include "io/sequence_file.hpp"
 #include "option_table.hpp"
 
 namespace hmmjit::tools {

@@ -8,7 +8,6 @@
 
 #include "io/sequence_file.hpp"
 #include "option_table.hpp"
-#include "search/search.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {

@@ -14,7 +14,6 @@
 #include "option_table.hpp"
 #include "search/model_cutoffs.hpp"
 #include "search/options.hpp"
-#include "search/search.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {

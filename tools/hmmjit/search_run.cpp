@@ -15,7 +15,6 @@
 #include "report/report_header.hpp"
 #include "report/run_statistics.hpp"
 #include "run_text.hpp"
-#include "search/hits.hpp"
 #include "search/memory_shares.hpp"
 #include "search_options.hpp"
 

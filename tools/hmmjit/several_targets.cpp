@@ -4,7 +4,6 @@
 #include <iterator>
 #include <ranges>
 
-#include "search_options.hpp"
 #include "search_run.hpp"
 
 namespace hmmjit::tools {
