@@ -2,8 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <hmmjit/device.hpp>
 #include <hmmjit/engine.hpp>
 #include <hmmjit/error.hpp>

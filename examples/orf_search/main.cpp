@@ -1,6 +1,5 @@
 // Finds protein domains in nucleotide contigs: translates open reading frames in memory and
 // searches them with libhmmjit. Prints GFF3.
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <hmmjit/hmmjit.hpp>
