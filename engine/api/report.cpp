@@ -85,7 +85,6 @@ hmmjit_search_options search_of(const hmmjit_report_options& options) {
 
 ReportOptions::ReportOptions() noexcept : hmmjit_report_options(hmmjit_defaults::kReportOptions) {}
 
-Report::Report(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Report::Report(ReportKind kind, const hmmjit_report_options& options)
     : impl_(guarded([&] {
         require(options.text_width == 0 || options.text_width >= kNarrowestText, "text_width",

@@ -84,7 +84,6 @@ class HMMJIT_EXPORT Report {
   struct Impl;
 
  private:
-  explicit Report(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
