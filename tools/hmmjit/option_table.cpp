@@ -223,20 +223,17 @@ bool is_option(const std::string& word) { return word.size() > 1 && word.front()
 
 }  // namespace
 
-std::string nearest_name(std::string_view typed, std::span<const std::string> names) {
-  std::string best;
+std::string did_you_mean(std::string_view typed, std::span<const std::string> names,
+                         std::string otherwise) {
   std::size_t least = typed.size() > 5 ? 3 : 2;
   for (const std::string& name : names) {
     const std::size_t d = distance(typed, name);
-    if (d < least && d < name.size()) least = d, best = name;
+    if (d < least && d < name.size()) {
+      least = d;
+      otherwise = fmt::format("did you mean {}?", name);
+    }
   }
-  return best;
-}
-
-std::string did_you_mean(std::string_view typed, std::span<const std::string> names,
-                         std::string otherwise) {
-  const std::string name = nearest_name(typed, names);
-  return name.empty() ? otherwise : "did you mean " + name + "?";
+  return otherwise;
 }
 
 std::string replaced(std::string_view text, std::string_view what, std::string_view by) {

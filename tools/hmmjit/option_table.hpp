@@ -187,12 +187,9 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
 /// "a,b" as its items.
 std::vector<std::string> split_list(std::string_view list, char separator = ',');
 
-/// The name that was most likely meant by `typed`; empty if none is near. A short word may differ
-/// by one insertion, deletion, substitution or transposition, a longer one by two (Damerau 1964,
-/// CACM 7:171).
-std::string nearest_name(std::string_view typed, std::span<const std::string> names);
-
-/// "did you mean NAME?", or `otherwise` if no name is near.
+/// "did you mean NAME?", or `otherwise` if no name is near `typed`. A short word may differ by one
+/// insertion, deletion, substitution or transposition, a longer one by two (Damerau 1964, CACM
+/// 7:171).
 std::string did_you_mean(std::string_view typed, std::span<const std::string> names,
                          std::string otherwise);
 

@@ -102,10 +102,10 @@ TEST(Options, SomeNeedOthers) {
 
 TEST(Options, SwappedLettersAreOneError) {
   const std::vector<std::string> names{"search", "scan", "cache", "plan"};
-  EXPECT_EQ(nearest_name("sacn", names), "scan");
-  EXPECT_EQ(nearest_name("scna", names), "scan");
-  EXPECT_EQ(nearest_name("saxn", names), "");
-  EXPECT_EQ(nearest_name("serach", names), "search");
+  EXPECT_EQ(did_you_mean("sacn", names, ""), "did you mean scan?");
+  EXPECT_EQ(did_you_mean("scna", names, ""), "did you mean scan?");
+  EXPECT_EQ(did_you_mean("saxn", names, "none"), "none");
+  EXPECT_EQ(did_you_mean("serach", names, ""), "did you mean search?");
 }
 
 TEST(Options, Sizes) {
