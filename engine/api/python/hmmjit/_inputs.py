@@ -236,7 +236,8 @@ class Model(ModelFields):
 def _model_of(data: bytes, query: Optional[Tuple[str, str, str]]) -> Model:
     one = _b.Handle("models", _b.models_from_memory, data, len(data), None)
     model = Model(one.pointer)
-    model.query = query
+    if query is not None:
+        model.query = query
     return model
 
 
