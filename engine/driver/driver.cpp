@@ -263,14 +263,12 @@ Status Device::use() const {
 }
 
 Status Device::synchronize() const {
-  HMMJIT_TRY(use());
-  return driver_->check(api().context_synchronize(), "cuCtxSynchronize");
+  return call("cuCtxSynchronize", &DriverApi::context_synchronize);
 }
 
 Result<Device::Memory> Device::memory() const {
-  HMMJIT_TRY(use());
   std::size_t free = 0, total = 0;
-  HMMJIT_TRY(driver_->check(api().memory_info(&free, &total), "cuMemGetInfo"));
+  HMMJIT_TRY(call("cuMemGetInfo", &DriverApi::memory_info, &free, &total));
   return Memory{free, total};
 }
 
@@ -282,12 +280,16 @@ void Device::abandon() {
 
 namespace {
 
-/// Releases an object in its context, unless the process is exiting or the device is abandoned.
-/// Errors are ignored here; a broken context fails again at the next checked call.
-template <typename Call>
-void release(const DevicePtr& device, Call call) {
-  if (process_is_exiting() || device->abandoned() || !device->use()) return;
-  call(device->api());
+// Whether the work before a stream's end or an event has been done.
+template <typename Handle>
+Result<bool> is_done(const Owned<Handle>& handle, std::string_view name,
+                     int (*DriverApi::*query)(Handle)) {
+  const Device& device = *handle.device();
+  HMMJIT_TRY(device.use());
+  const int result = (device.api().*query)(handle.value());
+  if (result == code::kNotReady) return false;
+  HMMJIT_TRY(device.driver().check(result, name));
+  return true;
 }
 
 }  // namespace
@@ -296,64 +298,42 @@ void release(const DevicePtr& device, Call call) {
 
 Result<Stream> Stream::create(DevicePtr device, bool urgent) {
   constexpr unsigned kNonBlocking = 1;  // independent of the legacy default stream
-  HMMJIT_TRY(device->use());
+  StreamHandle handle = nullptr;
+  HMMJIT_TRY(device->call("cuStreamCreateWithPriority", &DriverApi::stream_create, &handle,
+                          kNonBlocking, urgent ? -1 : 0));
   Stream stream;
-  const int priority = urgent ? -1 : 0;
-  HMMJIT_TRY(
-      device->driver().check(device->api().stream_create(&stream.handle_, kNonBlocking, priority),
-                             "cuStreamCreateWithPriority"));
-  stream.device_ = std::move(device);
+  stream.handle_ = {std::move(device), handle,
+                    [](const DriverApi& a, const StreamHandle& h) { a.stream_destroy(h); }};
   return stream;
 }
 Stream Stream::borrow(DevicePtr device, StreamHandle handle) {
   Stream stream;
-  stream.device_ = std::move(device);
-  stream.handle_ = handle;
-  stream.borrowed_ = true;
+  stream.handle_ = {std::move(device), handle, nullptr};
   return stream;
 }
-Stream::Stream(Stream&& other) noexcept
-    : device_(std::move(other.device_)),
-      handle_(std::exchange(other.handle_, nullptr)),
-      borrowed_(other.borrowed_) {}
-Stream& Stream::operator=(Stream&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(handle_, other.handle_);
-  std::swap(borrowed_, other.borrowed_);
-  return *this;
-}
-Stream::~Stream() {
-  if (handle_ != nullptr && !borrowed_)
-    release(device_, [&](const DriverApi& a) { a.stream_destroy(handle_); });
-}
 Status Stream::synchronize() const {
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(device_->api().stream_synchronize(handle_), "cuStreamSynchronize");
+  return device()->call("cuStreamSynchronize", &DriverApi::stream_synchronize, handle());
 }
 Result<bool> Stream::finished() const {
-  HMMJIT_TRY(device_->use());
-  const int result = device_->api().stream_query(handle_);
-  if (result == code::kNotReady) return false;
-  HMMJIT_TRY(device_->driver().check(result, "cuStreamQuery"));
-  return true;
+  return is_done(handle_, "cuStreamQuery", &DriverApi::stream_query);
 }
 
 // Its intended successor cuLaunchHostFunc makes no call after an error.
 Status Stream::then(StreamCallback callback, void* argument) const {
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(device_->api().stream_add_callback(handle_, callback, argument, 0),
-                                 "cuStreamAddCallback");
+  return device()->call("cuStreamAddCallback", &DriverApi::stream_add_callback, handle(), callback,
+                        argument, 0);
 }
 
 // ---- Event --------------------------------------------------------------------------------------
 
 Result<Event> Event::create(DevicePtr device, bool timing) {
   constexpr unsigned kDisableTiming = 2;
-  HMMJIT_TRY(device->use());
+  EventHandle handle = nullptr;
+  HMMJIT_TRY(device->call("cuEventCreate", &DriverApi::event_create, &handle,
+                          timing ? 0 : kDisableTiming));
   Event event;
-  HMMJIT_TRY(device->driver().check(
-      device->api().event_create(&event.handle_, timing ? 0 : kDisableTiming), "cuEventCreate"));
-  event.device_ = std::move(device);
+  event.handle_ = {std::move(device), handle,
+                   [](const DriverApi& a, const EventHandle& h) { a.event_destroy(h); }};
   return event;
 }
 Result<Event> Event::now(const DevicePtr& device) {
@@ -363,42 +343,24 @@ Result<Event> Event::now(const DevicePtr& device) {
   HMMJIT_TRY(stream.synchronize());
   return event;
 }
-Event::Event(Event&& other) noexcept
-    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
-Event& Event::operator=(Event&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(handle_, other.handle_);
-  return *this;
-}
-Event::~Event() {
-  if (handle_ != nullptr) release(device_, [&](const DriverApi& a) { a.event_destroy(handle_); });
-}
 Status Event::record(const Stream& stream) {
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(device_->api().event_record(handle_, stream.handle()),
-                                 "cuEventRecord");
+  return handle_.device()->call("cuEventRecord", &DriverApi::event_record, handle(),
+                                stream.handle());
 }
 Status Event::synchronize() const {
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(device_->api().event_synchronize(handle_), "cuEventSynchronize");
+  return handle_.device()->call("cuEventSynchronize", &DriverApi::event_synchronize, handle());
 }
 Result<bool> Event::finished() const {
-  HMMJIT_TRY(device_->use());
-  const int result = device_->api().event_query(handle_);
-  if (result == code::kNotReady) return false;
-  HMMJIT_TRY(device_->driver().check(result, "cuEventQuery"));
-  return true;
+  return is_done(handle_, "cuEventQuery", &DriverApi::event_query);
 }
 Status Event::wait_in(const Stream& stream) const {
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(device_->api().stream_wait_event(stream.handle(), handle_, 0),
-                                 "cuStreamWaitEvent");
+  return handle_.device()->call("cuStreamWaitEvent", &DriverApi::stream_wait_event, stream.handle(),
+                                handle(), 0);
 }
 Result<float> Event::milliseconds(const Event& start, const Event& end) {
-  HMMJIT_TRY(start.device_->use());
   float out = 0;
-  HMMJIT_TRY(start.device_->driver().check(
-      start.device_->api().event_elapsed(&out, start.handle_, end.handle_), "cuEventElapsedTime"));
+  HMMJIT_TRY(start.handle_.device()->call("cuEventElapsedTime", &DriverApi::event_elapsed, &out,
+                                          start.handle(), end.handle()));
   return out;
 }
 
@@ -406,66 +368,45 @@ Result<float> Event::milliseconds(const Event& start, const Event& end) {
 
 Result<DeviceBuffer> DeviceBuffer::create(DevicePtr device, std::size_t bytes) {
   DeviceBuffer buffer;
-  if (bytes > 0) {
-    HMMJIT_TRY(device->use());
-    auto status = device->driver().check(device->api().memory_allocate(&buffer.address_, bytes),
-                                         "cuMemAlloc");
-    if (!status) {
-      status.error().message += fmt::format(", {} bytes wanted", bytes);
-      return std::unexpected(status.error());
-    }
+  if (bytes == 0) return buffer;
+  Range range{.size = bytes};
+  auto status = device->call("cuMemAlloc", &DriverApi::memory_allocate, &range.address, bytes);
+  if (!status) {
+    status.error().message += fmt::format(", {} bytes wanted", bytes);
+    return std::unexpected(status.error());
   }
-  buffer.device_ = std::move(device);
-  buffer.size_ = bytes;
+  buffer.range_ = {std::move(device), range,
+                   [](const DriverApi& a, const Range& r) { a.memory_free(r.address); }};
   return buffer;
 }
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : device_(std::move(other.device_)),
-      address_(std::exchange(other.address_, 0)),
-      size_(std::exchange(other.size_, 0)) {}
-DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(address_, other.address_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-DeviceBuffer::~DeviceBuffer() {
-  if (address_ != 0) release(device_, [&](const DriverApi& a) { a.memory_free(address_); });
-}
 
-namespace {
-Status inside(std::size_t size, std::size_t bytes, std::size_t offset, const char* what) {
-  if (offset <= size && bytes <= size - offset) return {};
+Result<DevicePointer> DeviceBuffer::at(std::size_t offset, std::size_t bytes,
+                                       const char* what) const {
+  if (offset <= size() && bytes <= size() - offset) return address() + offset;
   return fail(ErrorCode::kInternal, fmt::format("{} of {} bytes at {} leaves a device buffer of {}",
-                                                what, bytes, offset, size));
+                                                what, bytes, offset, size()));
 }
-}  // namespace
 
 Status DeviceBuffer::upload(const Stream& stream, const void* from, std::size_t bytes,
                             std::size_t offset) const {
-  HMMJIT_TRY(inside(size_, bytes, offset, "upload"));
+  HMMJIT_ASSIGN(const DevicePointer to, at(offset, bytes, "upload"));
   if (bytes == 0) return {};
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(
-      device_->api().copy_to_device(address_ + offset, from, bytes, stream.handle()),
-      "cuMemcpyHtoDAsync");
+  return range_.device()->call("cuMemcpyHtoDAsync", &DriverApi::copy_to_device, to, from, bytes,
+                               stream.handle());
 }
 Status DeviceBuffer::download(const Stream& stream, void* to, std::size_t bytes,
                               std::size_t offset) const {
-  HMMJIT_TRY(inside(size_, bytes, offset, "download"));
+  HMMJIT_ASSIGN(const DevicePointer from, at(offset, bytes, "download"));
   if (bytes == 0) return {};
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(
-      device_->api().copy_to_host(to, address_ + offset, bytes, stream.handle()),
-      "cuMemcpyDtoHAsync");
+  return range_.device()->call("cuMemcpyDtoHAsync", &DriverApi::copy_to_host, to, from, bytes,
+                               stream.handle());
 }
 Status DeviceBuffer::fill(const Stream& stream, unsigned char value, std::size_t bytes,
                           std::size_t offset) const {
-  HMMJIT_TRY(inside(size_, bytes, offset, "fill"));
+  HMMJIT_ASSIGN(const DevicePointer from, at(offset, bytes, "fill"));
   if (bytes == 0) return {};
-  HMMJIT_TRY(device_->use());
-  return device_->driver().check(
-      device_->api().fill(address_ + offset, value, bytes, stream.handle()), "cuMemsetD8Async");
+  return range_.device()->call("cuMemsetD8Async", &DriverApi::fill, from, value, bytes,
+                               stream.handle());
 }
 
 namespace {
@@ -484,42 +425,27 @@ void* map_present_pages(std::size_t bytes) {
 Result<PinnedBuffer> PinnedBuffer::create(DevicePtr device, std::size_t bytes) {
   constexpr unsigned kPortable = 1;  // pinned for all contexts of the process
   PinnedBuffer buffer;
-  if (bytes > 0) {
-    HMMJIT_TRY(device->use());
-    const std::size_t mapped = whole_pages(bytes);
-    void* const data = map_present_pages(mapped);
-    if (data == nullptr) {
-      return fail(ErrorCode::kResources,
-                  fmt::format("out of host memory: {} bytes for copies to the device", bytes));
-    }
-    const Status status = device->driver().check(
-        device->api().host_register(data, mapped, kPortable), "cuMemHostRegister");
-    if (!status) {
-      ::munmap(data, mapped);
-      return std::unexpected(status.error());
-    }
-    buffer.data_ = data;
+  if (bytes == 0) return buffer;
+  HMMJIT_TRY(device->use());
+  const std::size_t mapped = whole_pages(bytes);
+  void* const data = map_present_pages(mapped);
+  if (data == nullptr) {
+    return fail(ErrorCode::kResources,
+                fmt::format("out of host memory: {} bytes for copies to the device", bytes));
   }
-  buffer.device_ = std::move(device);
-  buffer.size_ = bytes;
+  const Status status = device->driver().check(device->api().host_register(data, mapped, kPortable),
+                                               "cuMemHostRegister");
+  if (!status) {
+    ::munmap(data, mapped);
+    return std::unexpected(status.error());
+  }
+  buffer.bytes_ = {std::move(device),
+                   {static_cast<std::byte*>(data), bytes},
+                   [](const DriverApi& a, const std::span<std::byte>& pages) {
+                     a.host_unregister(pages.data());
+                     ::munmap(pages.data(), whole_pages(pages.size()));
+                   }};
   return buffer;
-}
-PinnedBuffer::PinnedBuffer(PinnedBuffer&& other) noexcept
-    : device_(std::move(other.device_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-PinnedBuffer::~PinnedBuffer() {
-  if (data_ == nullptr) return;
-  release(device_, [&](const DriverApi& a) {
-    a.host_unregister(data_);
-    ::munmap(data_, whole_pages(size_));
-  });
 }
 
 Status GrowingPinnedBuffer::reserve(const DevicePtr& device, std::size_t bytes, std::size_t least) {
@@ -600,13 +526,11 @@ Result<LoadedResources> LoadedKernel::prepare(const Device& device, int block_th
 
 Status LoadedKernel::launch(const Stream& stream, const LaunchGrid& grid,
                             const void* parameters) const {
-  HMMJIT_TRY(stream.device()->use());
   void* arguments[] = {const_cast<void*>(parameters)};
-  return driver_->check(
-      driver_->api().launch(kernel_, grid.blocks, grid.blocks_y, grid.blocks_z, grid.block_threads,
-                            grid.threads_y, grid.threads_z, grid.dynamic_shared_bytes,
-                            stream.handle(), arguments, nullptr),
-      "cuLaunchKernel");
+  return stream.device()->call("cuLaunchKernel", &DriverApi::launch, kernel_, grid.blocks,
+                               grid.blocks_y, grid.blocks_z, grid.block_threads, grid.threads_y,
+                               grid.threads_z, grid.dynamic_shared_bytes, stream.handle(),
+                               arguments, nullptr);
 }
 
 }  // namespace hmmjit::driver

@@ -18,6 +18,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -77,6 +79,13 @@ class Device {
   const Driver& driver() const { return *driver_; }
   /// Makes the context current in the calling thread.
   Status use() const;
+  /// Calls a driver function in the context; an error names it.
+  template <typename... Parameters>
+  Status call(std::string_view name, int (*DriverApi::*function)(Parameters...),
+              std::type_identity_t<Parameters>... arguments) const {
+    HMMJIT_TRY(use());
+    return driver_->check((api().*function)(arguments...), name);
+  }
   /// Waits for all of the device's work; reports errors of earlier launches.
   Status synchronize() const;
   struct Memory {
@@ -100,6 +109,42 @@ class Device {
 };
 using DevicePtr = std::shared_ptr<Device>;
 
+/// True once the process has begun to exit; destructors then do not call the driver.
+bool process_is_exiting();
+
+/// A value that belongs to a device, and what releases it in the device's context. Null: nothing.
+/// Errors are ignored there; a broken context fails again at the next checked call.
+template <typename T>
+class Owned {
+ public:
+  using Release = void (*)(const DriverApi&, const T&);
+  Owned() = default;
+  Owned(DevicePtr device, const T& value, Release release)
+      : device_(std::move(device)), value_(value), release_(release) {}
+  Owned(Owned&& other) noexcept { swap(other); }
+  Owned& operator=(Owned&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Owned() {
+    if (release_ == nullptr || process_is_exiting() || device_->abandoned()) return;
+    if (device_->use()) release_(device_->api(), value_);
+  }
+  const T& value() const { return value_; }
+  const DevicePtr& device() const { return device_; }
+
+ private:
+  void swap(Owned& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(value_, other.value_);
+    std::swap(release_, other.release_);
+  }
+
+  DevicePtr device_;
+  T value_{};
+  Release release_ = nullptr;
+};
+
 /// Ordered queue of copies, fills and launches on one device.
 class Stream {
  public:
@@ -108,10 +153,6 @@ class Stream {
   /// Wraps a stream of the same primary context, which must outlive the work queued on it; null
   /// means the legacy default stream. The destructor does not destroy it.
   static Stream borrow(DevicePtr device, StreamHandle handle);
-  Stream() = default;
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&& other) noexcept;
-  ~Stream();
   /// Waits for the queue; returns the first error of queued work.
   Status synchronize() const;
   /// True if the queue is empty.
@@ -119,13 +160,11 @@ class Stream {
   /// Queues a call of `callback`, which is made even if earlier work fails; its result says so. It
   /// must not call the driver.
   Status then(StreamCallback callback, void* argument) const;
-  StreamHandle handle() const { return handle_; }
-  const DevicePtr& device() const { return device_; }
+  StreamHandle handle() const { return handle_.value(); }
+  const DevicePtr& device() const { return handle_.device(); }
 
  private:
-  DevicePtr device_;
-  StreamHandle handle_ = nullptr;
-  bool borrowed_ = false;
+  Owned<StreamHandle> handle_;
 };
 
 class Event {
@@ -133,10 +172,6 @@ class Event {
   static Result<Event> create(DevicePtr device, bool timing = false);
   /// A timing event that has already finished, as an origin for others.
   static Result<Event> now(const DevicePtr& device);
-  Event() = default;
-  Event(Event&& other) noexcept;
-  Event& operator=(Event&& other) noexcept;
-  ~Event();
   Status record(const Stream& stream);
   Status synchronize() const;
   Result<bool> finished() const;
@@ -144,11 +179,10 @@ class Event {
   Status wait_in(const Stream& stream) const;
   /// Milliseconds between two timing events, both recorded and finished.
   static Result<float> milliseconds(const Event& start, const Event& end);
-  EventHandle handle() const { return handle_; }
+  EventHandle handle() const { return handle_.value(); }
 
  private:
-  DevicePtr device_;
-  EventHandle handle_ = nullptr;
+  Owned<EventHandle> handle_;
 };
 
 /// Device memory.
@@ -156,13 +190,8 @@ class DeviceBuffer {
  public:
   /// Fails with kResources if the device lacks the memory; 0 bytes give an empty buffer.
   static Result<DeviceBuffer> create(DevicePtr device, std::size_t bytes);
-  DeviceBuffer() = default;
-  DeviceBuffer(DeviceBuffer&& other) noexcept;
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
-  ~DeviceBuffer();
-
-  DevicePointer address() const { return address_; }
-  std::size_t size() const { return size_; }
+  DevicePointer address() const { return range_.value().address; }
+  std::size_t size() const { return range_.value().size; }
   /// Queued. `from` must stay valid until the copy is done, unless it is pageable memory. Fails
   /// with kInternal if the range exceeds the buffer.
   Status upload(const Stream& stream, const void* from, std::size_t bytes,
@@ -172,9 +201,14 @@ class DeviceBuffer {
               std::size_t offset = 0) const;
 
  private:
-  DevicePtr device_;
-  DevicePointer address_ = 0;
-  std::size_t size_ = 0;
+  struct Range {
+    DevicePointer address = 0;
+    std::size_t size = 0;
+  };
+  // The place of `bytes` bytes at `offset`, which must lie inside.
+  Result<DevicePointer> at(std::size_t offset, std::size_t bytes, const char* what) const;
+
+  Owned<Range> range_;
 };
 
 /// Page-locked staging memory, in pages of the process that are made present before the driver
@@ -183,16 +217,10 @@ class DeviceBuffer {
 class PinnedBuffer {
  public:
   static Result<PinnedBuffer> create(DevicePtr device, std::size_t bytes);
-  PinnedBuffer() = default;
-  PinnedBuffer(PinnedBuffer&& other) noexcept;
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
-  ~PinnedBuffer();
-  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data_), size_}; }
+  std::span<std::byte> bytes() const { return bytes_.value(); }
 
  private:
-  DevicePtr device_;
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
+  Owned<std::span<std::byte>> bytes_;
 };
 
 /// Page-locked memory whose size varies between uses. Outgrown buffers are kept: to free one, the
@@ -252,9 +280,6 @@ class LoadedKernel {
   KernelHandle kernel_ = nullptr;
   std::string entry_name_;
 };
-
-/// True once the process has begun to exit; destructors then do not call the driver.
-bool process_is_exiting();
 
 /// If any device was abandoned, flushes the standard streams and ends the process with `status`
 /// without running exit handlers, because those of a driver whose kernel does not end may never
