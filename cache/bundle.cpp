@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-
-#include "cache/bytes.hpp"
 #include "cache/compression.hpp"
+#include "core/coding.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
 
@@ -34,7 +33,7 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
     report.bytes += bytes.size();
   };
   std::string header(kMagic);
-  put(header, kBundleFormatVersion);
+  put_bytes(header, kBundleFormatVersion);
   write(header);
   for (const StoredFile& stored : store.scan().entries) {
     const auto bytes = store.read(stored.path);
@@ -47,9 +46,9 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
     if (filter && !filter(decoded->key)) continue;
     const std::string packed = compress(*bytes);
     std::string record;
-    put(record, kEntryRecord);
-    put(record, static_cast<std::uint64_t>(packed.size()));
-    put(record, static_cast<std::uint64_t>(bytes->size()));
+    put_bytes(record, kEntryRecord);
+    put_bytes(record, static_cast<std::uint64_t>(packed.size()));
+    put_bytes(record, static_cast<std::uint64_t>(bytes->size()));
     write(record);
     write(packed);
     ++report.entries;
@@ -59,8 +58,8 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
                 "make kernels first (hmmjit cache warm) or relax the filter");
   }
   std::string trailer;
-  put(trailer, kEndRecord);
-  put(trailer, report.entries);
+  put_bytes(trailer, kEndRecord);
+  put_bytes(trailer, report.entries);
   write(trailer);
   const std::string sum = checksum.value().bytes();
   file.write(sum);
@@ -80,35 +79,32 @@ Status read_bundle(
   }
   // Two passes, so that nothing is imported from a bundle that turns out to be damaged further on.
   for (const bool taking : {false, true}) {
-    ByteReader reader(body);
+    Decoder reader(body);
     reader.take(kMagic.size());
-    std::uint32_t version = 0;
-    reader.get(version);
+    const auto version = reader.bytes<std::uint32_t>();
     if (version != kBundleFormatVersion) {
       return damaged(
           fmt::format("format version {} (this program reads {})", version, kBundleFormatVersion));
     }
     std::uint64_t count = 0;
     for (;;) {
-      std::uint8_t kind = 0;
-      if (!reader.get(kind)) return damaged("truncated");
+      const auto kind = reader.bytes<std::uint8_t>();
+      if (!reader.ok()) return damaged("truncated");
       if (kind == kEndRecord) break;
-      std::uint64_t packed_size = 0;
-      std::uint64_t raw_size = 0;
-      if (kind != kEntryRecord || !reader.get(packed_size) || !reader.get(raw_size)) {
-        return damaged("unknown record");
-      }
-      const auto packed = reader.take(packed_size);
-      if (!packed) return damaged("truncated entry");
-      auto raw = decompress(*packed, raw_size);
+      const auto packed_size = reader.bytes<std::uint64_t>();
+      const auto raw_size = reader.bytes<std::uint64_t>();
+      if (kind != kEntryRecord || !reader.ok()) return damaged("unknown record");
+      const std::string_view packed = reader.take(packed_size);
+      if (!reader.ok()) return damaged("truncated entry");
+      auto raw = decompress(packed, raw_size);
       if (!raw) return damaged(raw.error().message);
       auto decoded = decode_entry(*raw, Attachments::kLoad);
       if (!decoded) return damaged(decoded.error().message);
       if (taking) HMMJIT_TRY(take(std::move(*decoded), *raw));
       ++count;
     }
-    std::uint64_t stated = 0;
-    if (!reader.get(stated) || !reader.at_end()) return damaged("bytes after the end");
+    const auto stated = reader.bytes<std::uint64_t>();
+    if (!reader.ok() || reader.left() > 0) return damaged("bytes after the end");
     if (stated != count) return damaged("wrong number of entries");
     if (count == 0) return damaged("it holds no kernel");
   }

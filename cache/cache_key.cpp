@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "cache/bytes.hpp"
 #include "cache/entry_format.hpp"
+#include "core/coding.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -50,9 +50,9 @@ CacheKey::CacheKey() { add("schema", fmt::format("{}", kEntryFormatVersion)); }
 
 CacheKey& CacheKey::add(std::string name, std::string value) {
   if (name.empty() || find(name) != nullptr) valid_ = false;
-  put(record_, static_cast<std::uint32_t>(name.size()));
+  put_bytes(record_, static_cast<std::uint32_t>(name.size()));
   record_ += name;
-  put(record_, static_cast<std::uint64_t>(value.size()));
+  put_bytes(record_, static_cast<std::uint64_t>(value.size()));
   record_ += value;
   digest_ = digest_of(record_);
   components_.push_back({std::move(name), std::move(value)});
@@ -71,18 +71,18 @@ Result<CacheKey> CacheKey::from_record(std::string_view record) {
     return fail(ErrorCode::kInput, fmt::format("not a key record: {}", why));
   };
   CacheKey key{Empty{}};
-  ByteReader reader(record);
+  Decoder reader(record);
   std::unordered_set<std::string_view> names;
-  while (!reader.at_end()) {
-    std::uint32_t name_size = 0;
-    if (!reader.get(name_size)) return bad("truncated name length");
-    const auto name = reader.take(name_size);
-    std::uint64_t value_size = 0;
-    if (!name || !reader.get(value_size)) return bad("truncated name");
-    const auto value = reader.take(value_size);
-    if (!value) return bad("truncated value");
-    if (name->empty() || !names.insert(*name).second) return bad("empty or repeated name");
-    key.components_.push_back({std::string(*name), std::string(*value)});
+  while (reader.left() > 0) {
+    const auto name_size = reader.bytes<std::uint32_t>();
+    if (!reader.ok()) return bad("truncated name length");
+    const std::string_view name = reader.take(name_size);
+    const auto value_size = reader.bytes<std::uint64_t>();
+    if (!reader.ok()) return bad("truncated name");
+    const std::string_view value = reader.take(value_size);
+    if (!reader.ok()) return bad("truncated value");
+    if (name.empty() || !names.insert(name).second) return bad("empty or repeated name");
+    key.components_.push_back({std::string(name), std::string(value)});
   }
   if (key.components_.empty() || key.components_.front().name != "schema") {
     return bad("no schema component");

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "cache/bytes.hpp"
 #include "cache/compression.hpp"
+#include "core/coding.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -37,12 +37,12 @@ void put_section(std::string& out, SectionKind kind, std::string_view name, std:
   if (compressible) packed = compress(raw);
   const bool smaller = compressible && packed.size() < raw.size();
   const std::string_view stored = smaller ? std::string_view(packed) : raw;
-  put(out, static_cast<std::uint8_t>(kind));
-  put(out, static_cast<std::uint8_t>(smaller ? kZstd : kRaw));
-  put(out, static_cast<std::uint16_t>(name.size()));
-  put(out, std::uint32_t{0});
-  put(out, static_cast<std::uint64_t>(stored.size()));
-  put(out, static_cast<std::uint64_t>(raw.size()));
+  put_bytes(out, static_cast<std::uint8_t>(kind));
+  put_bytes(out, static_cast<std::uint8_t>(smaller ? kZstd : kRaw));
+  put_bytes(out, static_cast<std::uint16_t>(name.size()));
+  put_bytes(out, std::uint32_t{0});
+  put_bytes(out, static_cast<std::uint64_t>(stored.size()));
+  put_bytes(out, static_cast<std::uint64_t>(raw.size()));
   out += name;
   out += stored;
 }
@@ -57,9 +57,9 @@ Result<std::string> unpack(const Section& section) {
 std::string encode_attributes(const std::map<std::string, std::string>& attributes) {
   std::string out;
   for (const auto& [name, value] : attributes) {
-    put(out, static_cast<std::uint32_t>(name.size()));
+    put_bytes(out, static_cast<std::uint32_t>(name.size()));
     out += name;
-    put(out, static_cast<std::uint32_t>(value.size()));
+    put_bytes(out, static_cast<std::uint32_t>(value.size()));
     out += value;
   }
   return out;
@@ -67,18 +67,15 @@ std::string encode_attributes(const std::map<std::string, std::string>& attribut
 
 Result<std::map<std::string, std::string>> decode_attributes(std::string_view bytes) {
   std::map<std::string, std::string> attributes;
-  ByteReader reader(bytes);
-  while (!reader.at_end()) {
-    std::uint32_t size = 0;
-    if (!reader.get(size)) return damaged("truncated attribute");
-    const auto name = reader.take(size);
-    if (!name || !reader.get(size)) return damaged("truncated attribute");
-    const auto value = reader.take(size);
-    if (!value) return damaged("truncated attribute");
-    if (!attributes.empty() && attributes.rbegin()->first >= *name) {
+  Decoder reader(bytes);
+  while (reader.left() > 0) {
+    const std::string_view name = reader.take(reader.bytes<std::uint32_t>());
+    const std::string_view value = reader.take(reader.bytes<std::uint32_t>());
+    if (!reader.ok()) return damaged("truncated attribute");
+    if (!attributes.empty() && attributes.rbegin()->first >= name) {
       return damaged("attributes out of order");
     }
-    attributes.emplace_hint(attributes.end(), *name, *value);
+    attributes.emplace_hint(attributes.end(), name, value);
   }
   return attributes;
 }
@@ -91,14 +88,11 @@ struct Parsed {
 Result<Parsed> parse(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes + kEpilogueBytes) return damaged("shorter than a header");
   if (!bytes.starts_with(kMagic)) return damaged("not a cache entry (wrong first bytes)");
-  ByteReader reader(bytes.substr(0, bytes.size() - kEpilogueBytes));
+  const std::string_view checked = bytes.substr(0, bytes.size() - kEpilogueBytes);
+  Decoder reader(checked);
   reader.take(kMagic.size());
-  std::uint32_t version = 0;
-  std::uint32_t count = 0;
-  std::uint64_t total = 0;
-  reader.get(version);
-  reader.get(count);
-  reader.get(total);
+  const auto version = reader.bytes<std::uint32_t>(), count = reader.bytes<std::uint32_t>();
+  const auto total = reader.bytes<std::uint64_t>();
   if (version != kEntryFormatVersion) {
     return damaged(
         fmt::format("format version {} (this program reads {})", version, kEntryFormatVersion));
@@ -106,28 +100,25 @@ Result<Parsed> parse(std::string_view bytes) {
   if (total != bytes.size()) {
     return damaged(fmt::format("{} bytes where the header says {}", bytes.size(), total));
   }
-  const Digest checksum = Digest::from_bytes(bytes.substr(bytes.size() - kEpilogueBytes));
-  if (digest_of(bytes.substr(0, bytes.size() - kEpilogueBytes)) != checksum) {
+  if (digest_of(checked) != Digest::from_bytes(bytes.substr(checked.size()))) {
     return damaged("checksum does not match");
   }
   Parsed parsed;
-  parsed.digest = Digest::from_bytes(*reader.take(16));
+  parsed.digest = Digest::from_bytes(reader.take(16));
   // Check the contents although the checksum matches: whoever changes bytes can also change it.
   for (std::uint32_t i = 0; i < count; ++i) {
     Section section;
-    std::uint16_t name_size = 0;
-    std::uint32_t reserved = 0;
-    std::uint64_t stored_size = 0;
-    if (!reader.get(section.kind) || !reader.get(section.encoding) || !reader.get(name_size) ||
-        !reader.get(reserved) || !reader.get(stored_size) || !reader.get(section.raw_size)) {
-      return damaged("truncated section");
-    }
-    const auto name = reader.take(name_size);
-    if (!name) return damaged("truncated section name");
-    const auto stored = reader.take(stored_size);
-    if (!stored) return damaged("truncated section data");
-    section.name = *name;
-    section.stored = *stored;
+    section.kind = reader.bytes<std::uint8_t>();
+    section.encoding = reader.bytes<std::uint8_t>();
+    const auto name_size = reader.bytes<std::uint16_t>();
+    const auto reserved = reader.bytes<std::uint32_t>();
+    const auto stored_size = reader.bytes<std::uint64_t>();
+    section.raw_size = reader.bytes<std::uint64_t>();
+    if (!reader.ok()) return damaged("truncated section");
+    section.name = reader.take(name_size);
+    if (!reader.ok()) return damaged("truncated section name");
+    section.stored = reader.take(stored_size);
+    if (!reader.ok()) return damaged("truncated section data");
     const bool sizes_agree = section.encoding == kRaw
                                  ? section.raw_size == stored_size
                                  : section.encoding == kZstd && section.raw_size > stored_size;
@@ -145,7 +136,7 @@ Result<Parsed> parse(std::string_view bytes) {
     }
     parsed.sections.push_back(section);
   }
-  if (!reader.at_end()) return damaged("bytes after the last section");
+  if (reader.left() > 0) return damaged("bytes after the last section");
   if (parsed.sections.size() < 3 || parsed.sections[0].kind != kKey ||
       parsed.sections[1].kind != kAttributes || parsed.sections.back().kind != kPayload ||
       parsed.sections.back().raw_size == 0) {
@@ -205,10 +196,10 @@ Result<std::string> encode_entry(const CacheKey& key, const Entry& entry) {
   std::string out;
   out.reserve(entry.payload.size() + key.record().size() + 4096);
   out += kMagic;
-  put(out, kEntryFormatVersion);
-  put(out, count);
+  put_bytes(out, kEntryFormatVersion);
+  put_bytes(out, count);
   const std::size_t total_at = out.size();
-  put(out, std::uint64_t{0});
+  put_bytes(out, std::uint64_t{0});
   out += key.digest().bytes();
   put_section(out, kKey, {}, key.record(), true);
   put_section(out, kAttributes, {}, encode_attributes(entry.attributes), false);
@@ -220,7 +211,7 @@ Result<std::string> encode_entry(const CacheKey& key, const Entry& entry) {
   // ELF image can find it.
   put_section(out, kPayload, {}, entry.payload, false);
   std::string total;
-  put(total, static_cast<std::uint64_t>(out.size() + kEpilogueBytes));
+  put_bytes(total, static_cast<std::uint64_t>(out.size() + kEpilogueBytes));
   out.replace(total_at, total.size(), total);
   out += digest_of(out).bytes();
   return out;
@@ -254,9 +245,9 @@ Result<Entry> decode_entry_for(std::string_view bytes, const CacheKey& expected,
 
 bool is_other_version(std::string_view bytes) {
   if (!bytes.starts_with(kMagic)) return false;
-  ByteReader reader(bytes.substr(kMagic.size()));
-  std::uint32_t version = 0;
-  return reader.get(version) && version != kEntryFormatVersion;
+  Decoder reader(bytes.substr(kMagic.size()));
+  const auto version = reader.bytes<std::uint32_t>();
+  return reader.ok() && version != kEntryFormatVersion;
 }
 
 }  // namespace hmmjit::cache

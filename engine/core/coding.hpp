@@ -1,4 +1,5 @@
-// Encodes numbers and text as bytes, for part files (docs/part-format.md) and spilled hits.
+// Encodes numbers and text as bytes, for part files (docs/part-format.md), spilled hits and cached
+// kernels (docs/cache-format.md).
 #pragma once
 
 #include <bit>
@@ -72,8 +73,8 @@ class Decoder {
     bytes_.remove_prefix(sizeof value);
     return value;
   }
-  std::string_view text() {
-    const std::uint64_t size = count();
+  std::string_view text() { return take(count()); }
+  std::string_view take(std::uint64_t size) {
     if (size > bytes_.size()) {
       ok_ = false;
       return {};

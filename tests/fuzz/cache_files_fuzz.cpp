@@ -2,9 +2,9 @@
 // writer makes them. An accepted one can be written and read again. The first byte selects 'e' an
 // entry or 'b' a bundle.
 #include "cache/bundle.hpp"
-#include "cache/bytes.hpp"
 #include "cache/compression.hpp"
 #include "cache/entry_format.hpp"
+#include "core/coding.hpp"
 #include "core/digest.hpp"
 #include "tests/fuzz/entry.hpp"
 
@@ -74,15 +74,15 @@ std::vector<std::string> fuzz_seeds() {
   const std::string stored = seeds[0].substr(1);
   const std::string packed = compress(stored);
   std::string bundle("HMMJITKB");
-  put(bundle, kBundleFormatVersion);
+  hmmjit::put_bytes(bundle, kBundleFormatVersion);
   for (int i = 0; i < 2; ++i) {
-    put(bundle, std::uint8_t{'E'});
-    put(bundle, static_cast<std::uint64_t>(packed.size()));
-    put(bundle, static_cast<std::uint64_t>(stored.size()));
+    hmmjit::put_bytes(bundle, std::uint8_t{'E'});
+    hmmjit::put_bytes(bundle, static_cast<std::uint64_t>(packed.size()));
+    hmmjit::put_bytes(bundle, static_cast<std::uint64_t>(stored.size()));
     bundle += packed;
   }
-  put(bundle, std::uint8_t{'Z'});
-  put(bundle, std::uint64_t{2});
+  hmmjit::put_bytes(bundle, std::uint8_t{'Z'});
+  hmmjit::put_bytes(bundle, std::uint64_t{2});
   seeds[1] += bundle;
   seeds[1] += hmmjit::digest_of(bundle).bytes();
   require(read_bundle(std::string_view(seeds[1]).substr(1), [](DecodedEntry&&, std::string_view) {

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "cache/bytes.hpp"
 #include "cache_fixture.hpp"
+#include "core/coding.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -125,9 +125,9 @@ TEST_F(BundleTest, SealedMutationsTakeAllOrNothing) {
 
 TEST_F(BundleTest, ABundleWithoutEntriesIsAnError) {
   std::string bytes = "HMMJITKB";
-  put(bytes, kBundleFormatVersion);
-  put(bytes, std::uint8_t{'Z'});
-  put(bytes, std::uint64_t{0});
+  put_bytes(bytes, kBundleFormatVersion);
+  put_bytes(bytes, std::uint8_t{'Z'});
+  put_bytes(bytes, std::uint64_t{0});
   bytes += digest_of(bytes).bytes();
   const Status status = read_bundle(bytes, ignore);
   ASSERT_FALSE(status);

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "cache/bytes.hpp"
 #include "cache_fixture.hpp"
+#include "core/coding.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -135,7 +135,7 @@ TEST(EntryFormat, SealedMutationsNeverBreakTheReader) {
     }
     if (mutant.size() < 60) continue;
     std::string total;
-    put(total, static_cast<std::uint64_t>(mutant.size()));
+    put_bytes(total, static_cast<std::uint64_t>(mutant.size()));
     mutant.replace(16, 8, total);
     mutant = reseal(mutant);
     const auto decoded = decode_entry(mutant, Attachments::kLoad);
@@ -170,7 +170,7 @@ TEST(EntryFormat, ForgedSizesAreRefused) {
        {std::uint64_t{1} << 27, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     std::string forged = bytes;
     std::string field;
-    put(field, size);
+    put_bytes(field, size);
     forged.replace(raw_at, 8, field);
     EXPECT_FALSE(decode_entry(reseal(forged), Attachments::kLoad)) << size;
   }
