@@ -10,6 +10,7 @@
 
 #include "bench/launchers.hpp"
 #include "core/threads.hpp"
+#include "gpu/kernel_loader.hpp"
 
 namespace hmmjit::bench {
 namespace {
@@ -47,8 +48,8 @@ struct Bench::State {
 
   /// All targets, or a sample that a kernel with this rate processes in the allotted time.
   Result<const DeviceTargets*> targets_for(const plan::Candidate& candidate, bool& sample);
-  Result<Loaded> load(const plan::Plan& plan, Measurement* out);
-  Result<Loaded> exact_viterbi();
+  Result<gpu::ReadyKernel> load(const plan::Plan& plan, Measurement* out);
+  Result<gpu::ReadyKernel> exact_viterbi();
 };
 
 Result<const DeviceTargets*> Bench::State::targets_for(const plan::Candidate& candidate,
@@ -71,7 +72,7 @@ Result<const DeviceTargets*> Bench::State::targets_for(const plan::Candidate& ca
       if (distinct[i].size() <= kLongest) indices.push_back(static_cast<std::uint32_t>(i));
     }
     if (indices.empty()) indices.push_back(0);
-    HMMJIT_ASSIGN(slot, DeviceTargets::create(stream, distinct, std::move(indices), 0));
+    HMMJIT_ASSIGN(slot, DeviceTargets::create(device, distinct, std::move(indices), 0));
   }
   if (slot->residues() >= all->residues()) {
     sample = false;
@@ -80,35 +81,29 @@ Result<const DeviceTargets*> Bench::State::targets_for(const plan::Candidate& ca
   return slot.get();
 }
 
-Result<Loaded> Bench::State::load(const plan::Plan& plan, Measurement* out) {
-  Loaded loaded;
+Result<gpu::ReadyKernel> Bench::State::load(const plan::Plan& plan, Measurement* out) {
   auto start = Clock::now();
-  HMMJIT_ASSIGN(loaded.kernel, kernels->get(plan));
+  HMMJIT_ASSIGN(compile::KernelPtr kernel, kernels->get(plan));
   if (out != nullptr) {
-    out->compiled = loaded.kernel->origin == cache::Layer::kNone;
+    out->compiled = kernel->origin == cache::Layer::kNone;
     // prepare() may have obtained it earlier: then report that time.
-    out->obtain_milliseconds =
-        std::max(milliseconds_since(start), 1e3 * loaded.kernel->obtain_seconds);
+    out->obtain_milliseconds = std::max(milliseconds_since(start), 1e3 * kernel->obtain_seconds);
   }
   start = Clock::now();
   plan::Plan accepted_plan = plan;
-  HMMJIT_ASSIGN(static_cast<gpu::AcceptedKernel&>(loaded),
-                gpu::KernelLoader(driver).load_accepted(accepted_plan, std::move(loaded.kernel),
-                                                        *device, *kernels));
-  const plan::LaunchShape& launch = loaded.kernel->candidate.launch;
+  HMMJIT_ASSIGN(
+      gpu::AcceptedKernel loaded,
+      gpu::KernelLoader(driver).load_accepted(accepted_plan, std::move(kernel), *device, *kernels));
   if (out != nullptr) {
     out->load_milliseconds = milliseconds_since(start);
     out->registers = loaded.resources.registers;
     out->local_bytes = loaded.resources.local_bytes;
     out->blocks_per_sm = loaded.resources.blocks_per_sm;
   }
-  loaded.grid = {static_cast<unsigned>(device->traits().sm_count * loaded.resources.blocks_per_sm),
-                 static_cast<unsigned>(launch.block_threads),
-                 static_cast<unsigned>(launch.dynamic_shared_bytes)};
-  return loaded;
+  return gpu::ReadyKernel(std::move(loaded), plan.alphabet_codes);
 }
 
-Result<Loaded> Bench::State::exact_viterbi() {
+Result<gpu::ReadyKernel> Bench::State::exact_viterbi() {
   plan::PlanOptions options;
   options.exact = true;
   HMMJIT_ASSIGN(const plan::Plan plan, plan::make_plan(Stage::kViterbi, model->hmm.M,
@@ -135,7 +130,7 @@ Result<std::unique_ptr<Bench>> Bench::create(std::shared_ptr<driver::Driver> dri
   state->distinct = distinct_targets(sequences, state->settings.distinct);
   std::vector<std::uint32_t> indices(state->distinct.size());
   std::iota(indices.begin(), indices.end(), 0u);
-  HMMJIT_ASSIGN(state->all, DeviceTargets::create(state->stream, state->distinct,
+  HMMJIT_ASSIGN(state->all, DeviceTargets::create(state->device, state->distinct,
                                                   std::move(indices), state->settings.residues));
   return std::unique_ptr<Bench>(new Bench(std::move(state)));
 }

@@ -68,14 +68,19 @@ Status time_launches(const Surroundings& s, Measurement& out,
   return {};
 }
 
+template <typename Params>
+Status queue(const Surroundings& s, const gpu::ReadyKernel& kernel, const Params& p) {
+  return kernel.launch(s.stream, *s.stream.device(), gpu::extent_of(s.model), &p);
+}
+
 /// One launch per tile of the model; only the work counter is reset in between.
 template <typename Params>
-Status time_tiles(const Surroundings& s, Measurement& out, const Loaded& kernel,
+Status time_tiles(const Surroundings& s, Measurement& out, const gpu::ReadyKernel& kernel,
                   const DeviceBuffer& counters, Params& p) {
   const auto launch = [&]() -> Status {
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       if (p.tile > 0) HMMJIT_TRY(counters.fill(s.stream, 0, sizeof(p.counters->next)));
-      HMMJIT_TRY(kernel.loaded->launch(s.stream, kernel.grid, &p));
+      HMMJIT_TRY(queue(s, kernel, p));
     }
     return {};
   };
@@ -90,29 +95,14 @@ Result<DeviceBuffer> upload(const Surroundings& s, const layout::TableBlock& tab
   return to_device(s.stream, bytes);
 }
 
-/// The scratch memory that the catalogue entry requests, and its place in the parameters.
-struct Scratch {
-  DeviceBuffer rows, boundary;
-  template <typename Params>
-  void into(Params& p) const {
-    if constexpr (requires { p.rows; })
-      p.rows = device_pointer<std::remove_pointer_t<decltype(p.rows)>>(rows);
-    if constexpr (requires { p.boundary; })
-      p.boundary = device_pointer<std::remove_pointer_t<decltype(p.boundary)>>(boundary);
-  }
-};
-Result<Scratch> scratch_for(const Surroundings& s, const Loaded& kernel) {
-  const plan::Expected& expected = kernel.kernel->candidate.expected;
-  const std::size_t warps = std::size_t{kernel.grid.blocks} * (kernel.grid.block_threads / 32);
-  Scratch out;
-  HMMJIT_ASSIGN(out.rows,
-                DeviceBuffer::create(s.stream.device(),
-                                     warps * static_cast<std::size_t>(expected.scratch_per_warp)));
-  HMMJIT_ASSIGN(out.boundary,
-                DeviceBuffer::create(s.stream.device(),
-                                     s.targets.residue_bytes() *
-                                         static_cast<std::size_t>(expected.scratch_per_residue)));
-  return out;
+/// The scratch memory that the catalogue entry requests, placed in the parameters.
+template <typename Params>
+Result<DeviceBuffer> scratch_for(const Surroundings& s, const gpu::ReadyKernel& kernel, Params& p) {
+  const gpu::ReadyKernel::Scratch scratch =
+      kernel.scratch(*s.stream.device(), s.targets.on_device().residue_bytes());
+  HMMJIT_ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(s.stream.device(), scratch.bytes()));
+  scratch.place(p, buffer.address());
+  return buffer;
 }
 
 hmmjit_device::TargetList everything(const DeviceTargets& targets) {
@@ -121,41 +111,38 @@ hmmjit_device::TargetList everything(const DeviceTargets& targets) {
 
 }  // namespace
 
-Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
+Status run_byte_filter(const Surroundings& s, const gpu::ReadyKernel& kernel,
                        const std::vector<float>& expected, Measurement& out) {
   using namespace hmmjit_device;
   const bool msv = out.stage == Stage::kMsv;
   const ByteProfile& profile = s.model.bytes;
   const auto& packed = s.targets.packed();
-  const plan::Candidate& candidate = kernel.kernel->candidate;
-  const layout::WorkList work = msv || candidate.expected.tile_length > 0
-                                    ? layout::whole_targets(packed)
-                                    : layout::ssv_pieces(packed, layout::piece_overlap(profile.M));
+  const plan::Candidate& candidate = kernel.candidate();
+  const bool whole = msv || candidate.expected.tile_length > 0;
+  HMMJIT_ASSIGN(const auto* const work, s.targets.on_device().work(profile.M, whole));
   layout::ByteStage stage(profile, s.model.hmm.calibration, s.settings.F1, packed.class_lengths);
   layout::TableBlock tables;
   stage.place(tables, true);
   HMMJIT_ASSIGN(const auto d_tables, upload(s, tables));
-  HMMJIT_ASSIGN(const auto d_items, to_device(s.stream, work.items));
-  HMMJIT_ASSIGN(const auto d_splits, to_device(s.stream, work.splits));
+  HMMJIT_ASSIGN(const auto d_splits, to_device(s.stream, work->splits));
   const driver::DevicePtr& device = s.stream.device();
   const std::size_t n = s.targets.size();
   HMMJIT_ASSIGN(const auto counters, DeviceBuffer::create(device, sizeof(Counters)));
   HMMJIT_ASSIGN(const auto results, DeviceBuffer::create(device, n * 4));
   HMMJIT_ASSIGN(const auto survivors, DeviceBuffer::create(device, n * sizeof(Survivor)));
   HMMJIT_ASSIGN(const auto undecided, DeviceBuffer::create(device, n * 4));
-  HMMJIT_ASSIGN(const auto tile_best, DeviceBuffer::create(device, work.items.size() * 4));
-  HMMJIT_ASSIGN(const Scratch scratch, scratch_for(s, kernel));
+  HMMJIT_ASSIGN(const auto tile_best, DeviceBuffer::create(device, std::size_t{work->count} * 4));
   ByteFilterParams p = stage.parameters(d_tables.address());
-  scratch.into(p);
-  p.database = s.targets.view();
-  p.items = device_pointer<const WorkItem>(d_items);
+  HMMJIT_ASSIGN(const auto scratch, scratch_for(s, kernel, p));
+  p.database = s.targets.on_device().view();
+  p.items = device_pointer<const WorkItem>(work->items);
   p.splits = device_pointer<SplitState>(d_splits);
   p.counters = device_pointer<Counters>(counters);
   p.results = device_pointer<u32>(results);
   p.survivors = device_pointer<Survivor>(survivors);
   p.undecided = device_pointer<u32>(undecided);
   p.tile_best = device_pointer<u32>(tile_best);
-  p.item_count = static_cast<u32>(work.items.size());
+  p.item_count = work->count;
   p.tile_count = static_cast<u32>(plan::tiles_of(candidate, profile.M));
   HMMJIT_TRY(results.fill(s.stream, kUnwritten, n * 4));
   HMMJIT_TRY(time_tiles(s, out, kernel, counters, p));
@@ -191,8 +178,8 @@ Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
   return {};
 }
 
-Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vector<float>& expected,
-                   Measurement& out) {
+Status run_viterbi(const Surroundings& s, const gpu::ReadyKernel& kernel,
+                   const std::vector<float>& expected, Measurement& out) {
   using namespace hmmjit_device;
   const WordProfile& words = s.model.words;
   const bool speculates = out.candidate.variant->speculates;
@@ -210,29 +197,27 @@ Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vecto
   HMMJIT_ASSIGN(const auto counters, DeviceBuffer::create(device, sizeof(LateCounters)));
   HMMJIT_ASSIGN(const auto results, DeviceBuffer::create(device, n * 4));
   HMMJIT_ASSIGN(const auto flagged, DeviceBuffer::create(device, n * 4));
-  HMMJIT_ASSIGN(const Scratch scratch, scratch_for(s, kernel));
   WordFilterParams p = stage.parameters(d_tables.address());
-  scratch.into(p);
-  p.database = s.targets.view();
+  HMMJIT_ASSIGN(const auto scratch, scratch_for(s, kernel, p));
+  p.database = s.targets.on_device().view();
   p.list = everything(s.targets);
   p.counters = device_pointer<LateCounters>(counters);
   p.results = device_pointer<u32>(results);
   p.flagged = device_pointer<u32>(flagged);
-  p.tile_count = static_cast<u32>(plan::tiles_of(kernel.kernel->candidate, words.M));
+  p.tile_count = static_cast<u32>(plan::tiles_of(kernel.candidate(), words.M));
   HMMJIT_TRY(results.fill(s.stream, kUnwritten, n * 4));
   HMMJIT_TRY(time_tiles(s, out, kernel, counters, p));
   HMMJIT_ASSIGN(const auto counted, to_host<LateCounters>(s.stream, counters, 1));
   out.flagged = speculates ? counted[0].flagged : 0;
   if (out.flagged > 0) {
-    HMMJIT_ASSIGN(const Loaded exact, s.exact_viterbi());
-    HMMJIT_ASSIGN(const Scratch exact_scratch, scratch_for(s, exact));
+    HMMJIT_ASSIGN(const gpu::ReadyKernel exact, s.exact_viterbi());
     WordFilterParams q = p;
-    exact_scratch.into(q);
+    HMMJIT_ASSIGN(const auto exact_scratch, scratch_for(s, exact, q));
     q.only_flagged = 1;
     q.tile = 0;
     q.tile_count = 1;
     HMMJIT_TRY(s.begin.record(s.stream));
-    HMMJIT_TRY(exact.loaded->launch(s.stream, exact.grid, &q));
+    HMMJIT_TRY(queue(s, exact, q));
     HMMJIT_TRY(s.end.record(s.stream));
     HMMJIT_TRY(s.end.synchronize());
     HMMJIT_ASSIGN(const float ms, driver::Event::milliseconds(s.begin, s.end));
@@ -247,7 +232,7 @@ Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vecto
   return {};
 }
 
-Status run_float_filter(const Surroundings& s, const Loaded& kernel,
+Status run_float_filter(const Surroundings& s, const gpu::ReadyKernel& kernel,
                         const std::vector<float>& expected, Measurement& out) {
   using namespace hmmjit_device;
   const bool bias = out.stage == Stage::kBias;
@@ -256,34 +241,27 @@ Status run_float_filter(const Surroundings& s, const Loaded& kernel,
   const std::size_t n = s.targets.size();
   HMMJIT_ASSIGN(const auto counters, DeviceBuffer::create(device, sizeof(LateCounters)));
   HMMJIT_ASSIGN(const auto results, DeviceBuffer::create(device, n * 4));
-  HMMJIT_ASSIGN(const Scratch scratch, scratch_for(s, kernel));
-  layout::TableBlock tables;
-  DeviceBuffer d_tables, lengths;
   const auto launch = [&](auto stage, auto&& complete) -> Status {
+    layout::TableBlock tables;
     stage.place(tables);
-    HMMJIT_ASSIGN(d_tables, upload(s, tables));
+    HMMJIT_ASSIGN(const auto d_tables, upload(s, tables));
     auto p = stage.parameters(d_tables.address());
-    scratch.into(p);
-    p.database = s.targets.view();
+    HMMJIT_ASSIGN(const auto scratch, scratch_for(s, kernel, p));
+    p.database = s.targets.on_device().view();
     p.list = everything(s.targets);
     p.counters = device_pointer<LateCounters>(counters);
     p.results = device_pointer<float>(results);
     complete(p);
     return time_launches(
         s, out, [&] { return counters.fill(s.stream, 0, sizeof(LateCounters)); },
-        [&] { return kernel.loaded->launch(s.stream, kernel.grid, &p); });
+        [&] { return queue(s, kernel, p); });
   };
   HMMJIT_TRY(results.fill(s.stream, 0xff, n * 4));  // NaN
-  if (bias) {
-    HMMJIT_ASSIGN(lengths, to_device(s.stream, layout::make_bias_lengths(packed.class_lengths)));
-    HMMJIT_TRY(launch(layout::BiasStage(s.model.bias),
-                      [&](BiasParams& p) { p.p1 = device_pointer<const float>(lengths); }));
-  } else {
-    HMMJIT_ASSIGN(lengths, to_device(s.stream, layout::make_float_lengths(packed.class_lengths)));
-    HMMJIT_TRY(launch(layout::FloatStage(s.model.odds), [&](FloatFilterParams& p) {
-      p.lengths = device_pointer<const FloatLength>(lengths);
-    }));
-  }
+  const gpu::DeviceTargets& targets = s.targets.on_device();
+  HMMJIT_TRY(bias ? launch(layout::BiasStage(s.model.bias),
+                           [&](BiasParams& p) { p.p1 = targets.bias_lengths(); })
+                  : launch(layout::FloatStage(s.model.odds),
+                           [&](FloatFilterParams& p) { p.lengths = targets.float_lengths(); }));
   HMMJIT_ASSIGN(const auto got, to_host<float>(s.stream, results, n));
   for (std::size_t t = 0; t < n; ++t) {
     const auto length = static_cast<int>(packed.length[t]);

@@ -6,13 +6,9 @@
 
 #include "bench/bench.hpp"
 #include "common/late_params.h"
-#include "gpu/kernel_loader.hpp"
+#include "gpu/ready_kernel.hpp"
 
 namespace hmmjit::bench {
-
-struct Loaded : gpu::AcceptedKernel {
-  driver::LaunchGrid grid;
-};
 
 /// The inputs of a launch.
 struct Surroundings {
@@ -23,15 +19,15 @@ struct Surroundings {
   const DeviceTargets& targets;
   const Settings& settings;
   /// The exact Viterbi kernel for targets that speculating kernels flag.
-  std::function<Result<Loaded>()> exact_viterbi;
+  std::function<Result<gpu::ReadyKernel>()> exact_viterbi;
 };
 
 /// Launches, times, compares with `expected` ([distinct]) and fills in the measurement.
-Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
+Status run_byte_filter(const Surroundings& s, const gpu::ReadyKernel& kernel,
                        const std::vector<float>& expected, Measurement& out);
-Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vector<float>& expected,
-                   Measurement& out);
-Status run_float_filter(const Surroundings& s, const Loaded& kernel,
+Status run_viterbi(const Surroundings& s, const gpu::ReadyKernel& kernel,
+                   const std::vector<float>& expected, Measurement& out);
+Status run_float_filter(const Surroundings& s, const gpu::ReadyKernel& kernel,
                         const std::vector<float>& expected, Measurement& out);
 
 }  // namespace hmmjit::bench

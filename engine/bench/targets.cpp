@@ -21,7 +21,7 @@ Sequences distinct_targets(const Sequences& sequences, std::size_t most) {
   return out;
 }
 
-Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(const driver::Stream& stream,
+Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(const driver::DevicePtr& device,
                                                              const Sequences& distinct,
                                                              std::vector<std::uint32_t> indices,
                                                              std::uint64_t residues) {
@@ -35,24 +35,12 @@ Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(const driver::Strea
     for (const std::uint32_t i : indices) all.emplace_back(distinct[i]);
   }
   out->indices_ = std::move(indices);
-  out->packed_ = layout::pack_targets(all);
-  HMMJIT_ASSIGN(out->residues_, to_device(stream, out->packed_.residues));
-  HMMJIT_ASSIGN(out->start_, to_device(stream, out->packed_.start));
-  HMMJIT_ASSIGN(out->length_, to_device(stream, out->packed_.length));
-  HMMJIT_ASSIGN(out->original_, to_device(stream, out->packed_.original));
-  HMMJIT_ASSIGN(out->length_class_, to_device(stream, out->packed_.length_class));
-  out->packed_.residues = {};
+  HMMJIT_ASSIGN(gpu::Uploader uploader, gpu::Uploader::create(device));
+  const auto segment = std::make_shared<gpu::PackedSegment>();
+  segment->targets = layout::pack_targets(all);
+  HMMJIT_ASSIGN(out->device_, gpu::DeviceTargets::create(device, segment, uploader));
+  segment->targets.residues = {};
   return out;
-}
-
-hmmjit_device::DatabaseView DeviceTargets::view() const {
-  return {device_pointer<const std::uint8_t>(residues_),
-          device_pointer<const std::uint32_t>(start_),
-          device_pointer<const std::uint32_t>(length_),
-          device_pointer<const std::uint32_t>(original_),
-          device_pointer<const std::uint32_t>(length_class_),
-          static_cast<std::uint32_t>(packed_.size()),
-          0};
 }
 
 }  // namespace hmmjit::bench

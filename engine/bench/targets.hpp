@@ -6,9 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "common/launch_params.h"
-#include "driver/driver.hpp"
-#include "layout/packed_targets.hpp"
+#include "gpu/device_targets.hpp"
 
 namespace hmmjit::bench {
 
@@ -43,34 +41,31 @@ Result<std::vector<T>> to_host(const driver::Stream& stream, const driver::Devic
   return out;
 }
 
-/// Some of the distinct targets, copied up to a given number of residues, in the layout that
-/// kernels read. Immutable; belongs to one stream's thread.
+/// Some of the distinct targets, copied up to a given number of residues.
 class DeviceTargets {
  public:
   /// `indices` refer to `distinct`, which may be freed afterwards. Fails with kResources if the
   /// device has no room.
-  static Result<std::unique_ptr<DeviceTargets>> create(const driver::Stream& stream,
+  static Result<std::unique_ptr<DeviceTargets>> create(const driver::DevicePtr& device,
                                                        const Sequences& distinct,
                                                        std::vector<std::uint32_t> indices,
                                                        std::uint64_t residues);
-  hmmjit_device::DatabaseView view() const;
+  gpu::DeviceTargets& on_device() const { return *device_; }
   /// The packed targets, without residues.
-  const layout::PackedTargets& packed() const { return packed_; }
-  std::size_t size() const { return packed_.size(); }
-  std::uint64_t residues() const { return packed_.residue_count; }
-  std::uint64_t residue_bytes() const { return residues_.size(); }
+  const layout::PackedTargets& packed() const { return device_->packed().targets; }
+  std::size_t size() const { return packed().size(); }
+  std::uint64_t residues() const { return packed().residue_count; }
   int copies() const { return copies_; }
   /// Index into the distinct targets.
   std::uint32_t distinct_of(std::size_t target) const {
-    return indices_[packed_.original[target] % indices_.size()];
+    return indices_[packed().original[target] % indices_.size()];
   }
 
  private:
   DeviceTargets() = default;
-  layout::PackedTargets packed_;
+  std::unique_ptr<gpu::DeviceTargets> device_;
   std::vector<std::uint32_t> indices_;
   int copies_ = 1;
-  driver::DeviceBuffer residues_, start_, length_, original_, length_class_;
 };
 
 }  // namespace hmmjit::bench

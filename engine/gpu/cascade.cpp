@@ -310,16 +310,7 @@ Status Cascade::Run::launch(const ReadyKernel& ready, Params& p, std::size_t nex
     ++result.launches;
     return ready.launch(lane.stream_, *lane.device_, extent_of(model), &p);
   };
-  const ReadyKernel::Scratch scratch = ready.scratch(*lane.device_, job.targets.residue_bytes());
-  const std::uintptr_t address = lane.scratch_.address();
-  if constexpr (requires { p.rows; }) {
-    if (scratch.rows > 0) p.rows = reinterpret_cast<decltype(p.rows)>(address);
-  }
-  if constexpr (requires { p.boundary; }) {
-    p.boundary = scratch.boundary > 0
-                     ? reinterpret_cast<decltype(p.boundary)>(address + scratch.rows)
-                     : nullptr;
-  }
+  ready.scratch(*lane.device_, job.targets.residue_bytes()).place(p, lane.scratch_.address());
   if constexpr (requires { p.tile; }) {
     p.tile_count =
         static_cast<dev::u32>(plan::tiles_of(ready.candidate(), static_cast<int>(p.model_length)));

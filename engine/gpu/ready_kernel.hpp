@@ -58,6 +58,15 @@ class ReadyKernel {
   struct Scratch {
     std::size_t rows = 0, boundary = 0;
     std::size_t bytes() const { return rows + boundary; }
+    /// Points parameters that have such members to scratch memory at `address`; null: no memory.
+    template <typename Params>
+    void place(Params& p, std::uintptr_t address) const {
+      if constexpr (requires { p.rows; })
+        p.rows = rows > 0 ? reinterpret_cast<decltype(p.rows)>(address) : nullptr;
+      if constexpr (requires { p.boundary; })
+        p.boundary =
+            boundary > 0 ? reinterpret_cast<decltype(p.boundary)>(address + rows) : nullptr;
+    }
   };
   /// `residue_bytes`: of the database as it lies on the device.
   Scratch scratch(const driver::Device& device, std::size_t residue_bytes) const;
