@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
+
 #include "cache/entry_lock.hpp"
 #include "cache/entry_store.hpp"
 #include "core/numbers.hpp"
@@ -67,9 +69,8 @@ std::string StoredStatistics::to_text() const {
 StoredStatistics StoredStatistics::from_text(std::string_view text) {
   StoredStatistics statistics;
   if (!text.starts_with(kFirstLine) || !text.ends_with("\nend\n")) return {};
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  for (const auto part : std::views::split(text, '\n')) {
+    const std::string_view line(part);
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos) continue;
     const std::string_view name = line.substr(0, space);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <ranges>
 
 #include "core/numbers.hpp"
 
@@ -68,10 +69,8 @@ std::optional<Diagnostic> head_of(std::string_view line) {
 std::vector<Diagnostic> parse_diagnostics(std::string_view log) {
   std::vector<Diagnostic> out;
   bool continues = false;
-  while (!log.empty()) {
-    const std::size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
+  for (const auto part : std::views::split(log, '\n')) {
+    const std::string_view line(part);
     if (auto head = head_of(line)) {
       out.push_back(std::move(*head));
       continues = true;

@@ -1,10 +1,11 @@
 #include "compile/kernel_compiler.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <ranges>
 
 #include "compile/diagnostics.hpp"
 #include "core/json_object.hpp"
@@ -16,15 +17,6 @@ namespace {
 
 constexpr std::string_view kPlanAttachment = "plan";
 
-std::string joined(const std::vector<std::string>& texts, char separator) {
-  std::string out;
-  for (const std::string& text : texts) {
-    if (!out.empty()) out += separator;
-    out += text;
-  }
-  return out;
-}
-
 Status write_file(const std::string& path, std::string_view text) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
   file.write(text);
@@ -34,10 +26,8 @@ Status write_file(const std::string& path, std::string_view text) {
 /// Removes ptxas's timings from the log, so that equal kernels have equal cache entries.
 std::string without_times(std::string_view log) {
   std::string out;
-  while (!log.empty()) {
-    const std::size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
+  for (const auto part : std::views::split(log, '\n')) {
+    const std::string_view line(part);
     if (line.find("Compile time = ") != std::string_view::npos) continue;
     if (!out.empty()) out += '\n';
     out += line;
@@ -51,7 +41,7 @@ cache::CacheKey make_key(const CompileJob& job, const NvrtcLibrary* compiler) {
       .add("kind", image_kind_name(job.target.kind))
       .add("target", job.target.architecture)
       .add("compiler", compiler != nullptr ? compiler->identity() : "")
-      .add("options", joined(job.options, '\n'))
+      .add("options", fmt::format("{}", fmt::join(job.options, "\n")))
       .add("entry", job.source.entry_name)
       .add("file", job.source.file_name)
       .add("source", job.source.text);
@@ -146,7 +136,7 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
         fmt::format("{}{} ({}; NVRTC {}.{}; options {})",
                     outcome.log.empty() ? outcome.status : first_error(outcome.log),
                     errors > 1 ? fmt::format(" and {} more", errors - 1) : "", outcome.status,
-                    compiler.major(), compiler.minor(), joined(job.options, ' ')),
+                    compiler.major(), compiler.minor(), fmt::join(job.options, " ")),
         job.name, remedy);
   }
   KernelImage image;
@@ -219,7 +209,7 @@ Status dump_job(const CompileJob& job, const KernelImage* image, const std::stri
   const std::string base = folder + "/" + job.name;
   HMMJIT_TRY(write_file(base + ".cu", job.source.text));
   HMMJIT_TRY(write_file(base + ".json", job.plan_json + "\n"));
-  HMMJIT_TRY(write_file(base + ".log", joined(job.options, ' ') + "\n" + log + "\n"));
+  HMMJIT_TRY(write_file(base + ".log", fmt::format("{}\n{}\n", fmt::join(job.options, " "), log)));
   if (image != nullptr) {
     HMMJIT_TRY(write_file(fmt::format("{}.{}", base, image_kind_name(image->kind)), image->bytes));
   }

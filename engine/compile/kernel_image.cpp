@@ -3,7 +3,9 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <vector>
 
 #include "core/numbers.hpp"
@@ -107,10 +109,8 @@ KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name
     const auto value = parse_int(line.substr(begin, at - begin));
     return value ? static_cast<int>(*value) : -1;
   };
-  while (!log.empty()) {
-    const std::size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
+  for (const auto part : std::views::split(log, '\n')) {
+    const std::string_view line(part);
     if (line.find("Compiling entry function") != std::string_view::npos ||
         line.find("Function properties for") != std::string_view::npos) {
       const std::size_t at = line.find(entry_name);

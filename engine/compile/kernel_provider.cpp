@@ -1,6 +1,6 @@
 #include "compile/kernel_provider.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -187,6 +187,16 @@ struct KernelProvider::Obtained {
   std::string note;
 };
 
+std::optional<KernelProvider::Obtained> KernelProvider::find_of_maker(const cache::CacheKey& key,
+                                                                      Counted counted,
+                                                                      std::string_view why) {
+  cache::Lookup lookup = cache_.find(key, counted);
+  if (!lookup) return std::nullopt;
+  const std::string* maker = key.find("compiler");
+  return Obtained{std::move(lookup), key,
+                  fmt::format("{}; made by {}", why, maker != nullptr ? *maker : "another one")};
+}
+
 // Without a compiler, any kernel with the same source, target and kind will do, whatever compiler
 // version and options made it.
 std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const CompileJob& job,
@@ -199,13 +209,8 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const Com
   std::vector<cache::CacheKey> keys = cache_.stored_keys(same_kernel);
   // If there are several compilers, the choice must not depend on the folder's file order.
   std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
-  for (cache::CacheKey& key : keys) {
-    cache::Lookup lookup = cache_.find(key, counted);
-    if (!lookup) continue;
-    const std::string* maker = key.find("compiler");
-    std::string note = fmt::format("no compiler on this machine; made by {}",
-                                   maker != nullptr ? *maker : "another one");
-    return Obtained{std::move(lookup), std::move(key), std::move(note)};
+  for (const cache::CacheKey& key : keys) {
+    if (auto found = find_of_maker(key, counted, "no compiler on this machine")) return found;
   }
   return std::nullopt;
 }
@@ -214,26 +219,19 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const Com
 // minutes and gain nothing.
 std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job,
                                                                        Counted counted) {
-  cache::CacheKey key;
-  {
-    const MutexLock lock(pool_->installed_mutex);
-    if (!pool_->installed) {
-      std::vector<cache::CacheKey> keys = cache_.system_keys();
-      std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
-      auto& installed = pool_->installed.emplace();
-      for (cache::CacheKey& one : keys) installed.emplace(kernel_of(one), std::move(one));
-    }
-    if (pool_->installed->empty()) return std::nullopt;
-    const auto found = pool_->installed->find(kernel_of(job.key));
-    if (found == pool_->installed->end()) return std::nullopt;
-    key = found->second;
+  MutexLock lock(pool_->installed_mutex);
+  if (!pool_->installed) {
+    std::vector<cache::CacheKey> keys = cache_.system_keys();
+    std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
+    auto& installed = pool_->installed.emplace();
+    for (cache::CacheKey& one : keys) installed.emplace(kernel_of(one), std::move(one));
   }
-  cache::Lookup lookup = cache_.find(key, counted == Counted::kNone ? counted : Counted::kHits);
-  if (!lookup) return std::nullopt;
-  const std::string* maker = key.find("compiler");
-  std::string note =
-      fmt::format("installed; made by {}", maker != nullptr ? *maker : "another one");
-  return Obtained{std::move(lookup), std::move(key), std::move(note)};
+  if (pool_->installed->empty()) return std::nullopt;
+  const auto found = pool_->installed->find(kernel_of(job.key));
+  if (found == pool_->installed->end()) return std::nullopt;
+  const cache::CacheKey key = found->second;
+  lock.unlock();
+  return find_of_maker(key, counted == Counted::kNone ? counted : Counted::kHits, "installed");
 }
 
 KernelProvider::Obtained KernelProvider::find_stored(const CompileJob& job, Counted counted) {
@@ -265,11 +263,9 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
         settings_.developer);
     ProviderEvent event{.kernel = job.name,
                         .log = log,
+                        .options = fmt::format("{}", fmt::join(job.options, " ")),
                         .seconds = seconds_since(start),
                         .cpu_seconds = thread_seconds() - cpu_start};
-    for (const std::string& option : job.options) {
-      event.options += (event.options.empty() ? "" : " ") + option;
-    }
     if (!image) {
       event.kind = ProviderEvent::Kind::kFailed;
       event.detail = image.error().to_string();

@@ -126,6 +126,8 @@ class KernelProvider {
   Obtained find_stored(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_installed(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_of_others(const CompileJob& job, Counted counted);
+  std::optional<Obtained> find_of_maker(const cache::CacheKey& key, Counted counted,
+                                        std::string_view why);
   void report(ProviderEvent event);
 
   render::TemplateLibrary templates_;

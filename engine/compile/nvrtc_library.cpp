@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 
 #include <algorithm>
@@ -215,12 +215,9 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
     break;
   }
   if (library->path_.empty()) {
-    std::string where;
-    for (const std::string& folder : search.folders) {
-      where += (where.empty() ? "" : ":") + folder;
-    }
     return fail(ErrorCode::kCompile,
-                "no run-time compiler found (libnvrtc.so.13 or libnvrtc.so.12)", where, kInstall);
+                "no run-time compiler found (libnvrtc.so.13 or libnvrtc.so.12)",
+                fmt::format("{}", fmt::join(search.folders, ":")), kInstall);
   }
   const std::string id = build_id_of(library->path_);
   library->minor_ = find_builtins(library->path_, library->major_).minor;

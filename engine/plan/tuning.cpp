@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -124,10 +125,8 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view catalogue
                                std::size_t* skipped) {
   TuningTable out;
   std::size_t left_out = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const auto part : std::views::split(text, '\n')) {
+    const std::string_view line(part);
     if (line.empty()) continue;
     auto choice = parse_line(line);
     if (choice && choice->catalogue == catalogue) {
