@@ -93,29 +93,25 @@ Result<CacheKey> CacheKey::from_record(std::string_view record) {
 }
 
 std::vector<KeyDifference> explain(const CacheKey& first, const CacheKey& second) {
-  using Kind = KeyDifference::Kind;
   std::vector<KeyDifference> differences;
   for (const KeyComponent& a : first.components()) {
     const std::string* b = second.find(a.name);
     if (b == nullptr) {
-      differences.push_back(
-          {Kind::kOnlyInFirst, a.name, digest_of(a.value), {}, shown(a.value) + " was removed"});
+      differences.push_back({a.name, digest_of(a.value), {}, shown(a.value) + " was removed"});
     } else if (a.value != *b) {
-      differences.push_back(
-          {Kind::kChanged, a.name, digest_of(a.value), digest_of(*b), value_detail(a.value, *b)});
+      differences.push_back({a.name, digest_of(a.value), digest_of(*b), value_detail(a.value, *b)});
     }
   }
   for (const KeyComponent& b : second.components()) {
     if (first.find(b.name) == nullptr) {
-      differences.push_back(
-          {Kind::kOnlyInSecond, b.name, {}, digest_of(b.value), shown(b.value) + " was added"});
+      differences.push_back({b.name, {}, digest_of(b.value), shown(b.value) + " was added"});
     }
   }
   if (differences.empty() && !(first == second)) {
     // The same components in another order: name the first mismatch.
     const auto [a, b] = std::ranges::mismatch(first.components(), second.components());
     if (a != first.components().end() && b != second.components().end()) {
-      differences.push_back({Kind::kMoved, a->name, digest_of(a->value), digest_of(a->value),
+      differences.push_back({a->name, digest_of(a->value), digest_of(a->value),
                              fmt::format("order changed: '{}' stands in its place", b->name)});
     }
   }

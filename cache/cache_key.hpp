@@ -53,8 +53,6 @@ class CacheKey {
 };
 
 struct KeyDifference {
-  enum class Kind { kChanged, kOnlyInFirst, kOnlyInSecond, kMoved };
-  Kind kind = Kind::kChanged;
   std::string component;
   Digest first, second;  ///< component digests (zero where absent)
   std::string detail;    ///< short values in full, otherwise the first line that differs

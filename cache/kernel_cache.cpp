@@ -387,49 +387,48 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   return publish(key, std::move(*made));
 }
 
-std::optional<KernelCache::Nearest> KernelCache::nearest(const CacheKey& key) const {
-  std::optional<Nearest> best;
-  for (const Layer layer : {Layer::kUser, Layer::kSystem}) {
-    const EntryStore* store = layer == Layer::kSystem ? system_.get() : user_.get();
-    if (store == nullptr) continue;
-    for (const StoredFile& file : store->scan().entries) {
-      const auto bytes = store->read(file.path);
-      if (!bytes) continue;
-      auto decoded = decode_entry(*bytes, Attachments::kSkip);
-      if (!decoded || decoded->key == key) continue;
-      auto differences = explain(decoded->key, key);
-      if (!best || differences.size() < best->differences.size()) {
-        best = Nearest{std::move(decoded->key), layer, std::move(differences)};
-      }
-    }
-  }
-  return best;
-}
-
 namespace {
-void add_keys(const EntryStore* store, const KernelCache::KeyFilter& filter,
-              std::vector<CacheKey>& keys) {
+
+// Calls `use` with the key of each intact entry.
+template <typename Use>
+void for_each_key(const EntryStore* store, const Use& use) {
   if (store == nullptr) return;
   for (const StoredFile& file : store->scan().entries) {
     const auto bytes = store->read(file.path);
     if (!bytes) continue;
-    auto decoded = decode_entry(*bytes, Attachments::kSkip);
-    if (decoded && (!filter || filter(decoded->key))) keys.push_back(std::move(decoded->key));
+    if (auto decoded = decode_entry(*bytes, Attachments::kSkip)) use(std::move(decoded->key));
   }
 }
+
 }  // namespace
+
+std::optional<KernelCache::Nearest> KernelCache::nearest(const CacheKey& key) const {
+  std::optional<Nearest> best;
+  for (const EntryStore* store : {user_.get(), system_.get()}) {
+    for_each_key(store, [&](CacheKey stored) {
+      if (stored == key) return;
+      auto differences = explain(stored, key);
+      if (!best || differences.size() < best->differences.size())
+        best = Nearest{std::move(stored), std::move(differences)};
+    });
+  }
+  return best;
+}
 
 std::vector<CacheKey> KernelCache::stored_keys(const KeyFilter& filter) const {
   std::vector<CacheKey> keys;
-  add_keys(system_.get(), filter, keys);
-  add_keys(user_.get(), filter, keys);
+  for (const EntryStore* store : {system_.get(), user_.get()}) {
+    for_each_key(store, [&](CacheKey stored) {
+      if (!filter || filter(stored)) keys.push_back(std::move(stored));
+    });
+  }
   return keys;
 }
 
 std::vector<CacheKey> KernelCache::system_keys() const {
   std::vector<CacheKey> keys;
   if (settings_.mode != Mode::kOff && settings_.mode != Mode::kRefresh)
-    add_keys(system_.get(), {}, keys);
+    for_each_key(system_.get(), [&](CacheKey stored) { keys.push_back(std::move(stored)); });
   return keys;
 }
 

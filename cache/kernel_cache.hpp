@@ -98,7 +98,6 @@ class KernelCache {
   /// entries of both disk layers: for messages, not for hot paths.
   struct Nearest {
     CacheKey key;
-    Layer layer = Layer::kNone;
     std::vector<KeyDifference> differences;
   };
   std::optional<Nearest> nearest(const CacheKey& key) const;
