@@ -1,6 +1,7 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
+#include <ranges>
 
 #include "plan/plan.hpp"
 
@@ -72,23 +73,16 @@ std::string catalogue_text() {
                                   variant.entry_name));
       row("cells", std::string(cell_type_name(variant.cell)));
       row("chosen by", variant.competes ? "predicted rate" : "name only");
-      std::string lengths;
-      for (const std::string_view name : kDevices) {
-        const auto device = find_device(name);
-        if (!device) continue;
-        lengths += fmt::format("{}{} {}", lengths.empty() ? "" : ", ", name,
-                               longest_model(variant, *device));
-      }
-      row("longest model", lengths);
+      const auto lengths =
+          kDevices | std::views::transform([&](std::string_view name) {
+            return fmt::format("{} {}", name, longest_model(variant, *find_device(name)));
+          });
+      row("longest model", fmt::format("{}", fmt::join(lengths, ", ")));
       if (const auto device = find_device("H200")) row("H200, M = 256", promise(variant, *device));
-      std::string references;
-      for (const std::string_view reference : variant.references)
-        references += fmt::format("{}{}", references.empty() ? "" : "; ", reference);
-      if (!references.empty()) row("after", references);
-      std::string options;
-      for (const std::string_view option : variant.compile_options)
-        options += fmt::format("{}`{}`", options.empty() ? "" : " ", option);
-      if (!options.empty()) row("compiled with", options);
+      if (!variant.references.empty())
+        row("after", fmt::format("{}", fmt::join(variant.references, "; ")));
+      if (!variant.compile_options.empty())
+        row("compiled with", fmt::format("`{}`", fmt::join(variant.compile_options, "` `")));
     }
   }
   return out;

@@ -1,8 +1,10 @@
 #include "plan/device_traits.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <ranges>
 
+#include "core/ascii.hpp"
 #include "core/numbers.hpp"
 
 namespace hmmjit::plan {
@@ -13,7 +15,7 @@ std::string folded(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (c == ' ' || c == '-' || c == '_') continue;
-    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    out += ascii_lower(c);
   }
   return out;
 }
@@ -78,12 +80,10 @@ Result<DeviceTraits> find_device(std::string_view name) {
   if (architecture.capability > 0) {
     if (auto device = assumed_device(architecture.capability)) return std::move(*device);
   }
-  std::string names;
-  for (const DeviceTraits& device : device_table()) {
-    fmt::format_to(std::back_inserter(names), "{}{}", names.empty() ? "" : ", ", device.name);
-  }
-  return fail(ErrorCode::kUsage, fmt::format("unknown device \"{}\"", name), {},
-              fmt::format("known devices: {}; or an architecture such as sm_90", names));
+  const auto names = device_table() | std::views::transform(&DeviceTraits::name);
+  return fail(
+      ErrorCode::kUsage, fmt::format("unknown device \"{}\"", name), {},
+      fmt::format("known devices: {}; or an architecture such as sm_90", fmt::join(names, ", ")));
 }
 
 std::optional<std::string> compiler_gap(const DeviceTraits& device) {

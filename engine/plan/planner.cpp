@@ -1,6 +1,7 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "plan/plan.hpp"
 
@@ -199,17 +200,12 @@ Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
 Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
               const std::string& forced_variant, const std::string& where,
               const TuningTable* tuned) {
-  const bool known = forced_variant.empty() || std::ranges::any_of(offers, [&](const Offer& o) {
-                       return o.variant->name == forced_variant;
-                     });
-  if (!known) {
-    std::string names;
-    for (const Offer& o : offers) {
-      fmt::format_to(std::back_inserter(names), "{}{}", names.empty() ? "" : ", ", o.variant->name);
-    }
+  const auto names =
+      offers | std::views::transform([](const Offer& offer) { return offer.variant->name; });
+  if (!forced_variant.empty() && std::ranges::find(names, forced_variant) == names.end()) {
     return fail(ErrorCode::kUsage, fmt::format("no variant \"{}\"", forced_variant), where,
-                names.empty() ? std::string("this stage has no GPU variant")
-                              : fmt::format("variants of this stage: {}", names));
+                offers.empty() ? std::string("this stage has no GPU variant")
+                               : fmt::format("variants of this stage: {}", fmt::join(names, ", ")));
   }
 
   std::vector<Candidate> competing, comparison;
