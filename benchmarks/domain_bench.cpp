@@ -201,8 +201,8 @@ class DeviceBench {
     const auto made = value_or_die(source_->get(*plan));
     auto loaded = value_or_die(
         driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name));
-    const auto blocks = loaded->prepare(*device_, made->candidate.launch.block_threads,
-                                        made->candidate.launch.dynamic_shared_bytes);
+    const auto blocks = loaded->prepare(*device_, made->candidate.expected.launch.block_threads,
+                                        made->candidate.expected.launch.dynamic_shared_bytes);
     if (!blocks) die(blocks.error().to_string());
     return {{made, std::move(loaded), *blocks}, plan->alphabet_codes};
   }

@@ -51,8 +51,8 @@ Candidate to_candidate(const plan::Candidate& c, const LaunchShape* shape) {
   if (shape != nullptr) {
     out.launch = *shape;
   } else {
-    out.launch.threads_x = c.launch.block_threads;
-    out.launch.dynamic_shared_bytes = c.launch.dynamic_shared_bytes;
+    out.launch.threads_x = c.expected.launch.block_threads;
+    out.launch.dynamic_shared_bytes = c.expected.launch.dynamic_shared_bytes;
   }
   out.expected.registers = c.expected.registers;
   out.expected.local_bytes = c.expected.local_bytes;
@@ -309,8 +309,8 @@ Plan Engine::plan(const Problem& problem, const Device& device,
           refuse(entry->host, "two configurations have equal constants",
                  "make the difference a constant");
         }
-        candidate.launch.block_threads = s.block_threads();
-        candidate.launch.dynamic_shared_bytes = s.dynamic_shared_bytes;
+        candidate.expected.launch.block_threads = s.block_threads();
+        candidate.expected.launch.dynamic_shared_bytes = s.dynamic_shared_bytes;
         candidate.expected.registers = c.expected.registers;
         candidate.expected.local_bytes = c.expected.local_bytes;
         candidate.expected.covered_length = 1;

@@ -55,8 +55,8 @@ std::string candidate_text(const plan::Candidate& c, const plan::DeviceTraits& d
   json.text("variant", c.variant->name);
   json.text("architecture", plan::architecture_name(device));
   plan::write_constants(json, c.constants);
-  json.number("block_threads", c.launch.block_threads);
-  json.number("dynamic_shared_bytes", c.launch.dynamic_shared_bytes);
+  json.number("block_threads", c.expected.launch.block_threads);
+  json.number("dynamic_shared_bytes", c.expected.launch.dynamic_shared_bytes);
   json.number("covered_length", c.expected.covered_length);
   json.number("registers", c.expected.registers);
   json.close();

@@ -141,20 +141,20 @@ std::optional<std::string> gate(const KernelResources& r, const plan::Candidate&
     return fmt::format("needs {} registers, at most {} promised", r.registers,
                        candidate.expected.registers);
   }
-  if (r.max_threads > 0 && candidate.launch.block_threads > r.max_threads) {
+  if (r.max_threads > 0 && candidate.expected.launch.block_threads > r.max_threads) {
     return fmt::format("is bounded to {} threads a block, {} planned", r.max_threads,
-                       candidate.launch.block_threads);
+                       candidate.expected.launch.block_threads);
   }
   if (r.registers > 0) {
-    const auto fit =
-        plan::occupancy(device, candidate.launch.block_threads, r.registers,
-                        candidate.launch.dynamic_shared_bytes + std::max(r.static_shared_bytes, 0));
+    const auto fit = plan::occupancy(
+        device, candidate.expected.launch.block_threads, r.registers,
+        candidate.expected.launch.dynamic_shared_bytes + std::max(r.static_shared_bytes, 0));
     if (fit.blocks_per_sm == 0) {
       return fmt::format(
           "does not fit an SM: {} threads x {} registers, {} + {} bytes of shared "
           "memory ({})",
-          candidate.launch.block_threads, r.registers, std::max(r.static_shared_bytes, 0),
-          candidate.launch.dynamic_shared_bytes, fit.limiter);
+          candidate.expected.launch.block_threads, r.registers, std::max(r.static_shared_bytes, 0),
+          candidate.expected.launch.dynamic_shared_bytes, fit.limiter);
     }
   }
   return std::nullopt;

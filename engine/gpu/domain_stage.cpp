@@ -522,7 +522,7 @@ dev::u32 DomainStage::Run::place_models(
     const ReadyKernel& ready, const std::vector<dev::u32>& at_once, std::size_t most_warps,
     dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets)) {
   constexpr int kWarp = 32;
-  const plan::LaunchShape& shape = ready.candidate().launch;
+  const plan::LaunchShape& shape = ready.candidate().expected.launch;
   const KernelForm form = form_of(ready, *stage.device_);
   const auto floats = static_cast<dev::u32>(shape.dynamic_shared_bytes / sizeof(float));
   const auto most = static_cast<dev::u32>(shape.block_threads / kWarp);
@@ -553,10 +553,11 @@ dev::u32 DomainStage::Run::place_models(
 
 Status DomainStage::Run::launch(const ReadyKernel& ready, dev::u32 blocks) {
   if (blocks == 0) return {};
-  const dev::DomainBatch batch{.models = at<const dev::DomainParams>(kAtModels),
-                               .count = static_cast<dev::u32>(parts.size()),
-                               .shared_floats = static_cast<dev::u32>(
-                                   ready.candidate().launch.dynamic_shared_bytes / sizeof(float))};
+  const dev::DomainBatch batch{
+      .models = at<const dev::DomainParams>(kAtModels),
+      .count = static_cast<dev::u32>(parts.size()),
+      .shared_floats = static_cast<dev::u32>(
+          ready.candidate().expected.launch.dynamic_shared_bytes / sizeof(float))};
   ++result.launches;
   counters_read = false;
   return ready.launch(stage.stream_, *stage.device_, extent, &batch, blocks);

@@ -98,7 +98,7 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
       }
       auto known = image->prepared.find(device.ordinal());
       if (known == image->prepared.end()) {
-        const plan::LaunchShape& launch = kernel->candidate.launch;
+        const plan::LaunchShape& launch = kernel->candidate.expected.launch;
         auto found =
             image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes);
         if (!found) {

@@ -30,8 +30,9 @@ ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
                                           std::size_t residue_bytes) const {
   constexpr std::size_t kWarp = 32;
   const plan::Expected& expected = candidate().expected;
-  const std::size_t warps =
-      resident_blocks(device) * static_cast<std::size_t>(candidate().launch.block_threads) / kWarp;
+  const std::size_t warps = resident_blocks(device) *
+                            static_cast<std::size_t>(candidate().expected.launch.block_threads) /
+                            kWarp;
   return {layout::aligned_size(warps * static_cast<std::size_t>(expected.scratch_per_warp)),
           residue_bytes * static_cast<std::size_t>(expected.scratch_per_residue)};
 }
@@ -59,7 +60,7 @@ Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& d
                            const ModelExtent& model, const void* parameters,
                            unsigned blocks) const {
   HMMJIT_TRY(require(model));
-  const plan::LaunchShape& shape = candidate().launch;
+  const plan::LaunchShape& shape = candidate().expected.launch;
   const driver::LaunchGrid grid{
       .blocks = blocks != kAnyBlocks ? blocks : resident_blocks(device),
       .block_threads = static_cast<unsigned>(shape.block_threads),

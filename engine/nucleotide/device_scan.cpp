@@ -431,7 +431,7 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
   const auto before = static_cast<std::uint32_t>((m.bytes.M + kRows - 1) / kRows);
   const std::uint64_t in_flight =
       std::uint64_t{kernel.resident_blocks(*d.device)} *
-      static_cast<std::uint64_t>(kernel.candidate().launch.block_threads) / 32 *
+      static_cast<std::uint64_t>(kernel.candidate().expected.launch.block_threads) / 32 *
       static_cast<std::uint64_t>(kernel.candidate().expected.sequences_per_warp);
   const std::uint64_t waves = blocks / (in_flight * kMostBlocksOfItem) + 1;
   const auto of_item =

@@ -95,10 +95,11 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
-/// What a variant's author promises; checked against the compiled image and, on a device, against
-/// the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills, is
-/// rejected and the next candidate is tried.
+/// The launch of a kernel, and what its author promises; checked against the compiled image and, on
+/// a device, against the driver's occupancy. `registers` is a ceiling: an image that needs more, or
+/// spills, is rejected and the next candidate is tried.
 struct Expected {
+  LaunchShape launch = {};
   int registers = 0;        ///< per thread
   int covered_length = 0;   ///< number of model positions computed, >= shape.length
   bool any_length = false;  ///< one kernel serves models of every length
@@ -154,7 +155,6 @@ struct KernelVariant {
   /// Candidate constant lists for this shape (different S, warps, ...), the preferred one first;
   /// never empty for an accepted shape. May depend only on the arguments.
   std::vector<Constants> (*constants)(const ModelShape&, const DeviceTraits&) = nullptr;
-  LaunchShape (*launch_shape)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
   Expected (*expected)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
   /// Cells per clock and SM for a model of another length than the kernel was made for; null: that
   /// of expected().

@@ -16,7 +16,6 @@ namespace hmmjit::plan {
 struct Candidate {
   const KernelVariant* variant = nullptr;  ///< static storage
   Constants constants;
-  LaunchShape launch;
   Expected expected;
   Occupancy occupancy;         ///< from the expected registers and the launch shape
   double predicted_gcups = 0;  ///< real cells (model length x residues) per second / 1e9
@@ -91,7 +90,7 @@ Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
 struct Offer {
   const KernelVariant* variant = nullptr;
   Verdict verdict;
-  std::vector<Candidate> configurations;  ///< constants, launch and expected are set
+  std::vector<Candidate> configurations;  ///< constants and expected are set
   bool competes = false;                  ///< overrides the flag of its entry
 };
 

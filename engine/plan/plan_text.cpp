@@ -27,9 +27,9 @@ void write_candidate(std::string& out, const Candidate& c) {
   json.text("cell", cell_type_name(c.variant->cell));
   write_constants(json, c.constants);
   JsonObject launch = json.object("launch");
-  launch.number("block_threads", c.launch.block_threads);
+  launch.number("block_threads", c.expected.launch.block_threads);
   launch.text("grid", "persistent");
-  launch.number("dynamic_shared_bytes", c.launch.dynamic_shared_bytes);
+  launch.number("dynamic_shared_bytes", c.expected.launch.dynamic_shared_bytes);
   launch.close();
   JsonObject expected = json.object("expected");
   expected.number("registers", c.expected.registers);  // old name of the same value
@@ -84,10 +84,10 @@ std::string plan_text(const Plan& plan) {
                     ? fmt::format("{} positions computed ({:.1f} % padding)",
                                   c.expected.covered_length, 100 * plan.padding())
                     : fmt::format("a kernel for up to {} positions", c.expected.covered_length)),
-      constants_text(c.constants), c.launch.block_threads, c.launch.dynamic_shared_bytes,
-      c.expected.registers, c.occupancy.blocks_per_sm, c.occupancy.warps_per_sm,
-      100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups, rate_unit(plan.stage),
-      c.expected.binding_resource);
+      constants_text(c.constants), c.expected.launch.block_threads,
+      c.expected.launch.dynamic_shared_bytes, c.expected.registers, c.occupancy.blocks_per_sm,
+      c.occupancy.warps_per_sm, 100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups,
+      rate_unit(plan.stage), c.expected.binding_resource);
   if (!plan.tuned.empty()) {
     fmt::format_to(std::back_inserter(out), "  tuned      {}\n", plan.tuned);
   }

@@ -21,7 +21,6 @@ Offer offer_of(const KernelVariant& variant, const ModelShape& shape, const Devi
   if (!offer.verdict.accepted) return offer;
   for (Constants& constants : variant.constants(shape, device)) {
     Candidate c;
-    c.launch = variant.launch_shape(shape, constants, device);
     c.expected = variant.expected(shape, constants, device);
     c.constants = std::move(constants);
     offer.configurations.push_back(std::move(c));
@@ -38,12 +37,12 @@ std::vector<Candidate> candidates_of(Offer& offer, const Plan& plan, std::string
   }
   for (Candidate& c : offer.configurations) {
     c.variant = offer.variant;
-    c.occupancy = occupancy(plan.device, c.launch.block_threads, c.expected.registers,
-                            c.launch.dynamic_shared_bytes);
+    c.occupancy = occupancy(plan.device, c.expected.launch.block_threads, c.expected.registers,
+                            c.expected.launch.dynamic_shared_bytes);
     if (c.occupancy.blocks_per_sm == 0) {
       why = fmt::format("does not fit: {} threads x {} registers, {} bytes of shared memory ({})",
-                        c.launch.block_threads, c.expected.registers, c.launch.dynamic_shared_bytes,
-                        c.occupancy.limiter);
+                        c.expected.launch.block_threads, c.expected.registers,
+                        c.expected.launch.dynamic_shared_bytes, c.occupancy.limiter);
       continue;
     }
     c.predicted_gcups = predict_gcups(c.expected, plan.device, plan.model_length);

@@ -236,7 +236,7 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
   ASSERT_GE(plan.fallbacks.size(), 2u);
   // The second candidate is twice as fast as the planner's choice, the third is fastest and wrong.
   const auto identity = [](const plan::Candidate& c) {
-    return std::pair{c.launch.dynamic_shared_bytes, c.launch.block_threads};
+    return std::pair{c.expected.launch.dynamic_shared_bytes, c.expected.launch.block_threads};
   };
   const plan::Candidate* second = nullptr;
   const plan::Candidate* third = nullptr;
@@ -251,8 +251,8 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
   ASSERT_TRUE(second != nullptr && third != nullptr);
   driver_.on_launch = [&](const FakeLaunch& launch) {
     const auto is = [&](const plan::Candidate& c) {
-      return launch.shared_bytes == c.launch.dynamic_shared_bytes &&
-             static_cast<int>(launch.block_threads) == c.launch.block_threads;
+      return launch.shared_bytes == c.expected.launch.dynamic_shared_bytes &&
+             static_cast<int>(launch.block_threads) == c.expected.launch.block_threads;
     };
     driver_.elapsed_milliseconds = is(*third) ? 0.1f : is(*second) ? 0.5f : 1.0f;
     return is(*third) ? run_on_host_wrongly(launch) : run_on_host(launch);
@@ -266,7 +266,7 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
     for (const Measurement& x : tuned->measurements) {
       if (x.candidate.constants == tuned->choice->constants &&
           x.candidate.variant->name == tuned->choice->variant) {
-        return x.candidate.launch.dynamic_shared_bytes;
+        return x.candidate.expected.launch.dynamic_shared_bytes;
       }
     }
     return std::int64_t{-1};
@@ -293,8 +293,8 @@ TEST_F(BenchTest, TuningKeepsThePlannersChoiceWithinNoise) {
   for (const auto& [milliseconds, kept] : {std::pair{0.995f, true}, std::pair{0.98f, false}}) {
     driver_.on_launch = [&](const FakeLaunch& launch) {
       const bool planned =
-          launch.shared_bytes == plan.chosen.launch.dynamic_shared_bytes &&
-          static_cast<int>(launch.block_threads) == plan.chosen.launch.block_threads;
+          launch.shared_bytes == plan.chosen.expected.launch.dynamic_shared_bytes &&
+          static_cast<int>(launch.block_threads) == plan.chosen.expected.launch.block_threads;
       driver_.elapsed_milliseconds = planned ? 1.0f : milliseconds;
       return run_on_host(launch);
     };

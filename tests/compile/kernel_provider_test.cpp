@@ -37,13 +37,10 @@ std::vector<plan::Constants> one_constant(const plan::ModelShape& shape,
                                           const plan::DeviceTraits&) {
   return {{{"kQ", shape.length}}};
 }
-plan::LaunchShape small_blocks(const plan::ModelShape&, const plan::Constants&,
-                               const plan::DeviceTraits&) {
-  return {.block_threads = 64};
-}
 plan::Expected expect_64(const plan::ModelShape& shape, const plan::Constants&,
                          const plan::DeviceTraits&) {
-  return {.registers = 64,
+  return {.launch = {64},
+          .registers = 64,
           .covered_length = shape.length,
           .cells_per_clock_per_sm = 1,
           .binding_resource = "issue"};
@@ -56,7 +53,6 @@ plan::KernelVariant variant(std::string_view name, std::string_view file) {
           .entry_name = "kernel",
           .accepts = accept_all,
           .constants = one_constant,
-          .launch_shape = small_blocks,
           .expected = expect_64};
 }
 const plan::KernelVariant kGood = variant("good", "good.cu");
@@ -113,7 +109,6 @@ plan::Plan plan_of(const plan::KernelVariant& chosen, int length = 8,
     plan::Candidate c;
     c.variant = &v;
     c.constants = v.constants(shape, p.device).front();
-    c.launch = v.launch_shape(shape, c.constants, p.device);
     c.expected = v.expected(shape, c.constants, p.device);
     return c;
   };

@@ -178,8 +178,9 @@ class Problem {
     p.tile_count = static_cast<std::uint32_t>(plan::tiles_of(made.candidate, profile.M));
     const driver::LaunchGrid grid{
         .blocks = static_cast<unsigned>(device->traits().sm_count * resident_blocks),
-        .block_threads = static_cast<unsigned>(made.candidate.launch.block_threads),
-        .dynamic_shared_bytes = static_cast<unsigned>(made.candidate.launch.dynamic_shared_bytes)};
+        .block_threads = static_cast<unsigned>(made.candidate.expected.launch.block_threads),
+        .dynamic_shared_bytes =
+            static_cast<unsigned>(made.candidate.expected.launch.dynamic_shared_bytes)};
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       must(counters_buffer.fill(stream, 0, sizeof counters.next));
       must(kernel.launch(stream, grid, &p));
@@ -269,8 +270,9 @@ TEST_F(Gpu, EveryVariantScoresAsTheReferenceWithThePlannedOccupancy) {
         must(driver::LoadedKernel::load(driver_, made.image.bytes, made.image.entry_name));
     load_times.push_back(milliseconds_since(start));
     start = Clock::now();
-    const auto resources = must(loaded->prepare(*device_, made.candidate.launch.block_threads,
-                                                made.candidate.launch.dynamic_shared_bytes));
+    const auto resources =
+        must(loaded->prepare(*device_, made.candidate.expected.launch.block_threads,
+                             made.candidate.expected.launch.dynamic_shared_bytes));
     prepare_times.push_back(milliseconds_since(start));
     EXPECT_EQ(resources.registers, made.image.resources.registers) << what;
     EXPECT_LE(resources.local_bytes, made.candidate.expected.local_bytes) << what;
@@ -305,8 +307,9 @@ TEST_F(Gpu, ColdAndWarmStart) {
     start = Clock::now();
     const auto loaded =
         must(driver::LoadedKernel::load(driver_, kernel->image.bytes, kernel->image.entry_name));
-    const auto resources = must(loaded->prepare(*device_, kernel->candidate.launch.block_threads,
-                                                kernel->candidate.launch.dynamic_shared_bytes));
+    const auto resources =
+        must(loaded->prepare(*device_, kernel->candidate.expected.launch.block_threads,
+                             kernel->candidate.expected.launch.dynamic_shared_bytes));
     const double ready = milliseconds_since(start);
     start = Clock::now();
     EXPECT_EQ(problem.wrong(device_, *loaded, *kernel, resources.blocks_per_sm), 0u);

@@ -69,16 +69,16 @@ class DomainStageTest : public testing::Test {
     if (kOnDevice) {
       const auto made = *source_->get(plan);
       auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
-      EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
-                                  made->candidate.launch.dynamic_shared_bytes));
+      EXPECT_TRUE(loaded->prepare(*device_, made->candidate.expected.launch.block_threads,
+                                  made->candidate.expected.launch.dynamic_shared_bytes));
       return {{made, std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
     }
     auto made = std::make_shared<compile::Kernel>();
     made->name = plan.chosen.variant->entry_name;
     made->candidate = plan.chosen;
     auto loaded = *driver::LoadedKernel::load(driver_, image_for(made->candidate), made->name);
-    EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
-                                made->candidate.launch.dynamic_shared_bytes));
+    EXPECT_TRUE(loaded->prepare(*device_, made->candidate.expected.launch.block_threads,
+                                made->candidate.expected.launch.dynamic_shared_bytes));
     return {{std::move(made), std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
   }
 

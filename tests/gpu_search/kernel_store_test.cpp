@@ -380,8 +380,8 @@ TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
   KernelsAtOnce source(true);
   const auto kernel = *source.get(plan);
   auto loaded = *driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
-  ASSERT_TRUE(loaded->prepare(*device, kernel->candidate.launch.block_threads,
-                              kernel->candidate.launch.dynamic_shared_bytes));
+  ASSERT_TRUE(loaded->prepare(*device, kernel->candidate.expected.launch.block_threads,
+                              kernel->candidate.expected.launch.dynamic_shared_bytes));
   const gpu::ReadyKernel ready({kernel, std::move(loaded), {.blocks_per_sm = 1}},
                                plan.alphabet_codes);
   const int most = ready.extent().positions;

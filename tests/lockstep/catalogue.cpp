@@ -63,32 +63,22 @@ plan::ModelShape shape_of(const KernelInstance& instance) {
   return shape;
 }
 
-struct Planned {
-  plan::Expected expected;
-  plan::LaunchShape launch;
-};
-
 // Planned once: searches of tests launch an instance thousands of times.
-const Planned& planned(const KernelInstance& instance) {
+const plan::Expected& planned(const KernelInstance& instance) {
   static std::mutex mutex;
-  static std::map<const KernelInstance*, Planned> known;
+  static std::map<const KernelInstance*, plan::Expected> known;
   const std::lock_guard guard(mutex);
   const auto [at, added] = known.try_emplace(&instance);
-  if (added) {
-    const plan::KernelVariant& entry = entry_of(instance);
-    const plan::ModelShape shape = shape_of(instance);
-    const plan::Constants constants = constants_of(instance);
-    const plan::DeviceTraits device = *plan::find_device("H200");
-    at->second = {entry.expected(shape, constants, device),
-                  entry.launch_shape(shape, constants, device)};
-  }
+  if (added)
+    at->second = entry_of(instance).expected(shape_of(instance), constants_of(instance),
+                                             *plan::find_device("H200"));
   return at->second;
 }
 
 }  // namespace
 
 int covered_by_entry(const KernelInstance& instance) {
-  return planned(instance).expected.covered_length;
+  return planned(instance).covered_length;
 }
 
 unsigned threads_by_entry(const KernelInstance& instance) {
@@ -100,7 +90,7 @@ std::size_t shared_bytes_by_entry(const KernelInstance& instance) {
 }
 
 ScratchNeeds scratch_by_entry(const KernelInstance& instance) {
-  const plan::Expected& expected = planned(instance).expected;
+  const plan::Expected& expected = planned(instance);
   return {static_cast<std::size_t>(expected.scratch_per_warp),
           static_cast<std::size_t>(expected.scratch_per_residue)};
 }
@@ -108,12 +98,12 @@ ScratchNeeds scratch_by_entry(const KernelInstance& instance) {
 bool speculates_by_entry(const KernelInstance& instance) { return entry_of(instance).speculates; }
 
 int tile_length_by_entry(const KernelInstance& instance) {
-  return planned(instance).expected.tile_length;
+  return planned(instance).tile_length;
 }
 
 std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length) {
   plan::Candidate candidate;
-  candidate.expected = planned(instance).expected;
+  candidate.expected = planned(instance);
   return static_cast<std::uint32_t>(plan::tiles_of(candidate, model_length));
 }
 

@@ -50,7 +50,7 @@ Json measurement_json(const Measurement& m) {
               {"registers", m.registers},
               {"local_bytes", m.local_bytes},
               {"blocks_per_sm", m.blocks_per_sm},
-              {"warps_per_sm", m.blocks_per_sm * m.candidate.launch.block_threads / 32},
+              {"warps_per_sm", m.blocks_per_sm * m.candidate.expected.launch.block_threads / 32},
               {"planned_warps_per_sm", m.candidate.occupancy.warps_per_sm},
               {"compiled", m.compiled},
               {"obtain_ms", m.obtain_milliseconds},
@@ -90,7 +90,7 @@ std::string row(const Measurement& m) {
       "{:8} {:18} {:>5} {:>9} {:>5.0f} {:>10.3f} {:>4} {:>8} {:>8.1f} {:>6.2f} {:>9} {:>6}  {}{}",
       plan::stage_name(m.stage), m.candidate.variant->name, m.model_length, rate_text(m.gcups),
       100 * m.of_prediction(), m.milliseconds, m.registers,
-      fmt::format("{} ({})", m.blocks_per_sm * m.candidate.launch.block_threads / 32,
+      fmt::format("{} ({})", m.blocks_per_sm * m.candidate.expected.launch.block_threads / 32,
                   m.candidate.occupancy.warps_per_sm),
       m.obtain_milliseconds, m.load_milliseconds, m.targets, m.wrong,
       bench::constants_text(m.candidate.constants), m.compiled ? "" : "; cached");

@@ -23,14 +23,11 @@ std::vector<Constants> constants(const ModelShape&, const DeviceTraits&) {
   return out;
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  constexpr std::int64_t kOddsBytes = 2 * 32 * sizeof(float);
-  return {.block_threads = static_cast<int>(c.at("kThreads")), .dynamic_shared_bytes = kOddsBytes};
-}
-
 // A cell is a residue here and takes about 28 instructions, independent of the model's length.
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
-  return {.registers = 64,
+  constexpr std::int64_t kOddsBytes = 2 * 32 * sizeof(float);
+  return {.launch = {static_cast<int>(c.at("kThreads")), kOddsBytes},
+          .registers = 64,
           .covered_length = shape.length,
           .any_length = true,
           .cells_per_clock_per_sm = 128.0 / 28 * shape.length * (c.at("kL") == 8 ? 1.0 : 0.8),
@@ -47,7 +44,6 @@ const std::array kVariants{
                   .cell = CellType::kFloat,
                   .accepts = segments::accepts,
                   .constants = segments::constants,
-                  .launch_shape = segments::launch_shape,
                   .expected = segments::expected,
                   .references = segments::kReferences,
                   .summary = "S targets per warp, products of 2 x 2 matrices over stretches"},

@@ -93,11 +93,6 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
   return {{{"kWarps", of(shape.stage).most_warps}, {"kTargets", targets_of_warp(shape, device)}}};
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
-  return {.block_threads = static_cast<int>(kWarp * c.at("kWarps")),
-          .dynamic_shared_bytes = device.shared_per_block_limit};
-}
-
 double rate(const ModelShape& shape, const DeviceTraits& device, std::int64_t targets) {
   const std::uint32_t Q = stripes(shape.length);
   const OfStage stage = of(shape.stage);
@@ -116,7 +111,8 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
         four_warp::rate(shape.stage, next.length) > rate(next, device, targets))
       break;
   }
-  return {.registers = of(shape.stage).registers,
+  return {.launch = {static_cast<int>(kWarp * c.at("kWarps")), device.shared_per_block_limit},
+          .registers = of(shape.stage).registers,
           .covered_length = longest.length,
           .padded = false,
           .cells_per_clock_per_sm = rate(shape, device, targets),
@@ -135,7 +131,6 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
           .cell = CellType::kFloat,
           .accepts = accepts,
           .constants = constants,
-          .launch_shape = launch_shape,
           .expected = expected,
           .rate = [](const ModelShape& shape, const Constants& c,
                      const DeviceTraits& device) { return rate(shape, device, c.at("kTargets")); },
@@ -205,15 +200,11 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   return all;
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = kThreads,
-          .dynamic_shared_bytes =
-              4 * hmmjit_device::four_warp_floats(static_cast<std::uint32_t>(c.at("kRun")))};
-}
-
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   const Run run{c.at("kRun"), c.at("kBlocks")};
-  return {.registers = register_bound(run.blocks * kThreads),
+  const auto floats = hmmjit_device::four_warp_floats(static_cast<std::uint32_t>(run.stripes));
+  return {.launch = {kThreads, 4 * floats},
+          .registers = register_bound(run.blocks * kThreads),
           .covered_length = static_cast<int>(kThreads * run.stripes),
           .cells_per_clock_per_sm =
               static_cast<double>(run.blocks * kThreads * run.stripes) / clocks(shape.stage, run),
@@ -230,7 +221,6 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
           .cell = CellType::kFloat,
           .accepts = accepts,
           .constants = constants,
-          .launch_shape = launch_shape,
           .expected = expected,
           .references = four_lane::kReferences,
           .summary = summary,

@@ -101,14 +101,10 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
       shape.length));
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes = shape_of(c, device).shared_bytes()};
-}
-
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& device) {
   const Shape s = shape_of(c, device);
-  return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
+  return {.launch = {static_cast<int>(c.at("kThreads")), s.shared_bytes()},
+          .registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = s.covered(),
           .sequences_per_warp = 32 / s.lanes,
           .row_words = s.nodes,
@@ -129,7 +125,6 @@ const std::array kVariants{
                   .cell = CellType::kFloat,
                   .accepts = row_scan::accepts,
                   .constants = row_scan::constants,
-                  .launch_shape = row_scan::launch_shape,
                   .expected = row_scan::expected,
                   .references = row_scan::kReferences,
                   .summary = "S sequences per warp or several warps each, delete states by scan",

@@ -18,13 +18,10 @@ std::vector<Constants> constants(const ModelShape&, const DeviceTraits&) {
   return {{{"kThreads", kThreads}}};
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads"))};
-}
-
 // No cells; one decision per target, limited by the latency of a few loads.
-Expected expected(const ModelShape& shape, const Constants&, const DeviceTraits&) {
-  return {.registers = 128,
+Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
+  return {.launch = {static_cast<int>(c.at("kThreads"))},
+          .registers = 128,
           .covered_length = shape.length,
           .any_length = true,
           .cells_per_clock_per_sm = static_cast<double>(shape.length),
@@ -41,7 +38,6 @@ const std::array kVariants{
                   .cell = CellType::kFloat,
                   .accepts = cascade::accepts,
                   .constants = cascade::constants,
-                  .launch_shape = cascade::launch_shape,
                   .expected = cascade::expected,
                   .references = cascade::kReferences,
                   .summary = "a thread per target, thresholds as bands of scores, compaction"},

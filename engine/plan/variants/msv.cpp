@@ -80,18 +80,13 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
       shape.length, kMostWords, device.shared_per_block_limit));
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes =
-              table_bytes(static_cast<int>(c.at("kL")), static_cast<int>(c.at("kH")))};
-}
-
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& device) {
-  const auto words = static_cast<int>(c.at("kH"));
-  double rate = rate_of(static_cast<int>(c.at("kL")), words);
+  const auto lanes = static_cast<int>(c.at("kL")), words = static_cast<int>(c.at("kH"));
+  double rate = rate_of(lanes, words);
   if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.15 : 0.25;
-  return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
-          .covered_length = static_cast<int>(c.at("kL")) * 2 * words,
+  return {.launch = {static_cast<int>(c.at("kThreads")), table_bytes(lanes, words)},
+          .registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
+          .covered_length = lanes * 2 * words,
           .sequences_per_warp = static_cast<int>(c.at("kS")),
           .row_words = words,
           .cells_per_clock_per_sm = rate,
@@ -108,7 +103,6 @@ const std::array kVariants{
                   .cell = CellType::kHalf,
                   .accepts = multi_lane::accepts<multi_lane::Form::kHalf>,
                   .constants = multi_lane::constants<multi_lane::Form::kHalf>,
-                  .launch_shape = multi_lane::launch_shape,
                   .expected = multi_lane::expected,
                   .references = multi_lane::kReferences,
                   .summary = "S sequences per warp, half-precision cells, B raised on demand"},
@@ -120,7 +114,6 @@ const std::array kVariants{
         .cell = CellType::kWord,
         .accepts = multi_lane::accepts<multi_lane::Form::kInteger>,
         .constants = multi_lane::constants<multi_lane::Form::kInteger>,
-        .launch_shape = multi_lane::launch_shape,
         .expected = multi_lane::expected,
         .references = multi_lane::kReferences,
         .summary = "S sequences per warp, 16-bit integer cells (DPX), B raised on demand"},

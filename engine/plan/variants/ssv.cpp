@@ -216,11 +216,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
       shape.length, kMostWords, device.shared_per_block_limit));
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes = shape_of(c).shared()};
-}
-
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const Shape s = shape_of(c);
   const int tiles = c.at("kTiled") ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
@@ -235,16 +230,16 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   if (c.at("kTiled")) rate *= 0.6;
   // Without hardware for packed 16-bit maxima (and additions), each takes four to seven operations.
   if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.2 : 0.35;
-  return {
-      .registers = Residency{static_cast<int>(c.at("kThreads")), static_cast<int>(c.at("kBlocks"))}
-                       .registers(),
-      .covered_length = tiles * s.nodes(),
-      .tile_length = c.at("kTiled") ? s.nodes() : 0,
-      .scratch_per_residue = c.at("kTiled") ? 1 : 0,  // last cell of a tile
-      .sequences_per_warp = kWarp / s.lanes,
-      .row_words = s.words(),
-      .cells_per_clock_per_sm = rate,
-      .binding_resource = binding};
+  const auto threads = static_cast<int>(c.at("kThreads"));
+  return {.launch = {threads, s.shared()},
+          .registers = Residency{threads, static_cast<int>(c.at("kBlocks"))}.registers(),
+          .covered_length = tiles * s.nodes(),
+          .tile_length = c.at("kTiled") ? s.nodes() : 0,
+          .scratch_per_residue = c.at("kTiled") ? 1 : 0,  // last cell of a tile
+          .sequences_per_warp = kWarp / s.lanes,
+          .row_words = s.words(),
+          .cells_per_clock_per_sm = rate,
+          .binding_resource = binding};
 }
 
 // For models too long for one table: equal tiles, each a full warp wide, with one launch each.
@@ -271,7 +266,6 @@ constexpr KernelVariant variant(std::string_view name, CellType cell, std::strin
           .competes = competes,
           .accepts = accepts<kConstants>,
           .constants = kConstants,
-          .launch_shape = launch_shape,
           .expected = expected,
           .references = kReferences,
           .summary = summary};

@@ -127,15 +127,11 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
       shape.length, widest.words, registers(widest, device), widest.shared()));
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes = shape_of(c).shared()};
-}
-
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const Shape s = shape_of(c);
   const int tiles = s.tiled ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
-  return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
+  return {.launch = {static_cast<int>(c.at("kThreads")), s.shared()},
+          .registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = tiles * s.nodes(),
           .tile_length = s.tiled ? s.nodes() : 0,
           // M, I and D of a tile's last node: WordBoundary in common/late_params.h.
@@ -189,14 +185,11 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
   return {{{"kNodes", n}, {"kShared", fits ? 1 : 0}, {"kThreads", kThreads}}};
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes = c.at("kShared") ? row_bytes(c.at("kNodes")) : 0};
-}
-
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   // About 110 instructions per chunk of 32 nodes, four per clock, limited by latency.
-  return {.registers = 64,
+  return {.launch = {static_cast<int>(c.at("kThreads")),
+                     c.at("kShared") ? row_bytes(c.at("kNodes")) : 0},
+          .registers = 64,
           .covered_length = static_cast<int>(c.at("kNodes")),
           .scratch_per_warp = c.at("kShared") ? 0 : 3 * 2 * c.at("kNodes"),
           .cells_per_clock_per_sm = c.at("kShared") ? 0.42 : 0.18,
@@ -240,13 +233,9 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
                   shape.length, kMostNodes, kMostWarps * kWarp));
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes = c.at("kWarps") * 48 + 4};
-}
-
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
+  return {.launch = {static_cast<int>(c.at("kThreads")), c.at("kWarps") * 48 + 4},
+          .registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = static_cast<int>(kWarp * c.at("kH") * c.at("kWarps")),
           .row_words = static_cast<int>(c.at("kH")),
           .cells_per_clock_per_sm = 2.0,
@@ -264,7 +253,6 @@ const std::array kVariants{
                   .speculates = true,
                   .accepts = wavefront::accepts,
                   .constants = wavefront::constants,
-                  .launch_shape = wavefront::launch_shape,
                   .expected = wavefront::expected,
                   .references = wavefront::kReferences,
                   .summary = "S sequences per warp, systolic, J speculated and checked"},
@@ -277,7 +265,6 @@ const std::array kVariants{
                   .completes = true,
                   .accepts = row_scan::accepts,
                   .constants = row_scan::constants,
-                  .launch_shape = row_scan::launch_shape,
                   .expected = row_scan::expected,
                   .references = row_scan::kReferences,
                   .summary = "a warp per sequence, delete states by prefix scan, exact for all"},
@@ -291,7 +278,6 @@ const std::array kVariants{
         .completes = true,
         .accepts = lane_scan::accepts,
         .constants = lane_scan::constants,
-        .launch_shape = lane_scan::launch_shape,
         .expected = lane_scan::expected,
         .references = row_scan::kReferences,
         .summary = "warps per sequence, cells in registers, one scan a row, exact for all"},
@@ -306,7 +292,6 @@ const std::array kLast{
                   .speculates = true,
                   .accepts = wavefront::tiled_accepts,
                   .constants = wavefront::tiled_constants,
-                  .launch_shape = wavefront::launch_shape,
                   .expected = wavefront::expected,
                   .references = wavefront::kReferences,
                   .summary = "a warp per sequence, the model in tiles, one launch each"},

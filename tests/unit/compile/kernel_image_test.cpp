@@ -106,8 +106,8 @@ TEST(PtxasLog, ResourcesOfTheNamedKernel) {
 
 TEST(Gate, ComparesTheImageWithThePromise) {
   plan::Candidate candidate;
-  candidate.launch.block_threads = 256;
-  candidate.launch.dynamic_shared_bytes = 1000;
+  candidate.expected.launch.block_threads = 256;
+  candidate.expected.launch.dynamic_shared_bytes = 1000;
   candidate.expected.registers = 64;
   const auto h200 = *plan::find_device("H200");
   KernelResources good{.registers = 64,

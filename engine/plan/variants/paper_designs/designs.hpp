@@ -106,13 +106,6 @@ Verdict striped_accepts(const ModelShape& shape, const DeviceTraits& device) {
 }
 
 template <const StripedDesign& kDesign, StripedForm kForm>
-LaunchShape striped_launch(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes = striped_shared<kDesign, kForm>(
-              striped_words<kDesign>(shape), c.at("kShared") != 0, c.at("kThreads"))};
-}
-
-template <const StripedDesign& kDesign, StripedForm kForm>
 Expected striped_expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   const int q = striped_words<kDesign>(shape);
   const bool table = c.at("kShared") != 0;
@@ -125,7 +118,9 @@ Expected striped_expected(const ModelShape& shape, const Constants& c, const Dev
                   : is_static(kForm) ? 64
                                      : 128;
   if (!table) registers = kDesign.gathered_registers;
-  return {.registers = std::min(registers, kMostRegisters),
+  return {.launch = {static_cast<int>(c.at("kThreads")),
+                     striped_shared<kDesign, kForm>(q, table, c.at("kThreads"))},
+          .registers = std::min(registers, kMostRegisters),
           .covered_length = q * kDesign.cells,
           .row_words = static_cast<int>(c.at("kQ")),
           .cells_per_clock_per_sm =
@@ -164,7 +159,6 @@ constexpr KernelVariant striped_entry(Stage stage, std::string_view file, std::s
           .competes = false,
           .accepts = striped_accepts<kDesign, kForm>,
           .constants = striped_constants<kDesign, kForm>,
-          .launch_shape = striped_launch<kDesign, kForm>,
           .expected = striped_expected<kDesign, kForm>,
           .references = kStripedReferences,
           .summary = names.summary};
@@ -229,17 +223,12 @@ Verdict sync_accepts(const ModelShape& shape, const DeviceTraits& device) {
 }
 
 template <const SyncDesign& kDesign>
-LaunchShape sync_launch(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .dynamic_shared_bytes =
-              sync_shared<kDesign>(c.at(kDesign.word), c.at("kShared") != 0, c.at("kThreads"))};
-}
-
-template <const SyncDesign& kDesign>
 Expected sync_expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   const auto words = static_cast<int>(c.at(kDesign.word));
   const bool table = c.at("kShared") != 0;
-  return {.registers = 64,
+  return {.launch = {static_cast<int>(c.at("kThreads")),
+                     sync_shared<kDesign>(words, table, c.at("kThreads"))},
+          .registers = 64,
           .covered_length = words * kDesign.cells_per_word,
           .cells_per_clock_per_sm = (table ? kDesign.rate : kDesign.global_rate) * words /
                                     (words + kDesign.half_rate_words),
@@ -261,7 +250,6 @@ constexpr KernelVariant sync_entry(Stage stage, std::string_view file, std::stri
           .competes = false,
           .accepts = sync_accepts<kDesign, kTable>,
           .constants = sync_constants<kDesign, kTable>,
-          .launch_shape = sync_launch<kDesign>,
           .expected = sync_expected<kDesign>,
           .references = kSyncReferences,
           .summary = kTable ? "a warp per sequence, DP rows and model in shared memory"
@@ -326,14 +314,10 @@ std::vector<Constants> group_constants(const ModelShape& shape, const DeviceTrai
 }
 
 template <int kS>
-LaunchShape group_launch(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = kGroupThreads, .dynamic_shared_bytes = group_table<kS>(c.at("kH"))};
-}
-
-template <int kS>
 Expected group_expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   const auto words = static_cast<int>(c.at("kH"));
-  return {.registers = group_registers(kS, words),
+  return {.launch = {kGroupThreads, group_table<kS>(words)},
+          .registers = group_registers(kS, words),
           .covered_length = words * (128 / kS),
           .sequences_per_warp = kS,
           .row_words = words,
@@ -367,7 +351,6 @@ constexpr KernelVariant group_entry(Stage stage, std::string_view file, std::str
           .competes = false,
           .accepts = group_accepts<kS>,
           .constants = group_constants<kS>,
-          .launch_shape = group_launch<kS>,
           .expected = group_expected<kS>,
           .references = kGroupReferences,
           .summary = names.summary};

@@ -38,12 +38,10 @@ template <bool kSpeculate>
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   return {{{"kWords", words(shape)}, {"kSpeculate", kSpeculate ? 1 : 0}, {"kThreads", kThreads}}};
 }
-LaunchShape launch_shape(const ModelShape&, const Constants&, const DeviceTraits&) {
-  return {.block_threads = kThreads};
-}
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   const auto n = static_cast<int>(c.at("kWords"));
-  return {.registers = 96,
+  return {.launch = {kThreads},
+          .registers = 96,
           .covered_length = 4 * n,
           .cells_per_clock_per_sm = 0.25,
           .local_bytes = 4 * n + 64,
@@ -60,7 +58,6 @@ constexpr KernelVariant entry() {
           .competes = false,
           .accepts = accepts,
           .constants = constants<kSpeculate>,
-          .launch_shape = launch_shape,
           .expected = expected,
           .references = kReferences,
           .summary = kSpeculate ? "a thread per sequence, two rows per pass with B speculated"

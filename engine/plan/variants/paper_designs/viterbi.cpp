@@ -47,12 +47,10 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   return {{{"kWords", words(shape)}, {"kThreads", kThreads}}};
 }
-LaunchShape launch_shape(const ModelShape&, const Constants&, const DeviceTraits&) {
-  return {.block_threads = kThreads};
-}
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   const auto n = static_cast<int>(c.at("kWords"));
-  return {.registers = 96,
+  return {.launch = {kThreads},
+          .registers = 96,
           .covered_length = 2 * n,
           .cells_per_clock_per_sm = 0.09,
           .local_bytes = row_bytes(n) + 64,
@@ -89,7 +87,6 @@ const std::array kOtherEntries{
                   .competes = false,
                   .accepts = thread_coalesced::accepts,
                   .constants = thread_coalesced::constants,
-                  .launch_shape = thread_coalesced::launch_shape,
                   .expected = thread_coalesced::expected,
                   .references = thread_coalesced::kReferences,
                   .summary = "a thread per sequence, its DP rows interleaved in memory"},
