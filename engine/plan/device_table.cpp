@@ -1,5 +1,6 @@
 // Built-in device traits. Limits per compute capability: CUDA C++ Programming Guide, "Compute
 // Capabilities"; SM counts, boost clocks, memory: the vendor's data sheets of each board.
+#include <algorithm>
 #include <array>
 
 #include "plan/device_traits.hpp"
@@ -10,56 +11,26 @@ namespace {
 constexpr std::int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
 /// The limits common to all devices of one compute capability.
-DeviceTraits of_capability(int major, int minor) {
-  DeviceTraits t;
-  t.major = major;
-  t.minor = minor;
-  t.max_threads_per_sm = 2048;
-  t.max_blocks_per_sm = 32;
-  t.shared_reserved_per_block = 1024;
-  int shared_kib = 0;
-  switch (t.capability()) {
-    case 35:
-      t.max_blocks_per_sm = 16;
-      t.shared_per_sm = t.shared_per_block_limit = 48 * 1024;
-      t.shared_reserved_per_block = 0;
-      return t;
-    case 70:
-      t.shared_per_sm = t.shared_per_block_limit = 96 * 1024;
-      t.shared_reserved_per_block = 0;
-      return t;
-    case 75:
-      t.max_threads_per_sm = 1024;
-      t.max_blocks_per_sm = 16;
-      t.shared_per_sm = t.shared_per_block_limit = 64 * 1024;
-      t.shared_reserved_per_block = 0;
-      return t;
-    case 80:
-      shared_kib = 164;
-      break;
-    case 86:
-      t.max_threads_per_sm = 1536;
-      t.max_blocks_per_sm = 16;
-      shared_kib = 100;
-      break;
-    case 89:
-    case 120:
-      t.max_threads_per_sm = 1536;
-      t.max_blocks_per_sm = 24;
-      shared_kib = 100;
-      break;
-    default:  // 9.0, 10.x
-      shared_kib = 228;
-  }
-  t.shared_per_sm = shared_kib * 1024;
-  t.shared_per_block_limit = (shared_kib - 1) * 1024;
-  return t;
-}
+struct Limits {
+  int capability, threads_per_sm, blocks_per_sm, shared_kib;
+};
+constexpr std::array kLimits{
+    Limits{35, 2048, 16, 48},  Limits{70, 2048, 32, 96},   Limits{75, 1024, 16, 64},
+    Limits{80, 2048, 32, 164}, Limits{86, 1536, 16, 100},  Limits{89, 1536, 24, 100},
+    Limits{90, 2048, 32, 228}, Limits{100, 2048, 32, 228}, Limits{120, 1536, 24, 100}};
 
 DeviceTraits device(const char* name, int major, int minor, int sm_count, int boost_mhz,
                     std::int64_t memory_gib, double bandwidth_gb_per_s, std::int64_t l2_kib) {
-  DeviceTraits t = of_capability(major, minor);
+  DeviceTraits t;
   t.name = name;
+  t.major = major;
+  t.minor = minor;
+  const Limits& limits = *std::ranges::find(kLimits, t.capability(), &Limits::capability);
+  t.max_threads_per_sm = limits.threads_per_sm;
+  t.max_blocks_per_sm = limits.blocks_per_sm;
+  t.shared_reserved_per_block = t.capability() < 80 ? 0 : 1024;
+  t.shared_per_sm = limits.shared_kib * 1024;
+  t.shared_per_block_limit = t.shared_per_sm - t.shared_reserved_per_block;
   t.sm_count = sm_count;
   t.clock_khz = boost_mhz * 1000;
   t.memory_bytes = memory_gib * kGiB;
