@@ -23,14 +23,13 @@ Blocks blocks_of(DomainWork& work) {
   return out;
 }
 
-std::shared_ptr<const std::vector<UsedKernel>> kernels_of(const DomainWork& work) {
+UsedKernels kernels_of(const DomainWork& work) {
   std::vector<UsedKernel> all = work.chain->kernels;
   all.insert(all.end(), work.kernels.begin(), work.kernels.end());
   return std::make_shared<const std::vector<UsedKernel>>(std::move(all));
 }
 
-void deliver_early(FilteredChain& chain, Blocks blocks,
-                   const std::shared_ptr<const std::vector<UsedKernel>>& used) {
+void deliver_early(FilteredChain& chain, Blocks blocks, const UsedKernels& used) {
   std::vector<Delivery> delivered;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     if (!chain.claims[b] || (blocks[b].open.empty() && blocks[b].passed.empty())) continue;
