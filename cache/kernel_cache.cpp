@@ -103,16 +103,12 @@ KernelCache::Guard::Guard() = default;
 KernelCache::Guard::Guard(Guard&&) noexcept = default;
 KernelCache::Guard::~Guard() = default;
 
-KernelCache::KernelCache(Settings settings)
-    : settings_(std::move(settings)), shared_(std::make_shared<Shared>()) {}
-
 std::unique_ptr<KernelCache> KernelCache::open(Settings settings) {
-  std::unique_ptr<KernelCache> cache(new KernelCache(std::move(settings)));
-  cache->open_stores();
-  return cache;
+  return std::unique_ptr<KernelCache>(new KernelCache(std::move(settings)));
 }
 
-void KernelCache::open_stores() {
+KernelCache::KernelCache(Settings settings)
+    : settings_(std::move(settings)), shared_(std::make_shared<Shared>()) {
   if (settings_.mode == Mode::kOff) return;
   StoreOptions options;
   options.before_step = settings_.before_publish_step;

@@ -128,7 +128,6 @@ class KernelCache {
  private:
   explicit KernelCache(Settings settings);
   struct Shared;
-  void open_stores();
   void warn(const std::string& kind, const Error& error);
   Lookup look_up(const CacheKey& key, bool count_hits);
   /// Stores encoded bytes in the user layer; on failure warns, counts and returns false.
