@@ -52,30 +52,4 @@ float viterbi_nats(const WordProfile& profile, int C, int L);
 /// Composition bias filter score, in nats.
 float bias_filter(const BiasModel& model, std::span<const Residue> residues);
 
-/// Forward over a whole target. `scale[i]` (0..L) is the divisor of row i, 1 if not scaled; `total`
-/// is the sum of their logarithms in nats; `nats` is the score (-inf: no path).
-struct ForwardResult {
-  float nats = 0;
-  float total = 0;
-  std::vector<float> scale;
-};
-/// Sums in the reference's four-lane order. `length` sets the specials; the search uses
-/// length_model(L, true). Call it inside a FlushToZeroScope.
-ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
-                      const LengthModel& length);
-/// Score for the multihit profile at the target's own length.
-float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
-
-/// Backward over a whole target. `own_scale`: rows exceeded the range of Forward's factors, so
-/// Backward continued with its own.
-struct BackwardResult {
-  float nats = 0;
-  float total = 0;
-  bool own_scale = false;
-  std::vector<float> scale;
-};
-/// `forward_scale`: the L+1 row factors from Forward with the same arguments.
-BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
-                        const LengthModel& length, std::span<const float> forward_scale);
-
 }  // namespace hmmjit::reference

@@ -18,6 +18,7 @@
 #include "lockstep/stage_tests.hpp"
 #include "reference/filters.hpp"
 #include "support/random_profiles.hpp"
+#include "support/reference_forward.hpp"
 
 namespace hmmjit {
 namespace {

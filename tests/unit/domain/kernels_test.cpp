@@ -14,8 +14,8 @@
 #include "core/threads.hpp"
 #include "domain/alignment.hpp"
 #include "hwy/detect_targets.h"
-#include "reference/filters.hpp"
 #include "tests/support/random_profiles.hpp"
+#include "tests/support/reference_forward.hpp"
 
 namespace hmmjit::domain {
 namespace {

@@ -11,6 +11,7 @@
 #include "core/threads.hpp"
 #include "reference/scans.hpp"
 #include "tests/support/random_profiles.hpp"
+#include "tests/support/reference_forward.hpp"
 
 namespace hmmjit {
 namespace {

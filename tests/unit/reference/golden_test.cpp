@@ -7,6 +7,7 @@
 
 #include "core/threads.hpp"
 #include "reference/filters.hpp"
+#include "tests/support/reference_forward.hpp"
 #include "tests/support/shared_data.hpp"
 
 namespace hmmjit {

@@ -12,6 +12,7 @@
 #include "tests/support/command.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/random_profiles.hpp"
+#include "tests/support/reference_forward.hpp"
 #include "tests/support/shared_data.hpp"
 
 namespace hmmjit {

@@ -1,0 +1,232 @@
+#include "tests/support/reference_forward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace hmmjit::reference {
+namespace {
+
+// Four float lanes: the order in which the reference sums over the nodes.
+using Lanes = std::array<float, 4>;
+
+Lanes operator+(const Lanes& a, const Lanes& b) {
+  return {a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]};
+}
+Lanes operator*(const Lanes& a, const Lanes& b) {
+  return {a[0] * b[0], a[1] * b[1], a[2] * b[2], a[3] * b[3]};
+}
+Lanes broadcast(float v) { return {v, v, v, v}; }
+Lanes shift_up(const Lanes& a) { return {0.0f, a[0], a[1], a[2]}; }
+Lanes shift_down(const Lanes& a) { return {a[1], a[2], a[3], 0.0f}; }
+float sum(const Lanes& a) { return (a[0] + a[1]) + (a[2] + a[3]); }
+bool any_greater(const Lanes& a, const Lanes& b) {
+  return a[0] > b[0] || a[1] > b[1] || a[2] > b[2] || a[3] > b[3];
+}
+
+// Odds in stripes: vector q holds nodes q+1, Q+q+1, 2Q+q+1, 3Q+q+1; zero beyond M.
+struct Stripes {
+  explicit Stripes(const OddsProfile& profile)
+      : M(profile.M),
+        Q(std::max(2, (profile.M - 1) / 4 + 1)),
+        entry(stripe(profile.entry.data())),
+        mm(stripe(profile.mm_in.data())),
+        im(stripe(profile.im_in.data())),
+        dm(stripe(profile.dm_in.data())),
+        md(stripe(profile.md_out.data())),
+        mi(stripe(profile.mi_out.data())),
+        ii(stripe(profile.ii_out.data())),
+        dd(stripe(profile.dd_out.data())),
+        match(static_cast<std::size_t>(profile.Kp)) {
+    for (int x = 0; x < profile.Kp; ++x) {
+      match[x] = stripe(profile.match.data() + static_cast<std::size_t>(x) * M);
+    }
+  }
+
+  std::vector<Lanes> stripe(const float* natural) const {
+    std::vector<Lanes> out(static_cast<std::size_t>(Q), broadcast(0.0f));
+    for (int k = 0; k < M; ++k) out[k % Q][k / Q] = natural[k];
+    return out;
+  }
+
+  int M, Q;
+  std::vector<Lanes> entry, mm, im, dm;  // into the node
+  std::vector<Lanes> md, mi, ii, dd;     // out of the node
+  std::vector<std::vector<Lanes>> match;
+};
+
+ForwardResult run_forward(const Stripes& odds, std::span<const Residue> residues,
+                          const LengthModel& length) {
+  const int Q = odds.Q;
+  const auto size = static_cast<std::size_t>(Q);
+  std::vector<Lanes> m(size, broadcast(0)), i(m), d(m), m_next(m), i_next(m), d_next(m);
+  float N = 1, B = length.move, J = 0, C = 0, total = 0;
+  ForwardResult result;
+  result.scale.reserve(residues.size() + 1);
+  result.scale.push_back(1.0f);
+
+  for (const Residue x : residues) {
+    const std::vector<Lanes>& match = odds.match[x];
+    Lanes total_lanes = broadcast(0);
+    Lanes mp = shift_up(m[Q - 1]), ip = shift_up(i[Q - 1]), dp = shift_up(d[Q - 1]);
+    Lanes pending = broadcast(0);  // M->D of the previous vector
+    for (int q = 0; q < Q; ++q) {
+      Lanes cell = broadcast(B) * odds.entry[q];
+      cell = cell + mp * odds.mm[q];
+      cell = cell + ip * odds.im[q];
+      cell = cell + dp * odds.dm[q];
+      cell = cell * match[q];
+      total_lanes = total_lanes + cell;
+      mp = m[q], ip = i[q], dp = d[q];
+      m_next[q] = cell;
+      d_next[q] = pending;
+      pending = cell * odds.md[q];
+      i_next[q] = mp * odds.mi[q] + ip * odds.ii[q];
+    }
+    // D->D within stripes, then up to three times around the lanes.
+    Lanes carry = shift_up(pending);
+    for (int q = 0; q < Q; ++q) {
+      d_next[q] = carry + d_next[q];
+      carry = d_next[q] * odds.dd[q];
+    }
+    for (int pass = 1; pass < 4; ++pass) {
+      carry = shift_up(carry);
+      bool grew = false;
+      for (int q = 0; q < Q; ++q) {
+        const Lanes sum_d = carry + d_next[q];
+        grew = grew || any_greater(sum_d, d_next[q]);
+        d_next[q] = sum_d;
+        carry = carry * odds.dd[q];
+      }
+      if (odds.M >= 100 && !grew) break;
+    }
+    for (int q = 0; q < Q; ++q) total_lanes = d_next[q] + total_lanes;
+    float E = sum(total_lanes);
+    N = N * length.loop;
+    C = C * length.loop + E * length.ec;
+    J = J * length.loop + E * length.ej;
+    B = J * length.move + N * length.move;
+    float scale = 1.0f;
+    if (E > 1.0e4f) {
+      N = N / E, C = C / E, J = J / E, B = B / E;
+      const Lanes reciprocal = broadcast(1.0f / E);
+      for (int q = 0; q < Q; ++q) {
+        m_next[q] = m_next[q] * reciprocal;
+        d_next[q] = d_next[q] * reciprocal;
+        i_next[q] = i_next[q] * reciprocal;
+      }
+      scale = E;
+      total = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(E)));
+    }
+    result.scale.push_back(scale);
+    m.swap(m_next), i.swap(i_next), d.swap(d_next);
+  }
+  result.total = total;
+  result.nats = static_cast<float>(static_cast<double>(total) +
+                                   std::log(static_cast<double>(C * length.move)));
+  return result;
+}
+
+}  // namespace
+
+ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
+                      const LengthModel& length) {
+  return run_forward(Stripes(profile), residues, length);
+}
+
+float forward_score(const OddsProfile& profile, std::span<const Residue> residues) {
+  return forward(profile, residues, length_model(static_cast<int>(residues.size()), true)).nats;
+}
+
+BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
+                        const LengthModel& length, std::span<const float> forward_scale) {
+  const Stripes odds(profile);
+  const int Q = odds.Q;
+  const int L = static_cast<int>(residues.size());
+  const auto size = static_cast<std::size_t>(Q);
+  std::vector<Lanes> m(size), d(size), i(size, broadcast(0));
+  BackwardResult result;
+  result.scale.assign(residues.size() + 1, 1.0f);
+
+  float J = 0, B = 0, N = 0, C = length.move, E = C * length.ec, total = 0;
+  const auto rescale = [&](float scale) {
+    if (!(scale > 1.0f)) return;
+    E /= scale, N /= scale, C /= scale, J /= scale, B /= scale;
+    const Lanes reciprocal = broadcast(1.0f / scale);
+    for (int q = 0; q < Q; ++q) {
+      m[q] = m[q] * reciprocal;
+      d[q] = d[q] * reciprocal;
+      i[q] = i[q] * reciprocal;
+    }
+    total = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(scale)));
+  };
+  // D->D once down the stripes and then always three more times around; then M->D.
+  const auto extend_deletes = [&](bool add_end) {
+    const Lanes end = broadcast(E);
+    Lanes v = add_end ? shift_down(d[0] + end) : shift_down(d[0]);
+    Lanes carry = broadcast(0);
+    for (int q = Q - 1; q >= 0; --q) {
+      carry = v * odds.dd[q];
+      d[q] = add_end ? d[q] + (carry + end) : d[q] + carry;
+      v = d[q];
+      if (add_end) m[q] = m[q] + end;
+    }
+    for (int pass = 0; pass < 3; ++pass) {
+      carry = shift_down(carry);
+      for (int q = Q - 1; q >= 0; --q) {
+        carry = carry * odds.dd[q];
+        d[q] = d[q] + carry;
+      }
+    }
+    carry = shift_down(d[0]);
+    for (int q = Q - 1; q >= 0; --q) {
+      m[q] = m[q] + carry * odds.md[q];
+      carry = d[q];
+    }
+  };
+
+  for (int q = 0; q < Q; ++q) m[q] = d[q] = broadcast(E);
+  extend_deletes(false);
+  result.scale[L] = forward_scale[L];
+  rescale(forward_scale[L]);
+
+  for (int row = L - 1; row >= 1; --row) {
+    const std::vector<Lanes>& match = odds.match[residues[row]];  // x_{row+1}
+    Lanes mp = shift_down(m[0] * match[0]);
+    Lanes tmm = shift_down(odds.mm[0]), tim = shift_down(odds.im[0]), tdm = shift_down(odds.dm[0]);
+    Lanes begin = broadcast(0);
+    for (int q = Q - 1; q >= 0; --q) {
+      const Lanes ip = i[q];
+      i[q] = ip * odds.ii[q] + mp * tim;
+      d[q] = mp * tdm;
+      const Lanes cell = ip * odds.mi[q] + mp * tmm;
+      mp = m[q] * match[q];
+      m[q] = cell;
+      tdm = odds.dm[q], tim = odds.im[q], tmm = odds.mm[q];
+      begin = begin + mp * odds.entry[q];
+    }
+    B = sum(begin);
+    C = C * length.loop;
+    J = B * length.move + J * length.loop;
+    N = B * length.move + N * length.loop;
+    E = C * length.ec + J * length.ej;
+    extend_deletes(true);
+    // So far above Forward's range, its factors would let the row overflow.
+    if (B > 1.0e16f) result.own_scale = true;
+    result.scale[row] = result.own_scale ? (B > 1.0e4f ? B : 1.0f) : forward_scale[row];
+    rescale(result.scale[row]);
+  }
+
+  if (L > 0) {
+    const std::vector<Lanes>& match = odds.match[residues[0]];
+    Lanes begin = broadcast(0);
+    for (int q = 0; q < Q; ++q) begin = begin + (m[q] * match[q]) * odds.entry[q];
+    B = sum(begin);
+  }
+  N = B * length.move + N * length.loop;
+  result.total = total;
+  result.nats = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(N)));
+  return result;
+}
+
+}  // namespace hmmjit::reference
