@@ -46,10 +46,7 @@ struct DigestStream::State {
   XXH3_state_t xxh;
 };
 
-DigestStream::DigestStream() : state_(new State) { XXH3_128bits_reset(&state_->xxh); }
-DigestStream::DigestStream(DigestStream&&) noexcept = default;
-DigestStream& DigestStream::operator=(DigestStream&&) noexcept = default;
-DigestStream::~DigestStream() = default;
+DigestStream::DigestStream() : state_(make_hidden<State>()) { XXH3_128bits_reset(&state_->xxh); }
 
 void DigestStream::update(const void* data, std::size_t size) {
   XXH3_128bits_update(&state_->xxh, data, size);

@@ -4,10 +4,11 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/hidden.hpp"
 
 namespace hmmjit {
 
@@ -34,9 +35,6 @@ std::uint64_t checksum(const void* data, std::size_t size);
 class DigestStream {
  public:
   DigestStream();
-  DigestStream(DigestStream&&) noexcept;
-  DigestStream& operator=(DigestStream&&) noexcept;
-  ~DigestStream();
   void update(std::string_view bytes) { update(bytes.data(), bytes.size()); }
   void update(const void* data, std::size_t size);
   Digest value() const;
@@ -44,7 +42,7 @@ class DigestStream {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 }  // namespace hmmjit

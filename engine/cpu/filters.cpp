@@ -74,10 +74,7 @@ struct FilterScratch::State {
   std::vector<std::span<const Residue>> views;   // chunks, each with the rows that precede it
 };
 
-FilterScratch::FilterScratch() : state_(std::make_unique<State>()) {}
-FilterScratch::~FilterScratch() = default;
-FilterScratch::FilterScratch(FilterScratch&&) noexcept = default;
-FilterScratch& FilterScratch::operator=(FilterScratch&&) noexcept = default;
+FilterScratch::FilterScratch() : state_(make_hidden<State>()) {}
 
 VectorPorts vector_ports_here() {
 #if HWY_ARCH_X86
@@ -473,10 +470,7 @@ const std::vector<int>& FilterTables::Tables::ssv_best_batch(
 // ---- The filters
 
 FilterTables::FilterTables(const SearchModel& model, std::string_view target, VectorPorts ports)
-    : tables_(std::make_unique<const Tables>(model, target, ports)) {}
-FilterTables::~FilterTables() = default;
-FilterTables::FilterTables(FilterTables&&) noexcept = default;
-FilterTables& FilterTables::operator=(FilterTables&&) noexcept = default;
+    : tables_(make_hidden<const Tables>(model, target, ports)) {}
 
 reference::SsvResult FilterTables::ssv(std::span<const Residue> residues,
                                        FilterScratch& scratch) const {

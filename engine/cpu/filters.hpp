@@ -2,11 +2,11 @@
 // bit-identical to engine/reference for every input.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "core/hidden.hpp"
 #include "model/profile.hpp"
 #include "reference/filters.hpp"
 #include "reference/scans.hpp"
@@ -42,14 +42,11 @@ void mark(const MarkedRows& rows, std::vector<MarkedRows>& marked);
 class FilterScratch {
  public:
   FilterScratch();
-  ~FilterScratch();
-  FilterScratch(FilterScratch&&) noexcept;
-  FilterScratch& operator=(FilterScratch&&) noexcept;
   struct State;
   State& state() { return *state_; }
 
  private:
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 /// Striped tables of one model for the widest vectors of this CPU (or, in tests, of a named
@@ -59,9 +56,6 @@ class FilterTables {
   /// `target`: one of available_targets(); empty for the best one.
   explicit FilterTables(const SearchModel& model, std::string_view target = {},
                         VectorPorts ports = vector_ports_here());
-  ~FilterTables();
-  FilterTables(FilterTables&&) noexcept;
-  FilterTables& operator=(FilterTables&&) noexcept;
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
   /// results[i] = ssv(targets[i]), with targets interleaved if the model is short. `results` is as
@@ -95,7 +89,7 @@ class FilterTables {
   struct Tables;
 
  private:
-  std::unique_ptr<const Tables> tables_;
+  Hidden<const Tables> tables_;
 };
 
 }  // namespace hmmjit::cpu

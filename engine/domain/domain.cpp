@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "core/threads.hpp"
 #include "domain/alignment.hpp"
@@ -114,13 +115,11 @@ struct Workspace::State {
   bool seeded = false;  // the generator has been started and will not be reset
 };
 
-Workspace::Workspace() : state_(std::make_unique<State>()) {}
-Workspace::~Workspace() = default;
-Workspace::Workspace(Workspace&&) noexcept = default;
+Workspace::Workspace() : state_(make_hidden<State>()) {}
 const DomainTimes& Workspace::times() const { return state_->times; }
 
 void Workspace::release_memory() {
-  auto fresh = std::make_unique<State>();
+  auto fresh = make_hidden<State>();
   fresh->times = state_->times;
   fresh->random = state_->random;
   fresh->seeded = state_->seeded;

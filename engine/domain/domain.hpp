@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "core/hidden.hpp"
 #include "model/parsed_target.hpp"
 #include "model/profile.hpp"
 #include "model/targets.hpp"
@@ -84,15 +84,13 @@ using WantedTarget = std::function<bool(std::size_t n, const TargetScore& score)
 class ForwardTables {
  public:
   explicit ForwardTables(const SearchModel& model);
-  ~ForwardTables();
-  ForwardTables(ForwardTables&&) noexcept;
   struct Tables;
   const Tables& tables() const { return *tables_; }
   const SearchModel& model() const { return *model_; }
 
  private:
   const SearchModel* model_;
-  std::unique_ptr<const Tables> tables_;
+  Hidden<Tables> tables_;
 };
 
 /// Core-seconds (thread CPU time) of a pass, and its cells (nodes times residues); no cells if the
@@ -117,8 +115,6 @@ struct DomainTimes {
 class Workspace {
  public:
   Workspace();
-  ~Workspace();
-  Workspace(Workspace&&) noexcept;
   struct State;
   State& state() { return *state_; }
   const DomainTimes& times() const;
@@ -127,7 +123,7 @@ class Workspace {
   void release_memory();
 
  private:
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 /// Forward score in nats; std::nullopt if it underflows to zero or is not finite (the target is

@@ -13,9 +13,10 @@ float at_node(const std::vector<float>& values, int k, int M) {
 
 }  // namespace
 
-ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
+ForwardTables::ForwardTables(const SearchModel& model)
+    : model_(&model), tables_(make_hidden<Tables>()) {
   const OddsProfile& odds = model.odds;
-  auto t = std::make_unique<Tables>();
+  Tables* const t = tables_.get();
   const int M = odds.M;
   const int Q = float_stripes(M);
   t->M = M;
@@ -84,10 +85,6 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
   static_assert(std::tuple_size_v<decltype(bounds.forward)> == kCodeRows);
   std::ranges::copy(bounds.forward, t->emission.deletion_bound.data());
   t->backward_bound = bounds.backward;
-  tables_ = std::move(t);
 }
-
-ForwardTables::~ForwardTables() = default;
-ForwardTables::ForwardTables(ForwardTables&&) noexcept = default;
 
 }  // namespace hmmjit::domain

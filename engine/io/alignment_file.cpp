@@ -52,11 +52,6 @@ struct AlignmentReader::State {
   std::unique_ptr<AlignmentParser> parser = nullptr;
 };
 
-AlignmentReader::AlignmentReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
-AlignmentReader::AlignmentReader(AlignmentReader&&) noexcept = default;
-AlignmentReader& AlignmentReader::operator=(AlignmentReader&&) noexcept = default;
-AlignmentReader::~AlignmentReader() = default;
-
 Result<AlignmentReader> AlignmentReader::open(const std::string& path,
                                               const AlignmentFileOptions& options) {
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
@@ -65,7 +60,7 @@ Result<AlignmentReader> AlignmentReader::open(const std::string& path,
 
 Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source,
                                               const AlignmentFileOptions& options) {
-  std::unique_ptr<State> state(new State{BufferedInput(std::move(source)), options.alphabet});
+  auto state = make_hidden<State>(BufferedInput(std::move(source)), options.alphabet);
   BufferedInput& input = state->input;
   if (options.format && !is_alignment_format(*options.format))
     return fail(ErrorCode::kUsage,

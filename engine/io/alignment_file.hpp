@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/hidden.hpp"
 #include "io/byte_source.hpp"
 #include "io/sequence_format.hpp"
 #include "model/multiple_alignment.hpp"
@@ -31,10 +33,6 @@ class AlignmentReader {
   static Result<AlignmentReader> open(std::unique_ptr<ByteSource> source,
                                       const AlignmentFileOptions& options);
 
-  AlignmentReader(AlignmentReader&&) noexcept;
-  AlignmentReader& operator=(AlignmentReader&&) noexcept;
-  ~AlignmentReader();
-
   /// The next alignment; nullopt after the last. Do not call it again after an error.
   Result<std::optional<MultipleAlignment>> next();
   const std::string& name() const;
@@ -42,8 +40,8 @@ class AlignmentReader {
 
  private:
   struct State;
-  explicit AlignmentReader(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit AlignmentReader(Hidden<State> state) : state_(std::move(state)) {}
+  Hidden<State> state_;
 };
 
 }  // namespace hmmjit

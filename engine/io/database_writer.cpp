@@ -86,11 +86,6 @@ struct DatabaseWriter::State {
   }
 };
 
-DatabaseWriter::DatabaseWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
-DatabaseWriter::DatabaseWriter(DatabaseWriter&&) noexcept = default;
-DatabaseWriter& DatabaseWriter::operator=(DatabaseWriter&&) noexcept = default;
-DatabaseWriter::~DatabaseWriter() = default;
-
 Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alphabet& alphabet) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
   HMMJIT_TRY(file.require_start());
@@ -99,8 +94,7 @@ Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alp
   const std::string folder = parent.empty() ? std::string(".") : parent.string();
   HMMJIT_ASSIGN(SpoolFile entries, SpoolFile::create(SpoolFile::kPiece, folder));
   HMMJIT_ASSIGN(SpoolFile text, SpoolFile::create(SpoolFile::kPiece, folder));
-  std::unique_ptr<State> state(
-      new State{std::move(file), std::move(entries), std::move(text), alphabet});
+  auto state = make_hidden<State>(std::move(file), std::move(entries), std::move(text), alphabet);
   // The header is written last; its space is reserved.
   state->file.write(std::string(sizeof(Header), '\0'));
   state->written = sizeof(Header);

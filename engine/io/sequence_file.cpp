@@ -145,11 +145,6 @@ struct SequenceReader::State {
   std::uint64_t targets_read = 0;
 };
 
-SequenceReader::SequenceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
-SequenceReader::SequenceReader(SequenceReader&&) noexcept = default;
-SequenceReader& SequenceReader::operator=(SequenceReader&&) noexcept = default;
-SequenceReader::~SequenceReader() = default;
-
 Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path,
                                                          SequenceFormatOptions& options,
                                                          ReadAhead read_ahead) {
@@ -169,7 +164,7 @@ Result<SequenceReader> SequenceReader::open(const std::string& path,
 
 Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
                                             const SequenceFormatOptions& options) {
-  auto state = std::make_unique<State>(std::move(source));
+  auto state = make_hidden<State>(std::move(source));
   BufferedInput& input = state->input;
   const std::string& name = input.name();
   HMMJIT_ASSIGN(const std::string_view head, input.peek());

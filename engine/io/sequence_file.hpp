@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/hidden.hpp"
 #include "io/byte_source.hpp"
 #include "io/sequence_format.hpp"
 #include "model/targets.hpp"
@@ -44,10 +46,6 @@ class SequenceReader {
   static Result<SequenceReader> open(std::unique_ptr<ByteSource> source,
                                      const SequenceFormatOptions& options);
 
-  SequenceReader(SequenceReader&&) noexcept;
-  SequenceReader& operator=(SequenceReader&&) noexcept;
-  ~SequenceReader();
-
   /// Appends whole targets to `block` until it holds at least `max_residues` residues or
   /// `max_targets` targets, or the input ends; sets its first index if it was empty. False at the
   /// end, if nothing was appended. After an error the block holds the targets before the bad one;
@@ -74,8 +72,8 @@ class SequenceReader {
 
  private:
   struct State;
-  explicit SequenceReader(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit SequenceReader(Hidden<State> state) : state_(std::move(state)) {}
+  Hidden<State> state_;
 };
 
 }  // namespace hmmjit

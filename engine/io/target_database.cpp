@@ -308,12 +308,9 @@ void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const
   }
 }
 
-TargetDatabase::TargetDatabase(std::unique_ptr<State> state) : state_(std::move(state)) {}
-TargetDatabase::~TargetDatabase() = default;
-
 Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::open(const std::string& path,
                                                                    DatabaseAccess access) {
-  auto state = std::make_unique<State>();
+  auto state = make_hidden<State>();
   state->name = path;
   if (access != DatabaseAccess::kRead) {
     state->resident = access == DatabaseAccess::kResident;
@@ -330,7 +327,7 @@ Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::open(const std::st
 
 Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::from_bytes(std::string name,
                                                                          std::string_view bytes) {
-  auto state = std::make_unique<State>();
+  auto state = make_hidden<State>();
   state->name = std::move(name);
   state->copy = aligned_bytes(bytes.size());
   std::copy(bytes.begin(), bytes.end(), state->copy.get());

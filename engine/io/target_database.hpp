@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/hidden.hpp"
 #include "model/alphabet.hpp"
 #include "model/targets.hpp"
 
@@ -72,7 +73,6 @@ class TargetDatabase {
   /// The same for bytes in memory, which are copied. Error messages use `name`.
   static Result<std::shared_ptr<const TargetDatabase>> from_bytes(std::string name,
                                                                   std::string_view bytes);
-  ~TargetDatabase();
 
   const std::string& name() const;
   const DatabaseSummary& summary() const;
@@ -97,8 +97,8 @@ class TargetDatabase {
  private:
   friend class DatabaseReader;
   struct State;
-  explicit TargetDatabase(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit TargetDatabase(Hidden<State> state) : state_(std::move(state)) {}
+  Hidden<State> state_;
 };
 
 /// Delivers the targets of a database in input order. One thread per reader.
@@ -133,9 +133,6 @@ class DatabaseWriter {
  public:
   /// Fails with kOutput.
   static Result<DatabaseWriter> create(const std::string& path, const Alphabet& alphabet);
-  DatabaseWriter(DatabaseWriter&&) noexcept;
-  DatabaseWriter& operator=(DatabaseWriter&&) noexcept;
-  ~DatabaseWriter();
 
   /// Appends the targets of `block`. Fails with kOutput, or with kInput beyond 2^32 - 1 targets.
   Status add(const TargetBlock& block);
@@ -144,8 +141,8 @@ class DatabaseWriter {
 
  private:
   struct State;
-  explicit DatabaseWriter(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit DatabaseWriter(Hidden<State> state) : state_(std::move(state)) {}
+  Hidden<State> state_;
 };
 
 }  // namespace hmmjit

@@ -588,7 +588,7 @@ void Search::State::keep(const Run& run, Model& model, Progress& p, const Target
 }
 
 Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* device)
-    : state_(std::make_unique<State>(std::move(queries), options, device)) {
+    : state_(make_hidden<State>(std::move(queries), options, device)) {
   if (device == nullptr) return;
   std::vector<ScanModel> models;
   for (const auto& model : state_->models) {
@@ -599,7 +599,6 @@ Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* d
   }
   device->use_models(std::move(models), state_->reads(false), state_->reads(true));
 }
-Search::~Search() = default;
 
 Status Search::add(const TargetBlock& block) {
   State& s = *state_;

@@ -16,6 +16,7 @@
 
 #include "core/cancellation.hpp"
 #include "core/error.hpp"
+#include "core/hidden.hpp"
 #include "domain/domain.hpp"
 #include "model/filter_counters.hpp"
 #include "model/profile.hpp"
@@ -119,9 +120,6 @@ class Search {
  public:
   /// `device`: computes SSV marks and more, for one search at a time; null: CPU only.
   Search(std::vector<Query> queries, const Options& options, DeviceScan* device = nullptr);
-  ~Search();
-  Search(const Search&) = delete;
-  Search& operator=(const Search&) = delete;
 
   /// Searches whole targets with all models; results do not depend on the division into blocks.
   /// Fails with kResources if a matrix would be too large, and with kInterrupted once cancelled.
@@ -137,7 +135,7 @@ class Search {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 }  // namespace hmmjit::nucleotide

@@ -402,11 +402,9 @@ Status WindowParser::State::launch(gpu::DomainStage& stage, std::span<gpu::Domai
 WindowParser::WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Driver> driver,
                            gpu::KernelSource& source, gpu::Counters& counters,
                            const gpu::Settings& settings)
-    : state_(std::make_unique<State>(std::move(device), std::move(driver), source, counters,
-                                     settings)) {
+    : state_(make_hidden<State>(std::move(device), std::move(driver), source, counters, settings)) {
   state_->start();
 }
-WindowParser::~WindowParser() = default;
 
 void WindowParser::State::ask(const WorkKey& key, Work work) {
   {

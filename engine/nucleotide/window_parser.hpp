@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/hidden.hpp"
 #include "gpu/gpu_filters.hpp"
 #include "gpu/kernel_loader.hpp"
 #include "nucleotide/window_domains.hpp"
@@ -43,9 +44,6 @@ class WindowParser {
   /// waits for any kernel that is being compiled.
   WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Driver> driver,
                gpu::KernelSource& source, gpu::Counters& counters, const gpu::Settings& settings);
-  ~WindowParser();
-  WindowParser(const WindowParser&) = delete;
-  WindowParser& operator=(const WindowParser&) = delete;
 
   /// At most one request per model until finish(), and one per round of its envelopes.
   void request(std::size_t model, ParseRequest request);
@@ -60,7 +58,7 @@ class WindowParser {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 }  // namespace hmmjit::nucleotide

@@ -83,16 +83,11 @@ struct PartWriter::State {
   std::uint64_t next_model = 0;
 };
 
-PartWriter::PartWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
-PartWriter::PartWriter(PartWriter&&) noexcept = default;
-PartWriter& PartWriter::operator=(PartWriter&&) noexcept = default;
-PartWriter::~PartWriter() = default;
-
 Result<PartWriter> PartWriter::create(const std::string& path, const PartSettings& settings,
                                       const PartPlace& place) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
   HMMJIT_TRY(file.require_start());
-  auto state = std::make_unique<State>(std::move(file), settings.alignments, place);
+  auto state = make_hidden<State>(std::move(file), settings.alignments, place);
   State& s = *state;
   s.settings = settings.text();
   s.next_model = place.first_model;

@@ -4,8 +4,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/hidden.hpp"
 #include "io/target_database.hpp"
 #include "parts/part_format.hpp"
 #include "search/search.hpp"
@@ -20,9 +22,6 @@ class PartWriter {
   /// Fails with kOutput.
   static Result<PartWriter> create(const std::string& path, const PartSettings& settings,
                                    const PartPlace& place);
-  PartWriter(PartWriter&&) noexcept;
-  PartWriter& operator=(PartWriter&&) noexcept;
-  ~PartWriter();
 
   /// `head` must have the final totals; this sets hit_bytes, domains and the position of the hits.
   /// `result`: the hits, with flags that hold for the part.
@@ -33,8 +32,8 @@ class PartWriter {
 
  private:
   struct State;
-  explicit PartWriter(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit PartWriter(Hidden<State> state) : state_(std::move(state)) {}
+  Hidden<State> state_;
 };
 
 /// A source of models that records what a part stores about each model.

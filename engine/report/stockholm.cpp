@@ -216,9 +216,7 @@ struct AlignmentColumns::State {
 };
 
 AlignmentColumns::AlignmentColumns(const ModelInfo& model, AlignedRows which, std::uint64_t memory)
-    : state_(std::make_unique<State>(model, std::move(which), memory)) {}
-AlignmentColumns::AlignmentColumns(AlignmentColumns&&) noexcept = default;
-AlignmentColumns::~AlignmentColumns() = default;
+    : state_(make_hidden<State>(model, std::move(which), memory)) {}
 
 Status AlignmentColumns::measure(std::span<const Hit> hits) {
   State& s = *state_;
@@ -341,11 +339,9 @@ Status StockholmRecord::State::add_row(const AlignedRow& row) {
   return {};
 }
 
-StockholmRecord::StockholmRecord(const AlignmentColumns& columns, std::string id,
-                                 std::size_t width, std::string author, std::uint64_t memory)
-    : state_(std::make_unique<State>(columns, std::move(id), width, std::move(author), memory)) {}
-StockholmRecord::StockholmRecord(StockholmRecord&&) noexcept = default;
-StockholmRecord::~StockholmRecord() = default;
+StockholmRecord::StockholmRecord(const AlignmentColumns& columns, std::string id, std::size_t width,
+                                 std::string author, std::uint64_t memory)
+    : state_(make_hidden<State>(columns, std::move(id), width, std::move(author), memory)) {}
 
 Status StockholmRecord::add(std::span<const Hit> hits) {
   State& state = *state_;

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "core/hidden.hpp"
 #include "report/main_report.hpp"
 #include "search/search.hpp"
 
@@ -46,8 +46,6 @@ class AlignmentColumns {
   /// `memory` bounds the names in memory; the rest goes to a temporary file.
   AlignmentColumns(const ModelInfo& model, AlignedRows which,
                    std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
-  AlignmentColumns(AlignmentColumns&&) noexcept;
-  ~AlignmentColumns();
 
   /// Adds hits, in order. Fails with kOutput.
   Status measure(std::span<const Hit> hits);
@@ -67,7 +65,7 @@ class AlignmentColumns {
  private:
   friend class StockholmRecord;
   struct State;
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 /// hmmsearch splits alignments into blocks of this width unless the text width is unlimited.
@@ -82,8 +80,6 @@ class StockholmRecord {
   StockholmRecord(const AlignmentColumns& columns, std::string id, std::size_t width,
                   std::string author,
                   std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
-  StockholmRecord(StockholmRecord&&) noexcept;
-  ~StockholmRecord();
 
   /// Adds hits, in order. Fails with kOutput.
   Status add(std::span<const Hit> hits);
@@ -92,7 +88,7 @@ class StockholmRecord {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Hidden<State> state_;
 };
 
 // The same domains as an A3M alignment (docs/outputs.md):
