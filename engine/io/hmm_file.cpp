@@ -11,7 +11,6 @@
 
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
-#include "io/sequence_format.hpp"
 
 namespace hmmjit {
 namespace {
@@ -242,124 +241,100 @@ bool present(const std::string& path) { return ::access(path.c_str(), F_OK) == 0
 
 }  // namespace
 
-struct HmmReader::State {
-  explicit State(std::unique_ptr<ByteSource> source) : input(std::move(source)) {
-    input.limit_lines(kLongestModelLine);
-  }
-
-  // Reads the format tag of the first model and sets format and version.
-  Status detect();
-  Result<std::optional<Hmm>> next_ascii();
-  Result<std::optional<Hmm>> next_binary();
-  std::unexpected<Error> unknown_tag(std::string_view tag) const;
-
-  BufferedInput input;
-  HmmFormat format = HmmFormat::kAscii3;
-  char version = 0;
-  bool tag_read = false;  // true if the next model's tag has been consumed
-  const Alphabet* alphabet = nullptr;
-  std::optional<ForeignFile> foreign;  // another kind of file, recognised by its first bytes
-};
-
-std::unexpected<Error> HmmReader::State::unknown_tag(std::string_view tag) const {
+std::unexpected<Error> HmmReader::unknown_tag(std::string_view tag) const {
   std::string shown;
   for (char c : tag.substr(0, 24)) shown += c >= ' ' && c <= '~' ? c : '?';
   std::string remedy = "give a profile file: HMMER3/a to HMMER3/f or HMMER2.0";
-  if (foreign) remedy = fmt::format("{}: {}", foreign->what, foreign->remedy);
+  if (foreign_) remedy = fmt::format("{}: {}", foreign_->what, foreign_->remedy);
   return fail(ErrorCode::kInput, fmt::format("format tag \"{}\" is not recognised", shown),
-              tag.starts_with("#") ? input.name() : input.where(), remedy);
+              tag.starts_with("#") ? input_.name() : input_.where(), remedy);
 }
 
-Status HmmReader::State::detect() {
-  HMMJIT_ASSIGN(std::string_view head, input.peek());
-  if (!head.starts_with("HMMER")) foreign = recognise_other_file(head);
+Status HmmReader::detect() {
+  HMMJIT_ASSIGN(std::string_view head, input_.peek());
+  if (!head.starts_with("HMMER")) foreign_ = recognise_other_file(head);
   if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
     // Binary files have their writer's byte order; big-endian ones are rejected because of their
     // magic.
     std::uint32_t magic;
     std::memcpy(&magic, head.data(), 4);
-    version = binary_version(magic);
-    if (version != 0) {
-      input.skip(4);
-      format = HmmFormat::kBinary3;
-      tag_read = true;
+    version_ = binary_version(magic);
+    if (version_ != 0) {
+      input_.skip(4);
+      format_ = HmmFormat::kBinary3;
+      tag_read_ = true;
       return {};
     }
     if (magic >= 0xe8ededb1u && magic <= 0xe8ededb5u) {
       return fail(ErrorCode::kInput, "binary HMMER1 or HMMER2 profiles are not supported",
-                  input.name(), "convert the file to ASCII with its own hmmconvert");
+                  input_.name(), "convert the file to ASCII with its own hmmconvert");
     }
   }
   std::string_view line;
   bool stockholm = head.starts_with("# STOCKHOLM");
-  HMMJIT_ASSIGN(bool more, data_line(input, &line));
+  HMMJIT_ASSIGN(bool more, data_line(input_, &line));
   if (!more) {
     if (stockholm) return unknown_tag("# STOCKHOLM");
-    return fail(ErrorCode::kInput, "the file holds no profile: it is empty", input.name(),
+    return fail(ErrorCode::kInput, "the file holds no profile: it is empty", input_.name(),
                 "fetch or build it again");
   }
   std::string_view tag = Tokens(line).next();
   if (tag == "HMMER2.0") {
-    format = HmmFormat::kHmmer2;
-    version = '2';
+    format_ = HmmFormat::kHmmer2;
+    version_ = '2';
   } else if (tag.size() == 8 && tag.starts_with("HMMER3/") && tag[7] >= 'a' && tag[7] <= 'f') {
-    format = HmmFormat::kAscii3;
-    version = tag[7];
+    format_ = HmmFormat::kAscii3;
+    version_ = tag[7];
   } else {
     return unknown_tag(stockholm ? "# STOCKHOLM" : tag);
   }
-  tag_read = true;
+  tag_read_ = true;
   return {};
 }
 
-Result<std::optional<Hmm>> HmmReader::State::next_ascii() {
-  if (!tag_read) {
+Result<std::optional<Hmm>> HmmReader::next_ascii() {
+  if (!tag_read_) {
     std::string_view line;
-    HMMJIT_ASSIGN(bool more, data_line(input, &line));
+    HMMJIT_ASSIGN(bool more, data_line(input_, &line));
     if (!more) return std::nullopt;
     std::string_view tag = Tokens(line).next();
-    bool same = format == HmmFormat::kHmmer2
+    bool same = format_ == HmmFormat::kHmmer2
                     ? tag == "HMMER2.0"
-                    : tag.size() == 8 && tag.starts_with("HMMER3/") && tag[7] == version;
+                    : tag.size() == 8 && tag.starts_with("HMMER3/") && tag[7] == version_;
     if (!same) {
       if (tag.starts_with("HMMER")) {
         return fail(ErrorCode::kInput,
                     fmt::format("a {} model follows models of another format version", tag),
-                    input.where(), "convert the file to one version with hmmconvert");
+                    input_.where(), "convert the file to one version with hmmconvert");
       }
       return unknown_tag(tag);
     }
   }
-  tag_read = false;
-  if (format == HmmFormat::kHmmer2) {
-    HMMJIT_ASSIGN(Hmm hmm, read_version2(input));
+  tag_read_ = false;
+  if (format_ == HmmFormat::kHmmer2) {
+    HMMJIT_ASSIGN(Hmm hmm, read_version2(input_));
     return std::optional<Hmm>(std::move(hmm));
   }
-  HMMJIT_ASSIGN(Hmm hmm, Ascii3Parser(input, version).parse());
+  HMMJIT_ASSIGN(Hmm hmm, Ascii3Parser(input_, version_).parse());
   return std::optional<Hmm>(std::move(hmm));
 }
 
-Result<std::optional<Hmm>> HmmReader::State::next_binary() {
-  if (!tag_read) {
-    HMMJIT_ASSIGN(std::string_view head, input.peek());
+Result<std::optional<Hmm>> HmmReader::next_binary() {
+  if (!tag_read_) {
+    HMMJIT_ASSIGN(std::string_view head, input_.peek());
     if (head.empty()) return std::nullopt;
     std::uint32_t magic;
-    HMMJIT_ASSIGN(bool whole, input.read(&magic, sizeof magic));
-    if (!whole) return truncated(input, {}, "in its first bytes");
-    if (binary_version(magic) != version) {
+    HMMJIT_ASSIGN(bool whole, input_.read(&magic, sizeof magic));
+    if (!whole) return truncated(input_, {}, "in its first bytes");
+    if (binary_version(magic) != version_) {
       return fail(ErrorCode::kInput, "no model of the same format version where one should begin",
-                  input.name(), "convert the file to one version with hmmconvert");
+                  input_.name(), "convert the file to one version with hmmconvert");
     }
   }
-  tag_read = false;
-  HMMJIT_ASSIGN(Hmm hmm, read_binary(input, version));
+  tag_read_ = false;
+  HMMJIT_ASSIGN(Hmm hmm, read_binary(input_, version_));
   return std::optional<Hmm>(std::move(hmm));
 }
-
-HmmReader::HmmReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
-HmmReader::HmmReader(HmmReader&&) noexcept = default;
-HmmReader& HmmReader::operator=(HmmReader&&) noexcept = default;
-HmmReader::~HmmReader() = default;
 
 Result<HmmReader> HmmReader::open(const std::string& path) {
   std::string chosen = path;
@@ -380,30 +355,24 @@ Result<HmmReader> HmmReader::open(const std::string& path) {
 }
 
 Result<HmmReader> HmmReader::open(std::unique_ptr<ByteSource> source) {
-  auto state = std::make_unique<State>(std::move(source));
-  HMMJIT_TRY(state->detect());
-  return HmmReader(std::move(state));
+  HmmReader reader(std::move(source));
+  HMMJIT_TRY(reader.detect());
+  return reader;
 }
 
 Result<std::optional<Hmm>> HmmReader::next() {
-  HMMJIT_ASSIGN(std::optional<Hmm> hmm, state_->format == HmmFormat::kBinary3
-                                            ? state_->next_binary()
-                                            : state_->next_ascii());
+  HMMJIT_ASSIGN(std::optional<Hmm> hmm,
+                format_ == HmmFormat::kBinary3 ? next_binary() : next_ascii());
   if (hmm) {
-    if (state_->alphabet == nullptr) state_->alphabet = hmm->alphabet;
-    if (state_->alphabet != hmm->alphabet) {
+    if (alphabet_ == nullptr) alphabet_ = hmm->alphabet;
+    if (alphabet_ != hmm->alphabet) {
       return fail(ErrorCode::kInput,
                   fmt::format("model {} is {}, but the models before it are {}", hmm->name,
-                              hmm->alphabet->name, state_->alphabet->name),
-                  state_->input.name(), "split the file by alphabet");
+                              hmm->alphabet->name, alphabet_->name),
+                  name(), "split the file by alphabet");
     }
   }
   return hmm;
 }
-
-std::uint64_t HmmReader::offset() const { return state_->input.offset(); }
-Compression HmmReader::compression() const { return state_->input.source().compression(); }
-const std::string& HmmReader::name() const { return state_->input.name(); }
-HmmFormat HmmReader::format() const { return state_->format; }
 
 }  // namespace hmmjit

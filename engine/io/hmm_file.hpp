@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "io/byte_source.hpp"
+#include "io/sequence_format.hpp"
 #include "model/hmm.hpp"
 
 namespace hmmjit {
@@ -36,23 +40,31 @@ class HmmReader {
   static Result<HmmReader> open(const std::string& path);
   static Result<HmmReader> open(std::unique_ptr<ByteSource> source);
 
-  HmmReader(HmmReader&&) noexcept;
-  HmmReader& operator=(HmmReader&&) noexcept;
-  ~HmmReader();
-
   /// The next model; nullopt after the last. Do not call it again after an error.
   Result<std::optional<Hmm>> next();
   /// Offset, in the decompressed file, of the first byte after the last model returned.
-  std::uint64_t offset() const;
-  Compression compression() const;
+  std::uint64_t offset() const { return input_.offset(); }
+  Compression compression() const { return input_.source().compression(); }
   /// The file that is read: the given path or its .h3m.
-  const std::string& name() const;
-  HmmFormat format() const;
+  const std::string& name() const { return input_.name(); }
+  HmmFormat format() const { return format_; }
 
  private:
-  struct State;
-  explicit HmmReader(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit HmmReader(std::unique_ptr<ByteSource> source) : input_(std::move(source)) {
+    input_.limit_lines(kLongestModelLine);
+  }
+  // Reads the format tag of the first model and sets format and version.
+  Status detect();
+  Result<std::optional<Hmm>> next_ascii();
+  Result<std::optional<Hmm>> next_binary();
+  std::unexpected<Error> unknown_tag(std::string_view tag) const;
+
+  BufferedInput input_;
+  HmmFormat format_ = HmmFormat::kAscii3;
+  char version_ = 0;
+  bool tag_read_ = false;  // true if the next model's tag has been consumed
+  const Alphabet* alphabet_ = nullptr;
+  std::optional<ForeignFile> foreign_;  // another kind of file, recognised by its first bytes
 };
 
 }  // namespace hmmjit
