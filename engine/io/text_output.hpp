@@ -1,6 +1,7 @@
 // An output file whose name determines its compression.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,15 +13,23 @@ namespace hmmjit {
 /// ".gz" (gzip) or ".zst" (Zstandard) if an output of this name is compressed, otherwise empty.
 std::string_view compressed_suffix(std::string_view name);
 
+/// Compresses text that comes piece by piece.
+class Compressor {
+ public:
+  virtual ~Compressor() = default;
+  /// Passes compressed bytes to `out`; with `end`, all that are left. Call it once with `end`.
+  virtual void compress(std::string_view text, bool end,
+                        const std::function<void(std::string_view)>& out) = 0;
+};
+/// Throws std::bad_alloc.
+std::unique_ptr<Compressor> make_gzip();
+
 /// An OutputFile that is compressed if compressed_suffix() of its name is not empty. One thread at
 /// a time.
 class TextOutput {
  public:
   /// Fails with kOutput; throws std::bad_alloc if a compressor cannot allocate memory.
   static Result<TextOutput> create(const std::string& path);
-  TextOutput(TextOutput&&) noexcept;
-  TextOutput& operator=(TextOutput&&) noexcept;
-  ~TextOutput();
 
   /// As OutputFile::write.
   void write(std::string_view text);
@@ -34,13 +43,12 @@ class TextOutput {
   OutputFile& file() { return file_; }
 
  private:
-  struct Compressor;
-  struct Gzip;
-  struct Zstandard;
   explicit TextOutput(OutputFile file);
+  void compress(std::string_view text, bool end);
 
   OutputFile file_;
   std::unique_ptr<Compressor> compressor_;  // null: uncompressed
+  bool ended_ = false;                      // the compressed data
 };
 
 }  // namespace hmmjit

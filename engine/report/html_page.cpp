@@ -1,15 +1,16 @@
 #include "report/html_page.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <tuple>
 
 #include "core/exact_text.hpp"
+#include "io/text_output.hpp"
 #include "report/page_parts.hpp"
 
 namespace hmmjit {
@@ -32,21 +33,13 @@ using Sink = std::function<void(std::string_view)>;
 // which is compressed once it is long enough.
 class Packed {
  public:
-  explicit Packed(const Sink& out) : out_(out) {
-    constexpr int kGzipWindow = 15 + 16, kMemory = 8;
-    if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
-      throw std::bad_alloc();
-  }
-  ~Packed() { deflateEnd(&stream_); }
-  Packed(const Packed&) = delete;
-  Packed& operator=(const Packed&) = delete;
+  explicit Packed(const Sink& out) : out_(out) {}
 
   void pass_on() {
-    if (text.size() >= kPiece) compress(Z_NO_FLUSH);
+    if (text.size() >= kPiece) compress(false);
   }
   void end() {
-    compress(Z_FINISH);
+    compress(true);
     append_base64(bytes_.size());
     out_(digits_);
   }
@@ -56,22 +49,11 @@ class Packed {
  private:
   static constexpr std::size_t kPiece = std::size_t{1} << 16;
 
-  void compress(int flush) {
-    stream_.next_in = reinterpret_cast<Bytef*>(text.data());
-    stream_.avail_in = static_cast<uInt>(text.size());
-    int status = Z_OK;
-    do {
-      buffer_.resize(kPiece);
-      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
-      stream_.avail_out = static_cast<uInt>(buffer_.size());
-      status = deflate(&stream_, flush);
-      bytes_.append(buffer_.data(), buffer_.size() - stream_.avail_out);
-    } while (stream_.avail_out == 0);
-    if (status != (flush == Z_FINISH ? Z_STREAM_END : Z_OK) && status != Z_BUF_ERROR)
-      throw std::runtime_error("zlib could not compress a page's data");
+  void compress(bool end) {
+    gzip_->compress(text, end, [this](std::string_view bytes) { bytes_ += bytes; });
     text.clear();
     append_base64(bytes_.size() / 3 * 3);
-    if (flush == Z_FINISH) return;
+    if (end) return;
     out_(digits_);
     digits_.clear();
   }
@@ -93,8 +75,8 @@ class Packed {
   }
 
   const Sink& out_;
-  z_stream stream_{};
-  std::string buffer_, bytes_, digits_;  // room for zlib; compressed; in base64
+  std::unique_ptr<Compressor> gzip_ = make_gzip();
+  std::string bytes_, digits_;  // compressed; in base64
 };
 
 void append_value(std::string& out, const std::string& value) { text::json_string(out, value); }
