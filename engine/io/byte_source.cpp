@@ -78,6 +78,17 @@ class RawBytes {
     }
     return filled;
   }
+  // The next bytes, about `chunk`: a view of those in memory, or read into a buffer.
+  Result<std::span<const char>> next(std::size_t chunk) {
+    if (fd_ < 0) {
+      const std::string_view view = first_.substr(position_, chunk);
+      position_ += view.size();
+      return std::span<const char>(view);
+    }
+    if (buffer_.size() == 0) buffer_ = Buffer(chunk);
+    HMMJIT_ASSIGN(const std::size_t n, read(buffer_.span()));
+    return std::span<const char>(buffer_.data(), n);
+  }
   Status rewind() {
     if (!rewindable() || (fd_ >= 0 && ::lseek(fd_, start_, SEEK_SET) < 0))
       return fail(ErrorCode::kInput, "cannot be read a second time", name_,
@@ -95,20 +106,13 @@ class RawBytes {
   std::array<char, 4> head_{};
   std::string_view first_;  // bytes in memory, or those that head() has read
   std::size_t position_ = 0;
-};
-
-class Decoder {
- public:
-  virtual ~Decoder() = default;
-  // Fills `out`; returns less than its size only at the end of the stream.
-  virtual Result<std::size_t> decode(std::span<char> out) = 0;
-  virtual void reset() = 0;
+  Buffer buffer_;  // of next()
 };
 
 // Compressed bytes that a decoder has read but not yet consumed.
-class DecoderInput {
+class CompressedInput {
  public:
-  DecoderInput(RawBytes* raw, std::size_t chunk) : raw_(raw), buffer_(chunk) {}
+  explicit CompressedInput(RawBytes* raw) : raw_(raw), buffer_(kChunk / 4) {}
   void clear() { begin = end = 0; }
   // True when unread input is available.
   Result<bool> fill() {
@@ -125,13 +129,30 @@ class DecoderInput {
   Buffer buffer_;
 };
 
-class GzipDecoder : public Decoder {
+class Decompressor {
  public:
-  GzipDecoder(RawBytes* raw, std::size_t chunk, std::string name)
-      : input_(raw, chunk), name_(std::move(name)) {
+  Decompressor(RawBytes* raw, std::string name) : input_(raw), name_(std::move(name)) {}
+  virtual ~Decompressor() = default;
+  // Fills `out`; returns less than its size only at the end of the stream.
+  virtual Result<std::size_t> decode(std::span<char> out) = 0;
+  virtual void reset() = 0;
+
+ protected:
+  std::unexpected<Error> damaged(std::string message) const {
+    return fail(ErrorCode::kInput, std::move(message), name_, "fetch or write the file again");
+  }
+
+  CompressedInput input_;
+  std::string name_;
+  bool ended_ = false;
+};
+
+class GzipDecompressor : public Decompressor {
+ public:
+  GzipDecompressor(RawBytes* raw, std::string name) : Decompressor(raw, std::move(name)) {
     ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK;  // +16: gzip wrapping only
   }
-  ~GzipDecoder() override {
+  ~GzipDecompressor() override {
     if (ready_) inflateEnd(&stream_);
   }
   void reset() override {
@@ -146,7 +167,7 @@ class GzipDecoder : public Decoder {
     while (filled < out.size() && !ended_) {
       HMMJIT_ASSIGN(bool more, input_.fill());
       if (!more) {
-        if (in_member_) return truncated();
+        if (in_member_) return damaged("gzip data ends early: the file is truncated");
         ended_ = true;
         break;
       }
@@ -166,10 +187,8 @@ class GzipDecoder : public Decoder {
       } else if (status == Z_MEM_ERROR) {  // the window is allocated after the first piece
         throw std::bad_alloc();
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
-        return fail(ErrorCode::kInput,
-                    fmt::format("corrupt gzip data ({})",
-                                stream_.msg != nullptr ? stream_.msg : "bad stream"),
-                    name_, "fetch or write the file again");
+        return damaged(fmt::format("corrupt gzip data ({})",
+                                   stream_.msg != nullptr ? stream_.msg : "bad stream"));
       }
     }
     return filled;
@@ -184,36 +203,27 @@ class GzipDecoder : public Decoder {
       return false;
     }
     inflateReset(&stream_);
-    if (static_cast<unsigned char>(input_.data()[input_.begin]) != 0x1f) {
-      return fail(ErrorCode::kInput, "bytes that are not gzip data follow the gzip data", name_,
-                  "fetch or write the file again");
-    }
+    if (static_cast<unsigned char>(input_.data()[input_.begin]) != 0x1f)
+      return damaged("bytes that are not gzip data follow the gzip data");
     in_member_ = true;
     ++members_;
     return true;
   }
-  std::unexpected<Error> truncated() {
-    return fail(ErrorCode::kInput, "gzip data ends early: the file is truncated", name_,
-                "fetch or write the file again");
-  }
 
-  DecoderInput input_;
-  std::string name_;
   z_stream stream_{};
   bool ready_ = false;
   bool in_member_ = false;
-  bool ended_ = false;
   std::uint64_t members_ = 0;
 };
 
-class ZstdDecoder : public Decoder {
+class ZstdDecompressor : public Decompressor {
  public:
-  ZstdDecoder(RawBytes* raw, std::size_t chunk, std::string name)
-      : input_(raw, chunk), name_(std::move(name)), stream_(ZSTD_createDStream()) {
+  ZstdDecompressor(RawBytes* raw, std::string name)
+      : Decompressor(raw, std::move(name)), stream_(ZSTD_createDStream()) {
     // Files written with `zstd --long` need windows above the default limit of 128 MiB.
     if (stream_ != nullptr) ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 31);
   }
-  ~ZstdDecoder() override { ZSTD_freeDStream(stream_); }
+  ~ZstdDecompressor() override { ZSTD_freeDStream(stream_); }
   void reset() override {
     ZSTD_DCtx_reset(stream_, ZSTD_reset_session_only);
     input_.clear();
@@ -228,10 +238,7 @@ class ZstdDecoder : public Decoder {
     while (output.pos < output.size && !ended_) {
       HMMJIT_ASSIGN(bool more, input_.fill());
       if (!more && !(in_frame_ && flush)) {
-        if (in_frame_) {
-          return fail(ErrorCode::kInput, "zstd data ends early: the file is truncated", name_,
-                      "fetch or write the file again");
-        }
+        if (in_frame_) return damaged("zstd data ends early: the file is truncated");
         ended_ = true;
         break;
       }
@@ -243,11 +250,8 @@ class ZstdDecoder : public Decoder {
                     "out of memory: the window of the zstd data may take up to 2 GiB", name_,
                     "compress it with a smaller window (without zstd --long), or unpack it first");
       }
-      if (ZSTD_isError(hint) != 0) {
-        return fail(ErrorCode::kInput,
-                    fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(hint)), name_,
-                    "fetch or write the file again");
-      }
+      if (ZSTD_isError(hint) != 0)
+        return damaged(fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(hint)));
       if (more) input_.begin = in.pos;
       in_frame_ = hint != 0;
       flush = output.pos > before;
@@ -256,61 +260,30 @@ class ZstdDecoder : public Decoder {
   }
 
  private:
-  DecoderInput input_;
-  std::string name_;
   ZSTD_DStream* stream_;
   bool in_frame_ = false;
-  bool ended_ = false;
 };
 
 class PlainSource : public ByteSource {
  public:
   PlainSource(std::unique_ptr<RawBytes> raw, std::string name, std::size_t chunk)
-      : raw_(std::move(raw)), buffer_(chunk) {
+      : raw_(std::move(raw)), chunk_(chunk) {
     name_ = std::move(name);
   }
-  Result<std::span<const char>> next() override {
-    HMMJIT_ASSIGN(std::size_t n, raw_->read(buffer_.span()));
-    return std::span<const char>(buffer_.data(), n);
-  }
+  Result<std::span<const char>> next() override { return raw_->next(chunk_); }
   Status rewind() override { return raw_->rewind(); }
   bool rewindable() const override { return raw_->rewindable(); }
 
  private:
   std::unique_ptr<RawBytes> raw_;
-  Buffer buffer_;
-};
-
-// Views of plain bytes in memory.
-class MemorySource : public ByteSource {
- public:
-  MemorySource(std::span<const char> bytes, std::string name, std::size_t chunk)
-      : bytes_(bytes), chunk_(chunk) {
-    name_ = std::move(name);
-  }
-  Result<std::span<const char>> next() override {
-    std::span<const char> view = bytes_.subspan(position_);
-    view = view.first(std::min(chunk_, view.size()));
-    position_ += view.size();
-    return view;
-  }
-  Status rewind() override {
-    position_ = 0;
-    return {};
-  }
-  bool rewindable() const override { return true; }
-
- private:
-  std::span<const char> bytes_;
   std::size_t chunk_;
-  std::size_t position_ = 0;
 };
 
 // Decompresses into a ring buffer of chunks, ahead of the reader.
 class DecodedSource : public ByteSource {
  public:
-  DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decoder> decoder, std::string name,
-                Compression compression, std::size_t chunk, ReadAhead read_ahead)
+  DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decompressor> decoder,
+                std::string name, Compression compression, std::size_t chunk, ReadAhead read_ahead)
       : raw_(std::move(raw)), decoder_(std::move(decoder)), read_ahead_(read_ahead) {
     name_ = std::move(name);
     compression_ = compression;
@@ -425,7 +398,7 @@ class DecodedSource : public ByteSource {
   }
 
   std::unique_ptr<RawBytes> raw_;
-  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<Decompressor> decoder_;
   ReadAhead read_ahead_;
   std::array<Slot, kReadAhead> ring_;
   std::thread thread_;
@@ -472,11 +445,11 @@ Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::
     HMMJIT_TRY(check_name(name, head));
     return std::make_unique<PlainSource>(std::move(raw), std::move(name), chunk);
   }
-  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<Decompressor> decoder;
   if (compression == Compression::kGzip) {
-    decoder = std::make_unique<GzipDecoder>(raw.get(), kChunk / 4, name);
+    decoder = std::make_unique<GzipDecompressor>(raw.get(), name);
   } else {
-    decoder = std::make_unique<ZstdDecoder>(raw.get(), kChunk / 4, name);
+    decoder = std::make_unique<ZstdDecompressor>(raw.get(), name);
   }
   return std::make_unique<DecodedSource>(std::move(raw), std::move(decoder), std::move(name),
                                          compression, chunk, read_ahead);
@@ -510,11 +483,6 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
                                                        std::size_t chunk, ReadAhead read_ahead) {
-  std::string_view head(bytes.data(), std::min<std::size_t>(bytes.size(), 4));
-  if (recognise(head) == Compression::kNone) {
-    HMMJIT_TRY(check_name(name, head));
-    return std::make_unique<MemorySource>(bytes, std::move(name), chunk);
-  }
   return decoded(std::make_unique<RawBytes>(bytes), std::move(name), chunk, read_ahead);
 }
 
