@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "core/text_fields.hpp"
 
 namespace hmmjit::build {
 namespace {
@@ -249,14 +250,8 @@ std::unexpected<Error> bad_matrix(const std::string& where, std::string what) {
 std::vector<std::string_view> fields(std::string_view line) {
   std::vector<std::string_view> out;
   line = line.substr(0, line.find('#'));
-  constexpr std::string_view kBlanks = " \t\r\f\v";
-  for (;;) {
-    const std::size_t begin = line.find_first_not_of(kBlanks);
-    if (begin == line.npos) return out;
-    line.remove_prefix(begin);
-    out.push_back(line.substr(0, line.find_first_of(kBlanks)));
-    line.remove_prefix(out.back().size());
-  }
+  while (!is_blank(line)) out.push_back(take_word(&line));
+  return out;
 }
 
 }  // namespace
@@ -295,10 +290,8 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
   std::vector<Residue> labels;  // codes of the columns
   std::size_t rows = 0, line_number = 0;
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
     ++line_number;
-    std::vector<std::string_view> parts = fields(line);
+    std::vector<std::string_view> parts = fields(take_line(&text));
     if (parts.empty()) continue;
     const std::string where = fmt::format("{}:{}", file, line_number);
     if (labels.empty()) {

@@ -7,32 +7,15 @@
 
 #include "core/numbers.hpp"
 #include "core/read_only_file.hpp"
+#include "core/text_fields.hpp"
 
 namespace hmmjit {
 namespace {
 
-// Removes and returns the text before the next `end`.
-std::string_view take_up_to(char end, std::string_view& text) {
-  const std::size_t at = std::min(text.find(end), text.size());
-  const std::string_view found = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return found;
-}
-
 std::optional<double> number_in(const std::string& path) {
   const std::string text = read_kernel_file(path);
   std::string_view rest = text;
-  return parse_real(take_up_to('\n', rest));  // "max" is not a number: no limit
-}
-
-// The value of a line "key value".
-double value_of(const std::string& path, std::string_view key) {
-  const std::string text = read_kernel_file(path);
-  for (std::string_view rest = text; !rest.empty();) {
-    std::string_view line = take_up_to('\n', rest);
-    if (take_up_to(' ', line) == key) return parse_real(line).value_or(0);
-  }
-  return 0;
+  return parse_real(take_line(&rest));  // "max" is not a number: no limit
 }
 
 // The group of one controller and its ancestors, as folders, from the inside out. Inside a
@@ -52,17 +35,17 @@ std::vector<std::string> folders_above(const std::string& mount, std::string pat
 std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view controller) {
   const std::string membership = read_kernel_file(files.membership);
   for (std::string_view rest = membership; !rest.empty();) {
-    std::string_view line = take_up_to('\n', rest);
+    std::string_view line = take_line(&rest);
     if (std::ranges::count(line, ':') < 2) continue;
-    take_up_to(':', line);  // skips the hierarchy's number
-    const std::string controllers(take_up_to(':', line));
+    take_up_to(&line, ':');  // skips the hierarchy's number
+    const std::string controllers(take_up_to(&line, ':'));
     const std::string path(line);
     if (controller.empty()) {
       if (controllers.empty()) return folders_above(files.mount, path);
       continue;
     }
     for (std::string_view names = controllers; !names.empty();) {
-      const std::string name(take_up_to(',', names));
+      const std::string name(take_up_to(&names, ','));
       if (name != controller) continue;
       // Version 1 mounts "cpu,cpuacct" under that name, with a link for each single name.
       std::vector<std::string> folders = folders_above(files.mount + "/" + controllers, path);
@@ -88,8 +71,8 @@ double cgroup_cores(const CgroupFiles& files) {
   for (const std::string& folder : folders_of(files, "")) {
     const std::string text = read_kernel_file(folder + "/cpu.max");
     std::string_view limit = text;
-    const auto quota = parse_real(take_up_to(' ', limit));
-    consider(quota, parse_real(take_up_to('\n', limit)));
+    const auto quota = parse_real(take_up_to(&limit, ' '));
+    consider(quota, parse_real(take_line(&limit)));
   }
   for (const std::string& folder : folders_of(files, "cpu"))
     consider(number_in(folder + "/cpu.cfs_quota_us"), number_in(folder + "/cpu.cfs_period_us"));
@@ -111,8 +94,8 @@ std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files) {
     if (!limit) return;
     const auto used = number_in(folder + usage);
     if (!used) return;
-    const double left =
-        *limit - std::max(0.0, *used - value_of(folder + "/memory.stat", droppable));
+    const auto cached = value_in_kernel_file(folder + "/memory.stat", droppable).value_or(0);
+    const double left = *limit - std::max(0.0, *used - static_cast<double>(cached));
     if (!best || left < *best) best = left;
   };
   for (const std::string& folder : folders_of(files, ""))

@@ -3,35 +3,16 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
-#include <string_view>
-#include <system_error>
 
 #include "core/read_only_file.hpp"
 
 namespace hmmjit {
 namespace {
 
-// The number after `key` at the start of a line.
-std::optional<std::uint64_t> value_of(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.starts_with(key)) continue;
-    line.remove_prefix(key.size());
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    std::uint64_t value = 0;
-    if (std::from_chars(line.data(), line.data() + line.size(), value).ec == std::errc())
-      return value;
-  }
-  return std::nullopt;
-}
-
 std::uint64_t available_memory(const MemoryFiles& files, std::optional<std::uint64_t> group_left) {
   std::uint64_t available = std::uint64_t{1} << 30;
-  if (const auto kilobytes = value_of(read_kernel_file(files.machine), "MemAvailable:"))
+  if (const auto kilobytes = value_in_kernel_file(files.machine, "MemAvailable:"))
     available = *kilobytes * 1024;
   return group_left ? std::min(available, *group_left) : available;
 }
@@ -77,7 +58,7 @@ std::optional<std::uint64_t> matrix_that_fits(const CgroupFiles& files) {
 
 std::uint64_t peak_resident_memory() {
   // Not getrusage: its maximum includes that of the process that started this one.
-  if (const auto kilobytes = value_of(read_kernel_file("/proc/self/status"), "VmHWM:"))
+  if (const auto kilobytes = value_in_kernel_file("/proc/self/status", "VmHWM:"))
     return *kilobytes * 1024;
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);

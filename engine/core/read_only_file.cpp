@@ -9,7 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <new>
+
+#include "core/numbers.hpp"
+#include "core/text_fields.hpp"
 
 namespace hmmjit {
 
@@ -76,10 +80,7 @@ void MappedFile::Unmap::operator()(const char* data) const {
 }
 
 Result<std::string> read_whole_file(const std::string& path) {
-  HMMJIT_ASSIGN(const ReadOnlyFile file, ReadOnlyFile::open(path));
-  std::string bytes(file.size(), '\0');
-  HMMJIT_TRY(file.read(0, bytes));
-  return bytes;
+  return read_beginning(path, std::numeric_limits<std::size_t>::max());
 }
 
 Result<std::string> read_beginning(const std::string& path, std::size_t count) {
@@ -101,6 +102,15 @@ std::string read_kernel_file(const std::string& path) {
     if (got <= 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));
   }
+}
+
+std::optional<std::uint64_t> value_in_kernel_file(const std::string& path, std::string_view key) {
+  const std::string text = read_kernel_file(path);
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = take_line(&rest);
+    if (take_word(&line) == key) return parse_int(take_word(&line));
+  }
+  return std::nullopt;
 }
 
 }  // namespace hmmjit

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
@@ -57,5 +59,7 @@ Result<std::string> read_beginning(const std::string& path, std::size_t count);
 /// The content of a file of /proc or of a control group, whose size is unknown; empty if
 /// unreadable. Unlike std::ifstream, it does not mistake a lack of memory for a missing file.
 std::string read_kernel_file(const std::string& path);
+/// The number after the word `key` at the beginning of a line of such a file.
+std::optional<std::uint64_t> value_in_kernel_file(const std::string& path, std::string_view key);
 
 }  // namespace hmmjit

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/text_fields.hpp"
 #include "io/alignment_parser.hpp"
-#include "io/text_fields.hpp"
 
 namespace hmmjit {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/numbers.hpp"
+#include "core/text_fields.hpp"
 #include "io/c_numbers.hpp"
 #include "io/sequence_parsing.hpp"
-#include "io/text_fields.hpp"
 
 namespace hmmjit {
 

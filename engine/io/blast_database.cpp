@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/read_only_file.hpp"
+#include "core/text_fields.hpp"
 #include "io/sequence_parsing.hpp"
 
 namespace hmmjit {
@@ -589,9 +590,7 @@ Status find_volumes(const Kind& kind, const std::string& path, int depth,
   HMMJIT_ASSIGN(const std::string text, read_whole_file(alias));
   std::vector<std::string> names;
   for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::vector<std::string> words = words_of(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::vector<std::string> words = words_of(take_line(&rest));
     if (words.empty() || words[0].starts_with("#")) continue;
     if (words[0] == "DBLIST") {
       names.assign(words.begin() + 1, words.end());

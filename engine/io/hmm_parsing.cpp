@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "core/ascii.hpp"
+#include "core/text_fields.hpp"
 #include "io/c_numbers.hpp"
-#include "io/text_fields.hpp"
 
 namespace hmmjit::hmm_parsing {
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text_fields.hpp"
 #include "io/alignment_parser.hpp"
 #include "io/blast_database.hpp"
 #include "io/sequence_parsing.hpp"
@@ -129,10 +130,9 @@ std::string find_sequence_file(const std::string& path) {
   if (variable == nullptr) return path;
   std::string_view directories = variable;
   while (!directories.empty()) {
-    std::size_t end = std::min(directories.find(':'), directories.size());
-    std::string candidate = fmt::format("{}/{}", directories.substr(0, end), path);
-    if (end > 0 && there(candidate)) return candidate;
-    directories.remove_prefix(std::min(end + 1, directories.size()));
+    const std::string_view directory = take_up_to(&directories, ':');
+    std::string candidate = fmt::format("{}/{}", directory, path);
+    if (!directory.empty() && there(candidate)) return candidate;
   }
   return path;
 }

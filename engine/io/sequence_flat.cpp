@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/text_fields.hpp"
 #include "io/sequence_parsing.hpp"
-#include "io/text_fields.hpp"
 
 namespace hmmjit::sequence_parsing {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/numbers.hpp"
-#include "io/text_fields.hpp"
+#include "core/text_fields.hpp"
 
 namespace hmmjit {
 namespace {

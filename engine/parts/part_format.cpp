@@ -6,6 +6,8 @@
 #include <charconv>
 #include <map>
 
+#include "core/text_fields.hpp"
+
 namespace hmmjit::parts {
 namespace {
 
@@ -31,13 +33,6 @@ std::string rule_text(const Threshold& rule) {
   return rule.score ? "score >= " + exact(*rule.score) : "E-value <= " + exact(rule.e_value);
 }
 
-std::optional<double> parse_exact(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 template <typename Number>
 bool parse_whole(std::string_view text, Number& value, int base = 10) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -45,9 +40,8 @@ bool parse_whole(std::string_view text, Number& value, int base = 10) {
 }
 
 bool parse_number(std::string_view text, double& value) {
-  const auto found = parse_exact(text);
-  if (found) value = *found;
-  return found.has_value();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 bool parse_rule(std::string_view text, Threshold& rule) {
@@ -67,10 +61,8 @@ bool parse_choice(std::string_view text, std::string_view yes, std::string_view 
 }
 
 // Takes the next line from `text` and splits it into name and value.
-std::pair<std::string_view, std::string_view> take_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
+std::pair<std::string_view, std::string_view> take_setting(std::string_view* text) {
+  const std::string_view line = take_line(text);
   const std::size_t colon = std::min(line.find(": "), line.size());
   return {line.substr(0, colon), line.substr(std::min(colon + 2, line.size()))};
 }
@@ -122,7 +114,7 @@ std::string PartSettings::text() const {
 Result<PartSettings> PartSettings::parse(std::string_view text) {
   PartSettings s;
   std::map<std::string_view, std::string_view> lines;
-  while (!text.empty()) lines.insert(take_line(text));
+  while (!text.empty()) lines.insert(take_setting(&text));
   const auto value = [&](std::string_view name) { return lines[name]; };
   Thresholds& t = s.thresholds;
   bool ok =
@@ -158,8 +150,8 @@ Result<PartSettings> PartSettings::parse(std::string_view text) {
 
 std::optional<SettingDifference> first_difference(std::string_view text, std::string_view other) {
   while (!text.empty() || !other.empty()) {
-    const auto [name, value] = take_line(text);
-    const auto [other_name, other_value] = take_line(other);
+    const auto [name, value] = take_setting(&text);
+    const auto [other_name, other_value] = take_setting(&other);
     if (name == other_name && value == other_value) continue;
     return SettingDifference{std::string(name.empty() ? other_name : name), std::string(value),
                              std::string(other_value)};

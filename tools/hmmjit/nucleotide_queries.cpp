@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/numbers.hpp"
+#include "core/text_fields.hpp"
 #include "io/byte_source.hpp"
 #include "io/sequence_file.hpp"
-#include "io/text_fields.hpp"
 #include "model/numeric.hpp"
 #include "query_options.hpp"
 #include "search_inputs.hpp"

@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "core/numbers.hpp"
+#include "core/text_fields.hpp"
 #include "core/threads.hpp"
-#include "io/text_fields.hpp"
 
 namespace hmmjit::tools {
 namespace {

@@ -27,11 +27,13 @@ inline std::string_view take_word(std::string_view* text) {
   return word;
 }
 
-/// Removes the first line from `*text` and returns it without its LF.
-inline std::string_view take_line(std::string_view* text) {
-  const std::string_view line = text->substr(0, text->find('\n'));
-  text->remove_prefix(std::min(line.size() + 1, text->size()));
-  return line;
+/// Removes the text up to the next `end`, and that character, and returns it without the character.
+inline std::string_view take_up_to(std::string_view* text, char end) {
+  const std::string_view found = text->substr(0, text->find(end));
+  text->remove_prefix(std::min(found.size() + 1, text->size()));
+  return found;
 }
+/// Removes the first line from `*text` and returns it without its LF.
+inline std::string_view take_line(std::string_view* text) { return take_up_to(text, '\n'); }
 
 }  // namespace hmmjit
