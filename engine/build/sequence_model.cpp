@@ -3,12 +3,11 @@
 #include <utility>
 
 #include "build/parameters.hpp"
+#include "core/ascii.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::build {
 namespace {
-
-char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Upper case if the node emits its residue with a probability of at least 0.5 (nucleotides: 0.9).
 // For a degenerate residue, the reference reads past the end of the row, into the following nodes.
@@ -20,7 +19,7 @@ std::string consensus_of(const Hmm& hmm, std::span<const Residue> residues) {
     const int code = residues[static_cast<std::size_t>(k - 1)];
     const float p = k + code / alphabet.K <= hmm.M ? hmm.match_p(k, code) : 0.0f;
     const char symbol = alphabet.symbols[static_cast<std::size_t>(code)];
-    consensus[static_cast<std::size_t>(k - 1)] = p >= least ? symbol : lower_case(symbol);
+    consensus[static_cast<std::size_t>(k - 1)] = p >= least ? symbol : ascii_lower(symbol);
   }
   return consensus;
 }

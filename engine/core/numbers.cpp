@@ -1,7 +1,10 @@
 #include "core/numbers.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
+
+#include "core/ascii.hpp"
 
 namespace hmmjit {
 namespace {
@@ -25,29 +28,26 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
 std::optional<double> parse_real(std::string_view text) { return parse_whole<double>(text); }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  double factor = 1;
   const auto drop = [&](std::string_view suffix) {
-    if (text.size() <= suffix.size()) return false;
-    for (std::size_t i = 0; i < suffix.size(); ++i) {
-      const char c = text[text.size() - suffix.size() + i];
-      if ((c | 0x20) != (suffix[i] | 0x20)) return false;
-    }
+    if (text.size() <= suffix.size() ||
+        !std::ranges::equal(text.substr(text.size() - suffix.size()), suffix, {}, ascii_lower,
+                            ascii_lower))
+      return false;
     text.remove_suffix(suffix.size());
     return true;
   };
   if (!drop("iB")) drop("B");
-  constexpr std::string_view kSuffixes = "KMGT";
-  for (const char suffix : kSuffixes) {
-    factor *= 1024;
-    if (drop(std::string_view(&suffix, 1))) {
-      const auto value = parse_real(text);
-      if (!value || !(*value >= 0) || *value * factor >= 0x1p63) return std::nullopt;
-      return static_cast<std::uint64_t>(*value * factor);
+  double unit = 1, factor = 1;
+  for (const std::string_view suffix : {"K", "M", "G", "T"}) {
+    unit *= 1024;
+    if (drop(suffix)) {
+      factor = unit;
+      break;
     }
   }
   const auto value = parse_real(text);
-  if (!value || !(*value >= 0) || *value >= 0x1p63) return std::nullopt;
-  return static_cast<std::uint64_t>(*value);
+  if (!value || !(*value >= 0) || *value * factor >= 0x1p63) return std::nullopt;
+  return static_cast<std::uint64_t>(*value * factor);
 }
 
 }  // namespace hmmjit

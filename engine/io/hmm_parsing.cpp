@@ -23,8 +23,7 @@ Result<bool> data_line(BufferedInput& input, std::string_view* line) {
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
+  return std::ranges::equal(a, b, {}, ascii_lower, ascii_lower);
 }
 
 std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/ascii.hpp"
 #include "core/numbers.hpp"
 #include "core/text_fields.hpp"
 
@@ -36,9 +37,7 @@ constexpr std::pair<std::string_view, F> kFormats[] = {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
+  std::ranges::transform(out, out.begin(), ascii_lower);
   return out;
 }
 

@@ -3,10 +3,10 @@
 #include <span>
 #include <utility>
 
+#include "core/ascii.hpp"
+
 namespace hmmjit {
 namespace {
-
-char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // A degenerate symbol and the residues it may stand for.
 using Degenerate = std::pair<char, std::string_view>;
@@ -27,7 +27,7 @@ Alphabet build(AlphabetType type, std::string_view name, int K, std::string_view
   a.digit.fill(kInvalidCode);
   const auto map = [&a](char c, Residue code) {
     a.digit[static_cast<unsigned char>(c)] = code;
-    a.digit[static_cast<unsigned char>(to_lower(c))] = code;
+    a.digit[static_cast<unsigned char>(ascii_lower(c))] = code;
   };
   for (int x = 0; x < a.Kp; ++x) map(symbols[x], static_cast<Residue>(x));
   for (const auto& [from, to] : synonyms) map(from, a.digit[static_cast<unsigned char>(to)]);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/ascii.hpp"
+#include "model/numeric.hpp"
+
 namespace hmmjit {
 
 std::string compute_consensus(const Hmm& hmm) {
@@ -15,8 +18,7 @@ std::string compute_consensus(const Hmm& hmm) {
       if (hmm.match_p(k, x) > hmm.match_p(k, best)) best = x;
     }
     const char symbol = alphabet.symbols[best];  // symbols of residues are upper case
-    consensus[k - 1] =
-        hmm.match_p(k, best) >= upper_case_from ? symbol : static_cast<char>(symbol - 'A' + 'a');
+    consensus[k - 1] = hmm.match_p(k, best) >= upper_case_from ? symbol : ascii_lower(symbol);
   }
   return consensus;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/ascii.hpp"
 #include "core/coding.hpp"
 #include "io/columns.hpp"
 #include "model/residue_copies.hpp"
@@ -24,9 +25,7 @@ std::string_view without_version(std::string_view accession) {
   return accession.substr(0, accession.find('.'));
 }
 
-bool is_alphanumeric(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool is_alphanumeric(char c) { return (c >= '0' && c <= '9') || is_ascii_letter(c); }
 
 // Appends `text`, with all bytes that are not `allowed` as %XX.
 template <typename Allowed>

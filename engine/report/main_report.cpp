@@ -13,11 +13,7 @@ namespace {
 using domain::Alignment;
 using domain::Domain;
 
-std::size_t digits(int value) {
-  std::size_t count = 1;
-  for (; value >= 10; value /= 10) ++count;
-  return count;
-}
+std::size_t digits(int value) { return std::to_string(value).size(); }
 
 // Appends an annotation line (structure, reference, posterior), which has a tag but no coordinates.
 void append_annotation(std::string& out, std::size_t margin, std::string_view columns,

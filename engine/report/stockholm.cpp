@@ -61,10 +61,7 @@ void lay_out(AlignedRow& row, const build::ColumnLayout& layout) {
 
 // In jackhmmer's alignments, all residues are upper case and all gaps '-'.
 void forget_inserts(std::string& sequence) {
-  for (char& c : sequence) {
-    if (c == '.') c = '-';
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
+  for (char& c : sequence) c = c == '.' ? '-' : ascii_upper(c);
 }
 
 // Calls `use` for the included domains of at most `targets_left` targets, which it decreases.
