@@ -12,6 +12,7 @@
 #include "common/domain_params.h"
 #include "core/threads.hpp"
 #include "layout/float_tables.hpp"
+#include "layout/node_tables.hpp"
 #include "model/random.hpp"
 
 namespace hmmjit::gpu {
@@ -347,7 +348,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   const std::size_t count =
       std::min({request.passed.size(), kMostTargets, kSlots - slots, kEnvelopes - envelopes});
   if (count == 0) return false;
-  const layout::FloatTables tables = layout::make_float_transitions(model.odds);
+  const layout::NodeTables<float> tables = layout::make_node_transitions(model.odds, 0.0f);
   const DeletionBounds bounds = deletion_bounds(model.odds);
   dev::DomainParams d{};
   // Longest first, which is the order of the database; the targets of a warp are then of about

@@ -11,37 +11,6 @@ constexpr float kRounding = 0x1p-24f;
 
 }  // namespace
 
-FloatTables make_float_tables(const OddsProfile& profile) {
-  FloatTables out = make_float_transitions(profile);
-  out.emissions.assign(static_cast<std::size_t>(kSymbolRows) * out.stride, 0.0f);
-  for (int x = 0; x < profile.Kp; ++x) {
-    std::copy_n(profile.match.begin() + static_cast<std::ptrdiff_t>(x) * profile.M, profile.M,
-                out.emissions.begin() + static_cast<std::ptrdiff_t>(x) * out.stride);
-  }
-  return out;
-}
-
-FloatTables make_float_transitions(const OddsProfile& profile) {
-  FloatTables out;
-  const auto M = static_cast<std::size_t>(profile.M);
-  out.stride = static_cast<std::uint32_t>((M + 15) / 16 * 16);
-  out.transitions.assign(static_cast<std::size_t>(hmmjit_device::kWordTransitions) * out.stride,
-                         0.0f);
-  const auto row = [&](hmmjit_device::WordTransition which, const std::vector<float>& odds) {
-    std::copy_n(odds.begin(), M,
-                out.transitions.begin() + static_cast<std::ptrdiff_t>(which) * out.stride);
-  };
-  row(hmmjit_device::kWordEntry, profile.entry);
-  row(hmmjit_device::kWordMmIn, profile.mm_in);
-  row(hmmjit_device::kWordImIn, profile.im_in);
-  row(hmmjit_device::kWordDmIn, profile.dm_in);
-  row(hmmjit_device::kWordMdOut, profile.md_out);
-  row(hmmjit_device::kWordMiOut, profile.mi_out);
-  row(hmmjit_device::kWordIiOut, profile.ii_out);
-  row(hmmjit_device::kWordDdOut, profile.dd_out);
-  return out;
-}
-
 std::vector<float> make_striped_emissions(const OddsProfile& profile) {
   constexpr std::size_t kLanes = 4;
   const auto M = static_cast<std::size_t>(profile.M);

@@ -11,16 +11,6 @@
 
 namespace hmmjit::layout {
 
-/// Natural node order, odds as in the profile; 0 beyond M and for symbols without a row there.
-struct FloatTables {
-  std::uint32_t stride = 0;        ///< M rounded up to 16
-  std::vector<float> emissions;    ///< [32][stride]
-  std::vector<float> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
-};
-FloatTables make_float_tables(const OddsProfile& profile);
-/// Makes only the transitions; `emissions` stays empty.
-FloatTables make_float_transitions(const OddsProfile& profile);
-
 /// Match odds in the reference's lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 is at q*4 + r.
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
 /// Striped odds for kernels with one warp per lane of the reference and `run` stripes per thread

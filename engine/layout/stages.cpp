@@ -8,6 +8,7 @@ namespace dev = hmmjit_device;
 
 namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::int16_t kImpossibleWord = -32768;
 }  // namespace
 
 ByteStage::ByteStage(const ByteProfile& profile, const Calibration& calibration, double F1,
@@ -53,7 +54,7 @@ ByteAnswer byte_answer(const ByteProfile& profile, dev::FilterResult result, int
 
 WordStage::WordStage(const WordProfile& profile, std::span<const std::uint32_t> class_lengths)
     : profile_(profile),
-      tables_(make_word_tables(profile)),
+      tables_(make_node_tables(profile, kImpossibleWord)),
       moves_(make_word_moves(profile, class_lengths)) {}
 
 void WordStage::place(TableBlock& block) {
@@ -88,7 +89,7 @@ WordAnswer word_answer(const WordProfile& profile, dev::WordResult result, int l
 }
 
 FloatStage::FloatStage(const OddsProfile& profile)
-    : profile_(profile), tables_(make_float_tables(profile)) {}
+    : profile_(profile), tables_(make_node_tables(profile, 0.0f)) {}
 
 void FloatStage::place(TableBlock& block) {
   at_emissions_ = block.add(tables_.emissions);

@@ -16,6 +16,7 @@
 #include "common/launch_params.h"
 #include "layout/byte_tables.hpp"
 #include "layout/float_tables.hpp"
+#include "layout/node_tables.hpp"
 #include "layout/table_block.hpp"
 #include "layout/word_tables.hpp"
 #include "model/profile.hpp"
@@ -73,7 +74,7 @@ class WordStage {
 
  private:
   const WordProfile& profile_;
-  WordTables tables_;
+  NodeTables<std::int16_t> tables_;
   std::vector<std::int16_t> moves_;
   Placed<std::int16_t> at_moves_, at_emissions_, at_transitions_;
 };
@@ -98,7 +99,7 @@ class FloatStage {
 
  private:
   const OddsProfile& profile_;
-  FloatTables tables_;
+  NodeTables<float> tables_;
   Placed<float> at_emissions_, at_transitions_;
 };
 

@@ -3,48 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+
+#include "layout/node_tables.hpp"
 
 namespace hmmjit::layout {
-namespace {
-
-constexpr std::int16_t kImpossible = -32768;
-
-std::array<const std::vector<std::int16_t>*, hmmjit_device::kWordTransitions> transition_rows(
-    const WordProfile& profile) {
-  std::array<const std::vector<std::int16_t>*, hmmjit_device::kWordTransitions> rows{};
-  rows[hmmjit_device::kWordEntry] = &profile.entry;
-  rows[hmmjit_device::kWordMmIn] = &profile.mm_in;
-  rows[hmmjit_device::kWordImIn] = &profile.im_in;
-  rows[hmmjit_device::kWordDmIn] = &profile.dm_in;
-  rows[hmmjit_device::kWordMdOut] = &profile.md_out;
-  rows[hmmjit_device::kWordMiOut] = &profile.mi_out;
-  rows[hmmjit_device::kWordIiOut] = &profile.ii_out;
-  rows[hmmjit_device::kWordDdOut] = &profile.dd_out;
-  return rows;
-}
-
-}  // namespace
-
-WordTables make_word_tables(const WordProfile& profile) {
-  WordTables out;
-  const auto M = static_cast<std::size_t>(profile.M);
-  out.stride = static_cast<std::uint32_t>((M + 15) / 16 * 16);
-  out.emissions.assign(static_cast<std::size_t>(hmmjit_device::kSymbolRows) * out.stride,
-                       kImpossible);
-  out.transitions.assign(static_cast<std::size_t>(hmmjit_device::kWordTransitions) * out.stride,
-                         kImpossible);
-  for (int x = 0; x < profile.Kp; ++x) {
-    std::copy_n(profile.match.begin() + static_cast<std::ptrdiff_t>(x) * profile.M, M,
-                out.emissions.begin() + static_cast<std::ptrdiff_t>(x) * out.stride);
-  }
-  std::size_t at = 0;
-  for (const auto* row : transition_rows(profile)) {
-    std::copy_n(row->begin(), M, out.transitions.begin() + static_cast<std::ptrdiff_t>(at));
-    at += out.stride;
-  }
-  return out;
-}
 
 std::vector<std::int16_t> make_word_moves(const WordProfile& profile,
                                           std::span<const std::uint32_t> lengths) {

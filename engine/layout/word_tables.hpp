@@ -1,5 +1,5 @@
-// A model's Viterbi tables in the layout that filter kernels read
-// (kernel_templates/common/late_params.h).
+// What Viterbi kernels need besides a model's tables (layout/node_tables.hpp), and whether they can
+// compute with these.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/late_params.h"
 #include "model/profile.hpp"
 
 namespace hmmjit::layout {
-
-/// Natural node order, words as in the profile; -32768 beyond M and for symbols without a row.
-struct WordTables {
-  std::uint32_t stride = 0;               ///< M rounded up to 16
-  std::vector<std::int16_t> emissions;    ///< [32][stride]
-  std::vector<std::int16_t> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
-};
-WordTables make_word_tables(const WordProfile& profile);
 
 /// N/C/J -> B words for target lengths.
 std::vector<std::int16_t> make_word_moves(const WordProfile& profile,

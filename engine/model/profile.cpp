@@ -74,6 +74,39 @@ inline float polynomial_exp(float x) {
   const float outside = x > kLimit ? std::numeric_limits<float>::infinity() : x * 0.0f;
   return x > -kLimit && x <= kLimit ? result : (x <= -kLimit ? 0.0f : outside);
 }
+// Sets all scores: those of emissions by `emission(score)`, those of transitions by
+// `transition(score, limit)`, with the limits of words.
+template <typename Score, typename Emission, typename OfTransition>
+void fill_scores(const Profile& profile, Score impossible, const Emission& emission,
+                 const OfTransition& transition, NodeScores<Score>& out) {
+  const int M = profile.M;
+  const auto nodes = static_cast<std::size_t>(M);
+  out.M = M;
+  out.Kp = profile.alphabet->Kp;
+  out.match.resize(nodes * out.Kp);
+  for (int x = 0; x < out.Kp; ++x) {
+    Score* match = out.match.data() + nodes * x;
+    const float* scores = profile.match.data() + (nodes + 1) * x + 1;
+    for (int k = 0; k < M; ++k) match[k] = emission(scores[k]);
+  }
+  // Rounding must not turn a transition into a gain, nor an insert extension into a free one.
+  out.entry.resize(nodes);
+  for (int k = 0; k < M; ++k) out.entry[k] = transition(profile.entry[k + 1], 0);
+  // Stored either with the node they enter (index k) or with the node they leave (k - 1).
+  const auto store = [&](std::vector<Score>& to, Transition a, int first, int limit) {
+    to.assign(nodes, impossible);
+    const float* scores = profile.transition[a].data() + 1;
+    for (int k = 0; k < M - 1; ++k) to[k + first] = transition(scores[k], limit);
+  };
+  store(out.mm_in, kMM, 1, 0);
+  store(out.im_in, kIM, 1, 0);
+  store(out.dm_in, kDM, 1, 0);
+  store(out.md_out, kMD, 0, 0);
+  store(out.mi_out, kMI, 0, 0);
+  store(out.ii_out, kII, 0, -1);
+  store(out.dd_out, kDD, 0, kWordMaximum);
+}
+
 
 // Probability of leaving N, C or J for a target of length L.
 float move_probability(int L, bool multihit) {
@@ -182,44 +215,20 @@ int ByteProfile::signed_cost(std::uint8_t biased) const {
 }
 
 WordProfile make_word_profile(const Profile& profile) {
-  const int M = profile.M;
-  const auto nodes = static_cast<std::size_t>(M);
   WordProfile words;
-  words.M = M;
-  words.Kp = profile.alphabet->Kp;
   words.scale = static_cast<float>(500.0 / 0.69314718055994529);
   const auto word = [scale = words.scale](float score) { return word_score(scale, score); };
   const auto transition = [&](Transition a, int k) { return word(profile.transition[a][k]); };
-  // Rounding must not turn a transition into a gain, nor an insert extension into a free one.
-  const auto at_most = [](std::int16_t score, int limit) {
-    return static_cast<std::int16_t>(std::min<int>(score, limit));
-  };
-
-  words.match.resize(nodes * words.Kp);
-  for (int x = 0; x < words.Kp; ++x) {
-    std::int16_t* match = words.match.data() + nodes * x;
-    const float* scores = profile.match.data() + (nodes + 1) * x + 1;
-    for (int k = 0; k < M; ++k) match[k] = word(scores[k]);
-  }
-  words.entry.resize(nodes);
-  for (int k = 0; k < M; ++k) words.entry[k] = at_most(word(profile.entry[k + 1]), 0);
-  // Stored either with the node they enter (index k) or with the node they leave (k - 1).
-  const auto store = [&](std::vector<std::int16_t>& out, Transition a, int first, int limit) {
-    out.assign(nodes, kWordMinimum);
-    const float* scores = profile.transition[a].data() + 1;
-    for (int k = 0; k < M - 1; ++k) out[k + first] = at_most(word(scores[k]), limit);
-  };
-  store(words.mm_in, kMM, 1, 0);
-  store(words.im_in, kIM, 1, 0);
-  store(words.dm_in, kDM, 1, 0);
-  store(words.md_out, kMD, 0, 0);
-  store(words.mi_out, kMI, 0, 0);
-  store(words.ii_out, kII, 0, -1);
-  store(words.dd_out, kDD, 0, kWordMaximum);
+  fill_scores(
+      profile, static_cast<std::int16_t>(kWordMinimum), word,
+      [&](float score, int limit) {
+        return static_cast<std::int16_t>(std::min<int>(word(score), limit));
+      },
+      words);
   words.ec = words.ej = word(static_cast<float>(-0.69314718055994529));
 
   int bound = kWordMinimum;
-  for (int k = 2; k <= M - 2; ++k) {
+  for (int k = 2; k <= words.M - 2; ++k) {
     bound =
         std::max(bound, transition(kDD, k) + transition(kDM, k + 1) - word(profile.entry[k + 2]));
   }
@@ -233,32 +242,10 @@ std::int16_t WordProfile::move(int L) const {
 
 OddsProfile make_odds_profile(const Profile& profile) {
   const FlushToZeroScope flush;
-  const int M = profile.M;
-  const auto nodes = static_cast<std::size_t>(M);
   OddsProfile odds;
-  odds.M = M;
-  odds.Kp = profile.alphabet->Kp;
-  odds.match.resize(nodes * odds.Kp);
-  for (int x = 0; x < odds.Kp; ++x) {
-    float* match = odds.match.data() + nodes * x;
-    const float* scores = profile.match.data() + (nodes + 1) * x + 1;
-    for (int k = 0; k < M; ++k) match[k] = polynomial_exp(scores[k]);
-  }
-  odds.entry.resize(nodes);
-  for (int k = 0; k < M; ++k) odds.entry[k] = polynomial_exp(profile.entry[k + 1]);
-  // Stored either with the node they enter (index k) or with the node they leave (k - 1).
-  const auto store = [&](std::vector<float>& out, Transition a, int first) {
-    out.assign(nodes, 0.0f);
-    const float* scores = profile.transition[a].data() + 1;
-    for (int k = 0; k < M - 1; ++k) out[k + first] = polynomial_exp(scores[k]);
-  };
-  store(odds.mm_in, kMM, 1);
-  store(odds.im_in, kIM, 1);
-  store(odds.dm_in, kDM, 1);
-  store(odds.md_out, kMD, 0);
-  store(odds.mi_out, kMI, 0);
-  store(odds.ii_out, kII, 0);
-  store(odds.dd_out, kDD, 0);
+  const auto exp_of = [](float score) { return polynomial_exp(score); };
+  fill_scores(
+      profile, 0.0f, exp_of, [&](float score, int) { return exp_of(score); }, odds);
   return odds;
 }
 

@@ -53,20 +53,25 @@ struct ByteProfile {
 
 ByteProfile make_byte_profile(const Profile& profile);
 
-/// Signed 16-bit scores of the Viterbi filter (units of ln 2 / 500 nats).
-struct WordProfile {
+/// Scores for the recurrence at node k (index k-1).
+template <typename Score>
+struct NodeScores {
   int M = 0;
   int Kp = 0;
+  std::vector<Score> match;  ///< [Kp x M]: match[x*M + k-1]
+  std::vector<Score> entry;  ///< [M] B->M_k
+  /// Transitions: *_in come from node k-1 (impossible for k = 1), *_out leave node k (impossible
+  /// for k = M).
+  std::vector<Score> mm_in, im_in, dm_in;
+  std::vector<Score> md_out, mi_out, ii_out, dd_out;
+};
+
+/// Signed 16-bit scores of the Viterbi filter (units of ln 2 / 500 nats); impossible: -32768.
+struct WordProfile : NodeScores<std::int16_t> {
   float scale = 0;  ///< 500/ln 2, as float
   int base = 12000;
-  std::vector<std::int16_t> match;  ///< [Kp x M]: match[x*M + k-1]
-  /// Transitions for the recurrence at node k (index k-1): *_in come from node k-1 (-32768 for k =
-  /// 1); *_out (MI, II, MD, DD) leave node k (-32768 for k = M).
-  std::vector<std::int16_t> entry;                           ///< B->M_k
-  std::vector<std::int16_t> mm_in, im_in, dm_in;             ///< from node k-1 into M_k
-  std::vector<std::int16_t> md_out, mi_out, ii_out, dd_out;  ///< out of node k
-  std::int16_t ec = 0, ej = 0;                               ///< E->C, E->J (multihit -500)
-  std::int16_t ddbound = 0;  ///< bound for ending lazy F early (Farrar 2007)
+  std::int16_t ec = 0, ej = 0;  ///< E->C, E->J (multihit -500)
+  std::int16_t ddbound = 0;     ///< bound for ending lazy F early (Farrar 2007)
 
   /// The word for the N/C/J->B/T move at length L (multihit).
   std::int16_t move(int L) const;
@@ -74,16 +79,8 @@ struct WordProfile {
 
 WordProfile make_word_profile(const Profile& profile);
 
-/// Odds ratios (floats, exponentiated by the reference's polynomial).
-struct OddsProfile {
-  int M = 0;
-  int Kp = 0;
-  std::vector<float> match;  ///< [Kp x M]: match[x*M + k-1], 0 for impossible
-  std::vector<float> entry;  ///< [M] B->M_k at k-1
-  /// tmm_in[k-1] is node k-1 -> M_k (0 for k = 1); *_out are out of node k (0 for k = M).
-  std::vector<float> mm_in, im_in, dm_in;
-  std::vector<float> md_out, mi_out, ii_out, dd_out;
-};
+/// Odds ratios (floats, exponentiated by the reference's polynomial); impossible: 0.
+using OddsProfile = NodeScores<float>;
 
 OddsProfile make_odds_profile(const Profile& profile);
 
