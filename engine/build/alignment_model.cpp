@@ -120,17 +120,9 @@ void scale(Hmm& counts, double factor) {
   scale(counts.transition, factor);
 }
 
-std::span<float> row_of(std::vector<float>& values, int k, std::size_t width) {
-  return std::span(values).subspan(static_cast<std::size_t>(k) * width, width);
-}
-std::span<float> transitions(Hmm& hmm, int k, Transition first, std::size_t count) {
-  return row_of(hmm.transition, k, kTransitions).subspan(first, count);
-}
-
 void match_emissions(Hmm& hmm, const Priors* priors) {
-  const auto K = static_cast<std::size_t>(hmm.alphabet->K);
   for (int k = 1; k <= hmm.M; ++k) {
-    const std::span<float> counts = row_of(hmm.match, k, K);
+    const std::span<float> counts = hmm.match_row(k);
     if (priors != nullptr)
       priors->match.mean_posterior(counts);
     else
@@ -140,31 +132,14 @@ void match_emissions(Hmm& hmm, const Priors* priors) {
 
 // Sets frequencies or, with priors, mean posterior probabilities.
 void make_parameters(Hmm& hmm, const Priors* priors) {
-  const auto K = static_cast<std::size_t>(hmm.alphabet->K);
+  if (priors == nullptr) return renormalise(hmm);
   const int M = hmm.M;
   match_emissions(hmm, priors);
-  if (priors == nullptr) {
-    for (int k = 0; k <= M; ++k) {
-      normalise(row_of(hmm.insert, k, K));
-      normalise(transitions(hmm, k, kMM, 3));
-      normalise(transitions(hmm, k, kIM, 2));
-      normalise(transitions(hmm, k, kDM, 2));
-    }
-    normalise(row_of(hmm.match, 0, K));
-    transitions(hmm, M, kDM, 1)[0] = 1.0f;
-    transitions(hmm, M, kDD, 1)[0] = 0.0f;
-    const std::span<float> last = transitions(hmm, M, kMM, 3);
-    if (last[2] > 0.0f) {
-      last[0] = last[1] = 0.5f;
-      last[2] = 0.0f;
-    }
-    return;
-  }
   for (int k = 0; k <= M; ++k) {
-    priors->match_transition.mean_posterior(transitions(hmm, k, kMM, 3));
-    priors->insert_transition.mean_posterior(transitions(hmm, k, kIM, 2));
-    priors->insert.mean_posterior(row_of(hmm.insert, k, K));
-    const std::span<float> deletion = transitions(hmm, k, kDM, 2);
+    const std::span<float> t = hmm.transition_row(k), deletion = t.subspan(kDM, 2);
+    priors->match_transition.mean_posterior(t.subspan(kMM, 3));
+    priors->insert_transition.mean_posterior(t.subspan(kIM, 2));
+    priors->insert.mean_posterior(hmm.insert_row(k));
     if (k > 0 && k < M) {
       priors->delete_transition.mean_posterior(deletion);
     } else {
@@ -172,10 +147,10 @@ void make_parameters(Hmm& hmm, const Priors* priors) {
       deletion[1] = 0.0f;
     }
   }
-  const std::span<float> last = transitions(hmm, M, kMM, 3);
+  const std::span<float> last = hmm.transition_row(M).subspan(kMM, 3);
   last[2] = 0.0f;
   normalise(last);
-  const std::span<float> begin = row_of(hmm.match, 0, K);
+  const std::span<float> begin = hmm.match_row(0);
   std::ranges::fill(begin, 0.0f);
   begin[0] = 1.0f;
 }
@@ -230,9 +205,8 @@ class EffectiveNumber {
   std::optional<double> by_power() const {
     const auto excess = [&](double e) {
       Hmm hmm = emissions();
-      const auto K = static_cast<std::size_t>(hmm.alphabet->K);
       for (int k = 1; k <= hmm.M; ++k) {
-        const std::span<float> row = row_of(hmm.match, k, K);
+        const std::span<float> row = hmm.match_row(k);
         scale(row, factor(row, e));
       }
       return entropy(std::move(hmm)) - target_;
@@ -279,14 +253,13 @@ Status set_effective_number(BuiltModel& built, const MultipleAlignment& alignmen
     case Effective::kEntropyPower: {
       const std::optional<double> e = number.by_power();
       if (!e) break;
-      const auto K = static_cast<std::size_t>(counts.alphabet->K);
       double sum = 0;
       for (int k = 1; k <= counts.M; ++k) {
-        const double s = EffectiveNumber::factor(row_of(counts.match, k, K), *e);
-        scale(row_of(counts.match, k, K), s);
-        scale(row_of(counts.insert, k, K), s);
-        scale(row_of(counts.transition, k, kTransitions), s);
-        sum += static_cast<double>(compensated_sum(row_of(counts.match, k, K)));
+        const double s = EffectiveNumber::factor(counts.match_row(k), *e);
+        scale(counts.match_row(k), s);
+        scale(counts.insert_row(k), s);
+        scale(counts.transition_row(k), s);
+        sum += static_cast<double>(compensated_sum(counts.match_row(k)));
       }
       built.effective_sequences = static_cast<float>(sum / static_cast<double>(counts.M));
       return {};
@@ -374,7 +347,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   }
   if (options.most_insertions) {
     for (int k = 1; k < hmm.M; ++k) {
-      const std::span<float> t = row_of(hmm.transition, k, kTransitions);
+      const std::span<float> t = hmm.transition_row(k);
       t[kII] = std::min(t[kII], static_cast<float>(*options.most_insertions) * t[kMI]);
     }
   }
@@ -421,7 +394,7 @@ void apply_mask(Hmm& hmm) {
   const auto K = static_cast<std::size_t>(hmm.alphabet->K);
   for (int k = 1; k < hmm.M && !hmm.mm.empty(); ++k) {
     if (hmm.mm[static_cast<std::size_t>(k - 1)] != 'm') continue;
-    std::copy_n(hmm.alphabet->background.begin(), K, row_of(hmm.match, k, K).begin());
+    std::copy_n(hmm.alphabet->background.begin(), K, hmm.match_row(k).begin());
   }
 }
 

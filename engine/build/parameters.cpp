@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "model/numeric.hpp"
-#include "model/occupancy.hpp"
 
 namespace hmmjit::build {
 

@@ -27,23 +27,22 @@ std::string consensus_of(const Hmm& hmm, std::span<const Residue> residues) {
 }  // namespace
 
 void set_gap_costs(Hmm& hmm, const double* open, const double* extend) {
-  const auto at = [&hmm](int k, Transition a) -> float& {
-    return hmm.transition[static_cast<std::size_t>(k) * kTransitions + a];
-  };
   for (int k = 0; k <= hmm.M; ++k) {
+    const std::span<float> t = hmm.transition_row(k);
     if (open != nullptr) {
-      at(k, kMM) = static_cast<float>(1.0 - 2.0 * *open);
-      at(k, kMI) = at(k, kMD) = static_cast<float>(*open);
+      t[kMM] = static_cast<float>(1.0 - 2.0 * *open);
+      t[kMI] = t[kMD] = static_cast<float>(*open);
     }
     if (extend != nullptr) {
-      at(k, kIM) = at(k, kDM) = static_cast<float>(1.0 - *extend);
-      at(k, kII) = at(k, kDD) = static_cast<float>(*extend);
+      t[kIM] = t[kDM] = static_cast<float>(1.0 - *extend);
+      t[kII] = t[kDD] = static_cast<float>(*extend);
     }
   }
-  if (open != nullptr) at(hmm.M, kMM) = static_cast<float>(1.0 - *open);
-  at(hmm.M, kMD) = 0.0f;
-  at(hmm.M, kDM) = 1.0f;
-  at(hmm.M, kDD) = 0.0f;
+  const std::span<float> last = hmm.transition_row(hmm.M);
+  if (open != nullptr) last[kMM] = static_cast<float>(1.0 - *open);
+  last[kMD] = 0.0f;
+  last[kDM] = 1.0f;
+  last[kDD] = 0.0f;
 }
 
 BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,

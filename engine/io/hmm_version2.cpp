@@ -9,7 +9,6 @@
 
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
-#include "model/numeric.hpp"
 
 namespace hmmjit::hmm_parsing {
 namespace {
@@ -34,7 +33,7 @@ class Version2Parser : private AsciiParser {
       return "the header has no NULE line for its alphabet";
     }));
     HMMJIT_TRY(body());
-    renormalise();
+    renormalise(hmm_);
     hmm_.consensus = compute_consensus(hmm_);
     hmm_.needs_calibration = true;
     return std::move(hmm_);
@@ -78,14 +77,7 @@ class Version2Parser : private AsciiParser {
   // The file has no insert emissions; HMMER3 sets them to the background.
   void grow_with_background(int k) {
     grow(k);
-    std::ranges::copy(hmm_.alphabet->background, row(hmm_.insert, k).begin());
-  }
-  std::span<float> transitions(int k) {
-    return {&hmm_.transition[static_cast<std::size_t>(k) * kTransitions], kTransitions};
-  }
-  std::span<float> row(std::vector<float>& matrix, int k) {
-    std::size_t K = static_cast<std::size_t>(hmm_.alphabet->K);
-    return {&matrix[static_cast<std::size_t>(k) * K], K};
+    std::ranges::copy(hmm_.alphabet->background, hmm_.insert_row(k).begin());
   }
 
   Status body() {
@@ -97,7 +89,7 @@ class Version2Parser : private AsciiParser {
     float begin[3];
     Tokens first(line);
     HMMJIT_TRY(scores(first, "begin transitions", one, begin));
-    std::span<float> t = transitions(0);
+    std::span<float> t = hmm_.transition_row(0);
     t[kMM] = begin[0];
     t[kMD] = begin[2];
     t[kIM] = t[kDM] = 1.0f;
@@ -107,7 +99,7 @@ class Version2Parser : private AsciiParser {
       Tokens match(line);
       HMMJIT_TRY(expect_node(k, match.next()));
       auto null = [&](std::size_t x) { return null_[x]; };
-      HMMJIT_TRY(scores(match, fmt::format("node {} match scores", k), null, row(hmm_.match, k)));
+      HMMJIT_TRY(scores(match, fmt::format("node {} match scores", k), null, hmm_.match_row(k)));
       if (map_ && match.next().empty()) {
         return bad(fmt::format("node {}: the map column is missing", k));
       }
@@ -118,7 +110,7 @@ class Version2Parser : private AsciiParser {
       Tokens last(line);
       std::string_view cs = last.next();
       if (cs_) hmm_.cs.push_back(cs[0]);
-      t = transitions(k);
+      t = hmm_.transition_row(k);
       if (k < hmm_.M) {
         HMMJIT_TRY(scores(last, fmt::format("node {} transitions", k), one, t));
       } else {
@@ -126,24 +118,6 @@ class Version2Parser : private AsciiParser {
       }
     }
     return terminator();
-  }
-
-  void renormalise() {
-    for (int k = 0; k <= hmm_.M; ++k) {
-      normalise(row(hmm_.match, k));
-      normalise(row(hmm_.insert, k));
-      std::span<float> t = transitions(k);
-      normalise(t.subspan(kMM, 3));
-      normalise(t.subspan(kIM, 2));
-      normalise(t.subspan(kDM, 2));
-    }
-    std::span<float> last = transitions(hmm_.M);
-    last[kDM] = 1.0f;
-    last[kDD] = 0.0f;
-    if (last[kMD] > 0.0f) {
-      last[kMD] = 0.0f;
-      last[kMM] = last[kMI] = 0.5f;
-    }
   }
 
   std::vector<float> null_;

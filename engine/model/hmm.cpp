@@ -23,6 +23,38 @@ std::string compute_consensus(const Hmm& hmm) {
   return consensus;
 }
 
+std::vector<float> match_occupancy(const Hmm& hmm) {
+  std::vector<float> occupancy(static_cast<std::size_t>(hmm.M) + 1);
+  occupancy[1] = hmm.t(0, kMI) + hmm.t(0, kMM);
+  for (int k = 2; k <= hmm.M; ++k) {
+    // The complement is computed in double because the reference's constant is a double.
+    const float before = occupancy[k - 1];
+    const float stay = before * (hmm.t(k - 1, kMM) + hmm.t(k - 1, kMI));
+    occupancy[k] =
+        static_cast<float>(static_cast<double>(stay) + (1.0 - static_cast<double>(before)) *
+                                                           static_cast<double>(hmm.t(k - 1, kDM)));
+  }
+  return occupancy;
+}
+
+void renormalise(Hmm& hmm) {
+  for (int k = 0; k <= hmm.M; ++k) {
+    normalise(hmm.match_row(k));
+    normalise(hmm.insert_row(k));
+    const std::span<float> t = hmm.transition_row(k);
+    normalise(t.subspan(kMM, 3));
+    normalise(t.subspan(kIM, 2));
+    normalise(t.subspan(kDM, 2));
+  }
+  const std::span<float> last = hmm.transition_row(hmm.M);
+  last[kDM] = 1.0f;
+  last[kDD] = 0.0f;
+  if (last[kMD] > 0.0f) {
+    last[kMD] = 0.0f;
+    last[kMM] = last[kMI] = 0.5f;
+  }
+}
+
 namespace {
 
 // Probabilities of node k's states after some number of residues.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,15 +54,31 @@ struct Hmm {
   /// HMMER2 import: the file carries no HMMER3 statistics; build::calibrate fills them in.
   bool needs_calibration = false;
 
+  /// The values of node k.
+  std::span<float> match_row(int k) { return row_of(match, k, alphabet->K); }
+  std::span<float> insert_row(int k) { return row_of(insert, k, alphabet->K); }
+  std::span<float> transition_row(int k) { return row_of(transition, k, kTransitions); }
   float match_p(int k, int x) const { return match[static_cast<std::size_t>(k) * alphabet->K + x]; }
   float t(int k, Transition a) const {
     return transition[static_cast<std::size_t>(k) * kTransitions + a];
   }
+
+ private:
+  static std::span<float> row_of(std::vector<float>& values, int k, int width) {
+    return std::span(values).subspan(static_cast<std::size_t>(k) * width, width);
+  }
 };
+
+/// Divides the probabilities of each state by their sum. No deletion follows the last node.
+void renormalise(Hmm& hmm);
 
 /// The consensus: for every node the first residue of maximum match probability, in upper case if
 /// that is >= 0.5 (amino) or 0.9 (nucleic). Used if a file has no CONS column.
 std::string compute_consensus(const Hmm& hmm);
+
+/// [M+1]: probability that the match state of node k is visited (Eddy 2008, local entry); element 0
+/// is unused.
+std::vector<float> match_occupancy(const Hmm& hmm);
 
 /// The shortest length that a sequence emitted by the core model exceeds with a probability below
 /// `beta`; at most 20 times the model's length.

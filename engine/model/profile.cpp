@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/threads.hpp"
-#include "model/occupancy.hpp"
 
 namespace hmmjit {
 namespace {
@@ -74,6 +73,7 @@ inline float polynomial_exp(float x) {
   const float outside = x > kLimit ? std::numeric_limits<float>::infinity() : x * 0.0f;
   return x > -kLimit && x <= kLimit ? result : (x <= -kLimit ? 0.0f : outside);
 }
+
 // Sets all scores: those of emissions by `emission(score)`, those of transitions by
 // `transition(score, limit)`, with the limits of words.
 template <typename Score, typename Emission, typename OfTransition>
@@ -107,7 +107,6 @@ void fill_scores(const Profile& profile, Score impossible, const Emission& emiss
   store(out.dd_out, kDD, 0, kWordMaximum);
 }
 
-
 // Probability of leaving N, C or J for a target of length L.
 float move_probability(int L, bool multihit) {
   const float nj = multihit ? 1.0f : 0.0f;
@@ -115,20 +114,6 @@ float move_probability(int L, bool multihit) {
 }
 
 }  // namespace
-
-std::vector<float> match_occupancy(const Hmm& hmm) {
-  std::vector<float> occupancy(static_cast<std::size_t>(hmm.M) + 1);
-  occupancy[1] = hmm.t(0, kMI) + hmm.t(0, kMM);
-  for (int k = 2; k <= hmm.M; ++k) {
-    // The complement is computed in double because the reference's constant is a double.
-    const float before = occupancy[k - 1];
-    const float stay = before * (hmm.t(k - 1, kMM) + hmm.t(k - 1, kMI));
-    occupancy[k] =
-        static_cast<float>(static_cast<double>(stay) + (1.0 - static_cast<double>(before)) *
-                                                           static_cast<double>(hmm.t(k - 1, kDM)));
-  }
-  return occupancy;
-}
 
 Profile make_profile(const Hmm& hmm) {
   const FlushToZeroScope flush;  // as the reference builds its profiles
