@@ -75,14 +75,8 @@ Result<std::vector<SequencePath>> SequenceAligner::align(
   const FloatModeScope denormals(float_mode() & ~flushing_to_zero({}));
   std::vector<domain::Job> jobs;
   for (std::size_t n = 0; n < sequences.size(); ++n) {
-    const LengthModel length = length_model(sequences[n].length(), false);
-    domain::Job job;
-    job.residues = sequences[n].residues.data();
-    job.L = sequences[n].length();
-    job.loop = length.loop;
-    job.move = length.move;
-    job.owner = n;
-    if (job.L > 0) jobs.push_back(job);
+    const int L = sequences[n].length();
+    if (L > 0) jobs.push_back(domain::make_job(sequences[n].residues, length_model(L, false), n));
   }
   std::vector<SequencePath> paths(sequences.size());
   std::vector<PathState> states;

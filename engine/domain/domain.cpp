@@ -44,21 +44,6 @@ constexpr std::size_t kFilterSet = 64;
 
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
-Job make_job(std::span<const Residue> residues, const LengthModel& length, std::size_t owner) {
-  Job job;
-  job.residues = residues.data();
-  job.L = static_cast<int>(residues.size());
-  job.loop = length.loop;
-  job.move = length.move;
-  job.owner = owner;
-  return job;
-}
-
-void longest_first(std::vector<Job>& jobs) {
-  std::sort(jobs.begin(), jobs.end(),
-            [](const Job& a, const Job& b) { return a.L != b.L ? a.L > b.L : a.owner < b.owner; });
-}
-
 struct TargetWork {
   const TargetView* target = nullptr;
   const ParsedTarget* parsed = nullptr;  // null: not known yet
@@ -136,14 +121,6 @@ DomainTimes& DomainTimes::operator+=(const DomainTimes& other) {
 }
 
 namespace {
-
-// Runs Forward on jobs, longest first, and keeps their special states.
-void run_forward(const ForwardTables::Tables& t, const EmissionRows& emission, std::span<Job> jobs,
-                 const LengthModel& odds, Lanes& lanes, AlignedArray<float>& cells) {
-  const Kernels& kernel = deal(emission, jobs, lanes);
-  kernel.forward(t, lanes, 0, lanes.rows - 1, odds.ec, odds.ej, cells.ensure(kernel.scratch(t.Q)),
-                 0);
-}
 
 // Everything after the Forward filter for some targets of one model, stage by stage, so that the
 // same work on different targets can share vectors.

@@ -27,8 +27,7 @@ void EnvelopeScorer::start(const ForwardTables& model, const EmissionRows& emiss
   at_ = 0;
   sums_ = sums;
   max_bytes_ = max_bytes;
-  std::sort(jobs_.begin(), jobs_.end(),
-            [](const Job& a, const Job& b) { return a.L != b.L ? a.L > b.L : a.owner < b.owner; });
+  longest_first(jobs_);
 }
 
 std::size_t EnvelopeScorer::set_size() const {

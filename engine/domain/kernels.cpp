@@ -135,5 +135,13 @@ const Kernels& deal(const EmissionRows& emission, std::span<Job> jobs, Lanes& la
   return *best;
 }
 
+void run_forward(const ForwardTables::Tables& tables, const EmissionRows& emission,
+                 std::span<Job> jobs, const LengthModel& odds, Lanes& lanes,
+                 AlignedArray<float>& cells) {
+  const Kernels& kernel = deal(emission, jobs, lanes);
+  kernel.forward(tables, lanes, 0, lanes.rows - 1, odds.ec, odds.ej,
+                 cells.ensure(kernel.scratch(tables.Q)), 0);
+}
+
 }  // namespace hmmjit::domain
 #endif

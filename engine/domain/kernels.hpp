@@ -91,5 +91,9 @@ const Kernels& kernels(int groups);
 /// groups, and deals the jobs to their lanes.
 const Kernels& deal(const EmissionRows& emission, std::span<Job> jobs, Lanes& lanes,
                     int widest = kMaxGroups);
+/// Runs Forward on jobs, longest first, and keeps their special states. `odds`: of E->C and E->J.
+void run_forward(const ForwardTables::Tables& tables, const EmissionRows& emission,
+                 std::span<Job> jobs, const LengthModel& odds, Lanes& lanes,
+                 AlignedArray<float>& cells);
 
 }  // namespace hmmjit::domain

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/profile.hpp"
-
 namespace hmmjit::domain {
 namespace {
 
@@ -20,6 +18,21 @@ std::array<int, kMaxGroups> deal_each(JobSpan jobs, int groups, const Visit& vis
 }
 
 }  // namespace
+
+Job make_job(std::span<const Residue> residues, const LengthModel& length, std::size_t owner) {
+  Job job;
+  job.residues = residues.data();
+  job.L = static_cast<int>(residues.size());
+  job.loop = length.loop;
+  job.move = length.move;
+  job.owner = owner;
+  return job;
+}
+
+void longest_first(std::vector<Job>& jobs) {
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job& a, const Job& b) { return a.L != b.L ? a.L > b.L : a.owner < b.owner; });
+}
 
 int Lanes::rows_for(std::span<const Job> jobs, int group_count) {
   const auto rows = deal_each(jobs, group_count, [](const Job&, int, int) {});

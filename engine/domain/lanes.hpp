@@ -10,6 +10,7 @@
 
 #include "core/aligned.hpp"
 #include "model/alphabet.hpp"
+#include "model/profile.hpp"
 
 namespace hmmjit::domain {
 
@@ -64,6 +65,10 @@ struct Job {
 
   std::uint16_t row_of(Residue code) const { return static_cast<std::uint16_t>(first_row + code); }
 };
+/// A job for a whole sequence.
+Job make_job(std::span<const Residue> residues, const LengthModel& length, std::size_t owner);
+/// Sorts jobs by length, and equally long ones by owner.
+void longest_first(std::vector<Job>& jobs);
 
 struct EmissionRows;
 

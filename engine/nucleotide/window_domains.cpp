@@ -257,15 +257,7 @@ class Scorer {
   }
 
   domain::Job job_of(const Envelope& e, std::size_t owner) const {
-    const auto residues = residues_of(e);
-    const LengthModel odds = length_model(e.length(), false);
-    domain::Job job;
-    job.residues = residues.data();
-    job.L = e.length();
-    job.loop = odds.loop;
-    job.move = odds.move;
-    job.owner = owner;
-    return job;
+    return domain::make_job(residues_of(e), length_model(e.length(), false), owner);
   }
 
   void estimate(const Envelope& e, int first_row, int end, domain::EmissionRows& rows) {
@@ -331,14 +323,8 @@ class Scorer {
     for (std::size_t n = 0; n < envelopes.size(); ++n)
       if (envelopes[n].domain && !envelopes[n].normal_nats) jobs.push_back(job_of(envelopes[n], n));
     if (jobs.empty()) return;
-    std::ranges::sort(jobs, [](const domain::Job& a, const domain::Job& b) {
-      return a.L != b.L ? a.L > b.L : a.owner < b.owner;
-    });
-    const domain::ForwardTables::Tables& t = c_.model.tables.tables();
-    const LengthModel odds = length_model(1, false);
-    const domain::Kernels& kernel = domain::deal(normal.rows, jobs, s_.lanes);
-    kernel.forward(t, s_.lanes, 0, s_.lanes.rows - 1, odds.ec, odds.ej,
-                   s_.cells.ensure(kernel.scratch(t.Q)), 0);
+    domain::longest_first(jobs);
+    domain::run_forward(tables(), normal.rows, jobs, length_model(1, false), s_.lanes, s_.cells);
     for (const domain::Job& job : jobs)
       envelopes[job.owner].normal_nats = domain::forward_score(s_.lanes, job);
   }
