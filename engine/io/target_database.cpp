@@ -91,14 +91,13 @@ struct TargetDatabase::State {
   ReadOnlyFile file;
   const char* bytes = nullptr;  // of the mapping or the copy; null if read from `file`
   DatabaseSummary summary;
-  std::uint64_t residues_at = 0, residue_bytes = 0;  // file offsets of sections and their sizes
-  std::uint64_t entries_at = 0, order_at = 0;
-  std::uint64_t text_at = 0, text_bytes = 0;
-  std::uint64_t about_at = 0, about_bytes = 0;
   bool resident = false;
   // Targets [0, checked) are in memory and their residues have been checked. Used only if resident.
   mutable std::atomic<std::uint64_t> checked{0};
 
+  // File offset and size of a section.
+  std::uint64_t start_of(SectionIndex i) const { return summary.sections[i].offset; }
+  std::uint64_t bytes_of(SectionIndex i) const { return summary.sections[i].bytes; }
   bool mapped() const { return !mapping.bytes().empty(); }
   Result<Piece> piece(std::uint64_t at, std::uint64_t size) const;
   template <typename T>
@@ -178,25 +177,16 @@ Status TargetDatabase::State::read_header() {
     end_of_last = s.offset + s.bytes;
   }
   summary = summary_of(header);
-  const auto bytes_of = [&](SectionIndex i) { return header.section[i].bytes; };
   if (header.targets > 0xffffffffu || bytes_of(kTargets) != header.targets * sizeof(TargetEntry) ||
       bytes_of(kOrder) != header.targets * sizeof(std::uint32_t) ||
       bytes_of(kResidues) < kDatabaseAlignment || bytes_of(kResidues) % kDatabaseAlignment != 0)
     return damaged(name, "section sizes contradict the number of targets");
-  residues_at = header.section[kResidues].offset;
-  residue_bytes = bytes_of(kResidues);
-  entries_at = header.section[kTargets].offset;
-  order_at = header.section[kOrder].offset;
-  text_at = header.section[kText].offset;
-  text_bytes = bytes_of(kText);
-  about_at = header.section[kAbout].offset;
-  about_bytes = bytes_of(kAbout);
   return {};
 }
 
 Result<TargetEntry> TargetDatabase::State::entry(std::uint64_t index) const {
   TargetEntry found{};
-  HMMJIT_TRY(read(entries_at + index * sizeof found, std::span(&found, 1)));
+  HMMJIT_TRY(read(start_of(kTargets) + index * sizeof found, std::span(&found, 1)));
   return found;
 }
 
@@ -211,7 +201,7 @@ Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
     std::array<TargetEntry, kEntriesAtOnce> window;
     const std::uint64_t next = first + out.size();
     const auto some = std::span(window).first(std::min(kEntriesAtOnce, end - next));
-    HMMJIT_TRY(read(entries_at + next * sizeof(TargetEntry), some));
+    HMMJIT_TRY(read(start_of(kTargets) + next * sizeof(TargetEntry), some));
     for (const TargetEntry& e : some) {
       if (!wanted()) break;
       residues += e.length;
@@ -232,7 +222,7 @@ Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
     const std::uint64_t stored = stored_bytes(e.length);
     const std::uint64_t described = std::uint64_t{e.name} + e.accession + e.description;
     if (e.residues != first_residue || e.text != first_text || e.length > 0x7fffffffu ||
-        stored > residue_bytes - first_residue || described > text_bytes - first_text)
+        stored > bytes_of(kResidues) - first_residue || described > bytes_of(kText) - first_text)
       return damaged(name, fmt::format("target {} lies outside its section", first + i + 1));
     first_residue += stored;
     first_text += described;
@@ -341,8 +331,8 @@ const std::string& TargetDatabase::name() const { return state_->name; }
 const DatabaseSummary& TargetDatabase::summary() const { return state_->summary; }
 
 Result<std::string> TargetDatabase::about() const {
-  std::string text(state_->about_bytes, '\0');
-  HMMJIT_TRY(state_->read(state_->about_at, std::span(text)));
+  std::string text(state_->bytes_of(kAbout), '\0');
+  HMMJIT_TRY(state_->read(state_->start_of(kAbout), std::span(text)));
   return text;
 }
 
@@ -351,7 +341,7 @@ Result<std::uint32_t> TargetDatabase::length_at_rank(std::uint64_t rank) const {
   if (rank >= s.summary.targets)
     return fail(ErrorCode::kUsage, fmt::format("there is no target of rank {}", rank), s.name);
   std::uint32_t index = 0;
-  HMMJIT_TRY(s.read(s.order_at + rank * sizeof index, std::span(&index, 1)));
+  HMMJIT_TRY(s.read(s.start_of(kOrder) + rank * sizeof index, std::span(&index, 1)));
   if (index >= s.summary.targets)
     return damaged(s.name, fmt::format("the length order is wrong at rank {}", rank));
   HMMJIT_ASSIGN(const TargetEntry found, s.entry(index));
@@ -363,13 +353,13 @@ Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fract
   const State& s = *state_;
   const auto first_at = [&](std::uint64_t share) -> Result<std::uint64_t> {
     // bytes * share / of, computed without overflow: shares are below `of`, which is below 2^32.
-    const std::uint64_t whole = s.residue_bytes / of, rest = s.residue_bytes % of;
+    const std::uint64_t whole = s.bytes_of(kResidues) / of, rest = s.bytes_of(kResidues) % of;
     const std::uint64_t limit = whole * share + rest * share / of;
     // Interpolation search: target lengths are similar, so few steps suffice, and on a network file
     // system each step costs a round trip. Every other step bisects, which bounds the number of
     // steps for any distribution of lengths.
     std::uint64_t first = 0, last = s.summary.targets;
-    std::uint64_t at_first = kDatabaseAlignment, at_last = s.residue_bytes;
+    std::uint64_t at_first = kDatabaseAlignment, at_last = s.bytes_of(kResidues);
     for (bool halve = false; first < last; halve = !halve) {
       std::uint64_t middle = first + (last - first) / 2;
       if (!halve && at_first < limit && limit < at_last) {
@@ -414,7 +404,7 @@ Status TargetDatabase::verify() const {
   HMMJIT_TRY(s.check_zeros(end_of_last, s.summary.file_bytes, "after the last section"));
 
   // The checksums match, so any error found below was made by the program that wrote the file.
-  HMMJIT_ASSIGN(const Piece front, s.piece(s.residues_at, kDatabaseAlignment));
+  HMMJIT_ASSIGN(const Piece front, s.piece(s.start_of(kResidues), kDatabaseAlignment));
   const auto* const padding = reinterpret_cast<const Residue*>(front.data);
   if (find_other(padding, padding + kDatabaseAlignment, kPaddingCode) !=
       padding + kDatabaseAlignment)
@@ -437,17 +427,18 @@ Status TargetDatabase::verify() const {
       text_end = e.text + e.name + e.accession + e.description;
       lengths.push_back(e.length);
     }
-    HMMJIT_ASSIGN(const Piece stored, s.piece(s.residues_at + begin, residues_end - begin));
+    HMMJIT_ASSIGN(const Piece stored, s.piece(s.start_of(kResidues) + begin, residues_end - begin));
     HMMJIT_TRY(s.check_residues(copies, first, reinterpret_cast<const Residue*>(stored.data)));
   }
   if (residues != s.summary.residues || longest != s.summary.longest ||
-      shortest != s.summary.shortest || residues_end != s.residue_bytes || text_end != s.text_bytes)
+      shortest != s.summary.shortest || residues_end != s.bytes_of(kResidues) ||
+      text_end != s.bytes_of(kText))
     return damaged(s.name, "counts of the header contradict the targets");
   // Strictly ascending pairs (descending length, index) mean that each target occurs exactly once.
   std::uint32_t before = 0;
   std::uint64_t rank = 0;
   return s.for_each_piece(
-      s.order_at, s.summary.targets * sizeof before, [&](std::string_view some) -> Status {
+      s.start_of(kOrder), s.summary.targets * sizeof before, [&](std::string_view some) -> Status {
         for (std::size_t at = 0; at < some.size(); at += sizeof before, ++rank) {
           std::uint32_t index = 0;
           std::memcpy(&index, some.data() + at, sizeof index);
@@ -479,7 +470,7 @@ Status DatabaseReader::seek(std::uint64_t index) {
     // read_block() checks the remaining fields.
     HMMJIT_ASSIGN(const TargetEntry first, s.entry(index));
     if (first.residues < kDatabaseAlignment || first.residues % kDatabaseAlignment != 0 ||
-        first.residues > s.residue_bytes || first.text > s.text_bytes)
+        first.residues > s.bytes_of(kResidues) || first.text > s.bytes_of(kText))
       return damaged(s.name, fmt::format("target {} lies outside its section", index + 1));
     residues_ = first.residues;
     text_ = first.text;
@@ -523,8 +514,8 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   // Includes the padding before the first target, which vector code may read.
   const std::uint64_t piece_bytes = stored->residue_bytes + kDatabaseAlignment;
   HMMJIT_ASSIGN(const Piece residues,
-                s.piece(s.residues_at + residues_ - kDatabaseAlignment, piece_bytes));
-  HMMJIT_ASSIGN(stored->text, s.piece(s.text_at + text_, stored->text_bytes));
+                s.piece(s.start_of(kResidues) + residues_ - kDatabaseAlignment, piece_bytes));
+  HMMJIT_ASSIGN(stored->text, s.piece(s.start_of(kText) + text_, stored->text_bytes));
   const auto* const begin = reinterpret_cast<const Residue*>(residues.data + kDatabaseAlignment);
   stored->residues = {residues.data + kDatabaseAlignment, residues.own};
   const std::uint64_t end_of_block = next_ + entries.size();
@@ -533,16 +524,16 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     // page fault costs a round trip. Repeat the advice for every block: a busy system drops it, and
     // it costs little for pages in memory.
     constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
-    std::uint64_t after_range = s.residue_bytes;
+    std::uint64_t after_range = s.bytes_of(kResidues);
     if (end_of_targets < s.summary.targets) {
       HMMJIT_ASSIGN(const TargetEntry next, s.entry(end_of_targets));
-      after_range = std::min(next.residues, s.residue_bytes);
+      after_range = std::min(next.residues, s.bytes_of(kResidues));
     }
-    s.prefetch(s.residues_at + residues_,
-               s.residues_at + std::min(residues_end + kAhead, after_range));
-    s.prefetch(
-        s.entries_at + next_ * sizeof(TargetEntry),
-        s.entries_at + std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));
+    s.prefetch(s.start_of(kResidues) + residues_,
+               s.start_of(kResidues) + std::min(residues_end + kAhead, after_range));
+    s.prefetch(s.start_of(kTargets) + next_ * sizeof(TargetEntry),
+               s.start_of(kTargets) +
+                   std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));
     s.expect(residues, piece_bytes);
     if (begin[-1] != kPaddingCode)
       return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));
