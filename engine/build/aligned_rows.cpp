@@ -14,9 +14,10 @@ namespace hmmjit::build {
 namespace {
 
 // Like HMMER, pads to a width in bytes, because fmt counts terminal columns.
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
+std::string padded(std::string_view text, std::size_t width) {
+  std::string out(text);
+  out.resize(std::max(text.size(), width), ' ');
+  return out;
 }
 
 }  // namespace
@@ -160,56 +161,84 @@ AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<boo
   return aligned;
 }
 
+void StockholmLayout::append_head(std::string& out, bool numbered) {
+  out += "# STOCKHOLM 1.0\n";
+  if (numbered)
+    out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
+}
+
+std::string StockholmLayout::numbered_name(std::size_t row, std::size_t rows,
+                                           const std::string& name) {
+  return fmt::format("{:0{}}|{}", row, std::to_string(rows).size(), name);
+}
+
+std::size_t StockholmLayout::margin() const {
+  return posteriors ? std::max<std::size_t>(13, longest + 9)
+                    : std::max<std::size_t>(8, longest + 1);
+}
+
+void StockholmLayout::append_annotation(std::string& out, const std::string& name,
+                                        std::string_view tag, std::string_view text) const {
+  fmt::format_to(std::back_inserter(out), "#=GS {} {} {}\n", padded(name, longest), tag, text);
+}
+
+void StockholmLayout::append_row(std::string& out, const std::string& name,
+                                 std::string_view columns,
+                                 std::string_view posteriors_of_row) const {
+  const auto to = std::back_inserter(out);
+  fmt::format_to(to, "{} {}\n", padded(name, margin() - 1), columns);
+  if (!posteriors_of_row.empty())
+    fmt::format_to(to, "#=GR {} {} {}\n", padded(name, longest),
+                   padded("PP", margin() - longest - 7), posteriors_of_row);
+}
+
+void StockholmLayout::append_columns(std::string& out, std::string_view tag,
+                                     std::string_view columns) const {
+  fmt::format_to(std::back_inserter(out), "#=GC {} {}\n", padded(tag, margin() - 6), columns);
+}
+
 void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
                       std::size_t block) {
   std::vector<std::string> names = rows.names;
   const bool repeated =
       std::set<std::string_view>(names.begin(), names.end()).size() < names.size();
-  const std::size_t digits = std::to_string(names.size()).size();
-  std::size_t longest = 0;
+  StockholmLayout layout{.posteriors = !rows.posteriors.empty()};
   for (std::size_t row = 0; row < names.size(); ++row) {
-    if (repeated) names[row] = fmt::format("{:0{}}|{}", row, digits, names[row]);
-    longest = std::max(longest, names[row].size());
+    if (repeated) names[row] = layout.numbered_name(row, names.size(), names[row]);
+    layout.longest = std::max(layout.longest, names[row].size());
   }
   const auto to = std::back_inserter(out);
-  out += "# STOCKHOLM 1.0\n";
-  if (repeated)
-    out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
+  layout.append_head(out, repeated);
   if (!title.name.empty()) fmt::format_to(to, "#=GF ID {}\n", title.name);
   if (title.accession) fmt::format_to(to, "#=GF AC {}\n", *title.accession);
   if (title.description) fmt::format_to(to, "#=GF DE {}\n", *title.description);
   out += '\n';
   if (rows.weighted) {
     for (std::size_t row = 0; row < names.size(); ++row)
-      fmt::format_to(to, "#=GS {} WT {:.2f}\n", padded(names[row], longest), rows.weights[row]);
+      layout.append_annotation(out, names[row], "WT", fmt::format("{:.2f}", rows.weights[row]));
     out += '\n';
   }
   for (const auto& [tag, texts] : {std::pair("AC", &rows.accessions), {"DE", &rows.descriptions}}) {
     const std::size_t before = out.size();
     for (std::size_t row = 0; row < texts->size(); ++row) {
-      if (!(*texts)[row].empty())
-        fmt::format_to(to, "#=GS {} {} {}\n", padded(names[row], longest), tag, (*texts)[row]);
+      if (!(*texts)[row].empty()) layout.append_annotation(out, names[row], tag, (*texts)[row]);
     }
     if (out.size() > before) out += '\n';
   }
-  // Room for the longest of "name", "#=GC tag" and "#=GR name PP".
-  std::size_t margin = std::max<std::size_t>(longest + 1, rows.mean_posteriors.empty() ? 8 : 13);
-  if (!rows.posteriors.empty()) margin = std::max(margin, longest + 9);
   for (std::size_t at = 0; at < rows.reference.size(); at += block) {
     const auto part = [&](const std::string& line) {
       return std::string_view(line).substr(at, block);
     };
     if (at > 0) out += '\n';
     for (std::size_t row = 0; row < names.size(); ++row) {
-      fmt::format_to(to, "{} {}\n", padded(names[row], margin - 1), part(rows.rows[row]));
-      if (!rows.posteriors.empty() && !rows.posteriors[row].empty())
-        fmt::format_to(to, "#=GR {} {} {}\n", padded(names[row], longest),
-                       padded("PP", margin - longest - 7), part(rows.posteriors[row]));
+      const bool with = layout.posteriors && !rows.posteriors[row].empty();
+      layout.append_row(out, names[row], part(rows.rows[row]),
+                        with ? part(rows.posteriors[row]) : std::string_view());
     }
     for (const auto& [tag, line] : {std::pair("PP_cons", &rows.mean_posteriors),
                                     {"RF", &rows.reference},
                                     {"MM", &rows.mask}}) {
-      if (!line->empty()) fmt::format_to(to, "#=GC {} {}\n", padded(tag, margin - 6), part(*line));
+      if (!line->empty()) layout.append_columns(out, tag, part(*line));
     }
   }
   out += "//\n";

@@ -85,6 +85,29 @@ struct AlignedRows {
 /// residues replaced; `match`: true for match columns. Does not set weights.
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match);
 
+/// The layout of a Stockholm record as HMMER's programs write it.
+struct StockholmLayout {
+  std::size_t longest = 0;  ///< row name
+  bool posteriors = false;  ///< the record has posterior lines
+
+  /// The lines above all others. `numbered`: row names have numbered_name().
+  static void append_head(std::string& out, bool numbered);
+  /// The name of row `row` of `rows` if names are not unique.
+  static std::string numbered_name(std::size_t row, std::size_t rows, const std::string& name);
+  /// A #=GS line.
+  void append_annotation(std::string& out, const std::string& name, std::string_view tag,
+                         std::string_view text) const;
+  /// Columns of a row, and of its posteriors if it has any.
+  void append_row(std::string& out, const std::string& name, std::string_view columns,
+                  std::string_view posteriors_of_row) const;
+  /// A #=GC line.
+  void append_columns(std::string& out, std::string_view tag, std::string_view columns) const;
+
+ private:
+  // Room for the longest of "name", "#=GC tag" and "#=GR name PP".
+  std::size_t margin() const;
+};
+
 /// Name, accession and description of an alignment.
 struct AlignmentTitle {
   std::string name;  ///< empty: none

@@ -10,7 +10,6 @@
 #include "core/ascii.hpp"
 #include "core/digest.hpp"
 #include "core/sorted.hpp"
-#include "report/text.hpp"
 
 namespace hmmjit {
 namespace {
@@ -82,71 +81,13 @@ std::string row_name(const Hit& hit, const Domain& domain) {
   return hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali);
 }
 
-// The number in front of row `i`'s name if names are not unique.
-std::string row_prefix(std::size_t i, std::size_t rows) {
-  const std::size_t width = std::to_string(rows).size();
-  const std::string number = std::to_string(i);
-  return std::string(width - number.size(), '0') + number + "|";
-}
-
 void append_head(std::string& out, const std::string& id, const ModelInfo& model, bool renamed,
                  const std::string& author) {
-  out += "# STOCKHOLM 1.0\n";
-  if (renamed)
-    out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
+  build::StockholmLayout::append_head(out, renamed);
   out += "#=GF ID " + id + "\n";
   if (model.accession) out += "#=GF AC " + *model.accession + "\n";
   if (model.description) out += "#=GF DE " + *model.description + "\n";
   out += "#=GF AU " + author + "\n\n";
-}
-
-// Widths of the text in front of the columns.
-struct Margins {
-  std::size_t longest = 0;  // row name
-  bool posteriors = true;   // the record has posterior lines
-  // Room for the longest of "name", "#=GC PP_cons" (or "#=GC RF") and "#=GR name PP".
-  std::size_t margin() const {
-    return posteriors ? std::max<std::size_t>(7 + 6, longest + 2 + 7)
-                      : std::max<std::size_t>(2 + 6, longest + 1);
-  }
-};
-
-void append_accession(std::string& out, const std::string& name, std::string_view accession,
-                      const Margins& margins) {
-  if (!accession.empty())
-    text::append_line(out, "#=GS", text::left(name, margins.longest), "AC", accession);
-}
-
-void append_description(std::string& out, const std::string& name, std::string_view description,
-                        const Margins& margins) {
-  text::append_line(out, "#=GS", text::left(name, margins.longest), "DE", description);
-}
-
-void append_source(std::string& out, const std::string& name, const Hit& hit,
-                   const Margins& margins) {
-  append_description(out, name,
-                     "[subseq from] " + (hit.description.empty() ? hit.name : hit.description),
-                     margins);
-}
-
-// The row of a query sequence has no posteriors.
-void append_query_row(std::string& out, const std::string& name, std::string_view sequence,
-                      const Margins& margins) {
-  text::append_line(out, text::left(name, margins.margin() - 1), sequence);
-}
-
-void append_row(std::string& out, const std::string& name, std::string_view sequence,
-                std::string_view posterior, const Margins& margins) {
-  append_query_row(out, name, sequence, margins);
-  text::append_line(out, "#=GR", text::left(name, margins.longest),
-                    text::left("PP", margins.margin() - margins.longest - 7), posterior);
-}
-
-void append_column_lines(std::string& out, std::string_view posterior, std::string_view reference,
-                         const Margins& margins) {
-  const std::size_t width = margins.margin() - 6;
-  if (margins.posteriors) text::append_line(out, "#=GC", text::left("PP_cons", width), posterior);
-  text::append_line(out, "#=GC", text::left("RF", width), reference);
 }
 
 // Digests of names, for finding repeated ones.
@@ -196,7 +137,7 @@ struct AlignmentColumns::State {
   Status add_name(const std::string& name, bool accession) {
     ++rows;
     any_accession |= accession;
-    margins.longest = std::max(margins.longest, name.size());
+    lines.longest = std::max(lines.longest, name.size());
     return names.add(digest_of(name));
   }
   bool has_query() const { return !which.query.empty(); }
@@ -207,7 +148,7 @@ struct AlignmentColumns::State {
   build::MeanPosteriors means;
   std::size_t targets_left;
   Sorted<Digest, DigestOrder> names;
-  Margins margins;
+  build::StockholmLayout lines;
   std::size_t rows = 0;
   bool any_accession = false, renamed = false;
 };
@@ -230,7 +171,7 @@ Status AlignmentColumns::measure(std::span<const Hit> hits) {
 
 Result<std::size_t> AlignmentColumns::finish() {
   State& s = *state_;
-  s.margins.posteriors = s.rows > 0;
+  s.lines.posteriors = s.rows > 0;
   if (s.has_query())
     HMMJIT_TRY(
         s.add_name(s.which.query_name, s.model.accession && !s.model.accession->empty()));
@@ -244,7 +185,7 @@ Result<std::size_t> AlignmentColumns::finish() {
     last = *digest;
   }
   s.names.end();
-  if (s.renamed) s.margins.longest += row_prefix(0, s.rows).size();
+  if (s.renamed) s.lines.longest += s.lines.numbered_name(0, s.rows, {}).size();
   return s.rows;
 }
 
@@ -287,13 +228,15 @@ struct StockholmRecord::State {
     return piece.text.empty() ? Status{} : pieces.add(std::move(piece));
   }
   std::string numbered(const std::string& name) {
-    return s.renamed ? row_prefix(number++, s.rows) + name : name;
+    return s.renamed ? s.lines.numbered_name(number++, s.rows, name) : name;
   }
   std::string_view part(std::string_view line, std::uint64_t b) const {
     return line.substr(b * block, block);
   }
   Status add_query();
-  Status add_row(const AlignedRow& row);
+  Status add_row(const std::string& row_name, const std::string& accession,
+                 const std::optional<std::string>& description, std::string_view sequence,
+                 std::string_view posterior);
 
   const AlignmentColumns& columns;
   const AlignmentColumns::State& s;
@@ -305,33 +248,28 @@ struct StockholmRecord::State {
   Sorted<BlockText, BlockOrder> pieces;
 };
 
-// The query gets the model's accession and description.
+// The query gets the model's accession and description. It has no posteriors.
 Status StockholmRecord::State::add_query() {
   if (std::exchange(begun, true) || !s.has_query()) return {};
-  const std::string name = numbered(s.which.query_name), sequence = columns.query_row();
-  HMMJIT_TRY(add(kAccessions, [&](std::string& out) {
-    append_accession(out, name, s.model.accession.value_or(""), s.margins);
-  }));
-  HMMJIT_TRY(add(kDescriptions, [&](std::string& out) {
-    if (s.model.description) append_description(out, name, *s.model.description, s.margins);
-  }));
-  for (std::uint64_t b = 0; b < blocks; ++b)
-    HMMJIT_TRY(add(kColumns + b, [&](std::string& out) {
-      append_query_row(out, name, part(sequence, b), s.margins);
-    }));
-  return {};
+  const ModelInfo& model = s.model;
+  return add_row(s.which.query_name, model.accession.value_or(""), model.description,
+                 columns.query_row(), {});
 }
 
-Status StockholmRecord::State::add_row(const AlignedRow& row) {
-  const std::string name = numbered(row.name);
+Status StockholmRecord::State::add_row(const std::string& row_name, const std::string& accession,
+                                       const std::optional<std::string>& description,
+                                       std::string_view sequence, std::string_view posterior) {
+  const std::string name = numbered(row_name);
   HMMJIT_TRY(add(kAccessions, [&](std::string& out) {
-    append_accession(out, name, row.hit.accession, s.margins);
+    if (!accession.empty()) s.lines.append_annotation(out, name, "AC", accession);
   }));
-  HMMJIT_TRY(add(kDescriptions,
-                 [&](std::string& out) { append_source(out, name, row.hit, s.margins); }));
+  HMMJIT_TRY(add(kDescriptions, [&](std::string& out) {
+    if (description) s.lines.append_annotation(out, name, "DE", *description);
+  }));
   for (std::uint64_t b = 0; b < blocks; ++b)
     HMMJIT_TRY(add(kColumns + b, [&](std::string& out) {
-      append_row(out, name, part(row.sequence, b), part(row.posterior, b), s.margins);
+      s.lines.append_row(out, name, part(sequence, b),
+                         posterior.empty() ? posterior : part(posterior, b));
     }));
   return {};
 }
@@ -343,8 +281,12 @@ StockholmRecord::StockholmRecord(const AlignmentColumns& columns, std::string id
 Status StockholmRecord::add(std::span<const Hit> hits) {
   State& state = *state_;
   HMMJIT_TRY(state.add_query());
-  return state.columns.for_each_row(hits, state.targets_left,
-                                    [&](const AlignedRow& row) { return state.add_row(row); });
+  return state.columns.for_each_row(hits, state.targets_left, [&](const AlignedRow& row) {
+    const Hit& hit = row.hit;
+    return state.add_row(row.name, hit.accession,
+                         "[subseq from] " + (hit.description.empty() ? hit.name : hit.description),
+                         row.sequence, row.posterior);
+  });
 }
 
 Status StockholmRecord::write(const std::function<Status(std::string_view)>& out) {
@@ -365,10 +307,11 @@ Status StockholmRecord::write(const std::function<Status(std::string_view)>& out
       text.clear();
       if (block >= kColumns) {
         const std::uint64_t b = block - kColumns;
-        append_column_lines(text, state.part(posterior, b), state.part(reference, b), s.margins);
+        if (s.lines.posteriors) s.lines.append_columns(text, "PP_cons", state.part(posterior, b));
+        s.lines.append_columns(text, "RF", state.part(reference, b));
         if (block + 1 < kColumns + state.blocks) text += '\n';
       } else if (block == kAccessions ? s.any_accession
-                                      : s.margins.posteriors || s.model.description.has_value()) {
+                                      : s.lines.posteriors || s.model.description.has_value()) {
         text = "\n";
       }
       HMMJIT_TRY(out(text));
