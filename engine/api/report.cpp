@@ -209,7 +209,7 @@ bool Report::Impl::add_nucleotides(const ModelResult& given) {
     return false;
   const NucleotideFields& fields = *given.impl()->nucleotides;
   const hmmjit::ModelResult& single = given.impl()->result;
-  const NucleotideResult result = nucleotide_result(single, fields.longest_position);
+  const NucleotideResult result{single, fields.longest_position};
   if (kind == ReportKind::kDfamTable) {
     append_dfam_table(text, result);
   } else if (kind == ReportKind::kTargetTable) {

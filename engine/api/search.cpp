@@ -418,10 +418,10 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
     return make_nucleotide_query(std::move(model->hmm), length, search.thresholds);
   };
   SearchResults out;
-  run.receive = [&](const NucleotideResult& result, const hmmjit::ModelResult& single) {
-    const NucleotideFields fields{result.hits.extents.position, run.options.F1, run.options.F2,
+  run.receive = [&](const NucleotideResult& result) {
+    const NucleotideFields fields{result.longest_position, run.options.F1, run.options.F2,
                                   run.options.F3};
-    return deliver(make_result(single, fields), callbacks, host, out.models);
+    return deliver(make_result(result, fields), callbacks, host, out.models);
   };
   const auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
   DeviceChoice choice = to_choice(given);

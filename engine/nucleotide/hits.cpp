@@ -168,7 +168,6 @@ HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCount
     hit.reported = true;
     hit.included = passes(stored.query->include, hit.domain);
     list.included += hit.included;
-    list.reported_residues += static_cast<std::uint64_t>(high(hit) - low(hit) + 1);
     if (column_scores) hit.column_scores = column_scores_of(*stored.query->model, hit.domain);
     list.hits.push_back(std::move(hit));
   }

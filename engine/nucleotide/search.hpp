@@ -99,7 +99,6 @@ struct Extents {
 struct HitList {
   std::vector<Hit> hits;  ///< reported hits, in report order
   std::uint64_t reported = 0, included = 0;
-  std::uint64_t reported_residues = 0;  ///< sum of alignment lengths on the target
   Extents extents;
   FilterCounters counters;
 };

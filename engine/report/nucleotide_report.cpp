@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "model/score_statistics.hpp"
 #include "report/kept_rows.hpp"
@@ -15,23 +16,17 @@
 namespace hmmjit {
 namespace {
 
-using LocalHit = nucleotide::Hit;
+const domain::Domain& domain_of(const Hit& hit) { return hit.score.domains.front(); }
 
-double e_value_of(const LocalHit& hit) { return e_value(hit.domain.log_p); }
-
-std::string_view shown_name(const LocalHit& hit, const ReportOptions& report) {
-  const nucleotide::Subject& subject = *hit.subject;
-  return report.prefer_accession && !subject.accession.empty() ? subject.accession : subject.name;
-}
+double e_value_of(const Hit& hit) { return e_value(domain_of(hit).log_p); }
 
 std::size_t position_width(const NucleotideResult& result, std::size_t least) {
-  return std::max(least, std::to_string(result.hits.extents.position).size());
+  return std::max(least, std::to_string(result.longest_position).size());
 }
 
 void append_scores(std::string& out, const NucleotideResult& result, const ReportOptions& report) {
-  const nucleotide::Extents& extents = result.hits.extents;
-  const std::size_t width =
-      std::max<std::size_t>(8, report.prefer_accession ? extents.shown : extents.name);
+  const std::size_t width = std::max<std::size_t>(
+      8, report.prefer_accession ? result.hits.longest_shown : result.hits.longest_name);
   const std::size_t places = position_width(result, 6);
   const auto titles = [&](std::string_view scores, std::string_view name, std::string_view start,
                           std::string_view end, std::string_view description) {
@@ -43,59 +38,58 @@ void append_scores(std::string& out, const NucleotideResult& result, const Repor
          "Description");
   titles("    ------- ------ ----- ", "--------", "-----", "-----", "-----------");
   bool above = true;
-  for (const LocalHit& hit : result.hits.hits) {
-    if (above && !hit.included) {
+  for (const Hit& hit : result.hits.hits) {
+    if (above && !hit.flags.included) {
       out += "  ------ inclusion threshold ------\n";
       above = false;
     }
-    text::append_line(
-        out, ' ', text::scores(e_value_of(hit), hit.domain.bits, bias_bits(hit.domain)), "",
-        text::left(shown_name(hit, report), width), text::integer(hit.domain.iali, places),
-        text::integer(hit.domain.jali, places),
-        cut_description(hit.subject->description, report.text_width, width + 2 * places + 32));
+    const domain::Domain& domain = domain_of(hit);
+    text::append_line(out, ' ', text::scores(e_value_of(hit), domain.bits, bias_bits(domain)), "",
+                      text::left(hit.shown_name(report.prefer_accession), width),
+                      text::integer(domain.iali, places), text::integer(domain.jali, places),
+                      cut_description(hit.description, report.text_width, width + 2 * places + 32));
   }
   if (result.hits.hits.empty())
     out += "\n   [No hits detected that satisfy reporting thresholds]\n";
 }
 
-void append_annotation_row(std::string& out, const LocalHit& hit, int M) {
-  const domain::Domain& d = hit.domain;
+void append_annotation_row(std::string& out, const Hit& hit, int M) {
+  const domain::Domain& d = domain_of(hit);
   const auto range = [](int from, int to, std::int64_t last) {
     return text::range(from, to, last, 9);
   };
-  text::append_line(
-      out, "", hit.included ? '!' : '?', text::score(d.bits), text::bias(bias_bits(d)),
-      text::e_value(e_value_of(hit)), range(d.hmm_from, d.hmm_to, M),
-      range(d.iali, d.jali, hit.subject->length), range(d.ienv, d.jenv, hit.subject->length),
-      text::integer(hit.subject->length, 9), "  ", text::fixed(mean_accuracy(d), 4, 2));
+  text::append_line(out, "", hit.flags.included ? '!' : '?', text::score(d.bits),
+                    text::bias(bias_bits(d)), text::e_value(e_value_of(hit)),
+                    range(d.hmm_from, d.hmm_to, M), range(d.iali, d.jali, hit.length),
+                    range(d.ienv, d.jenv, hit.length), text::integer(hit.length, 9), "  ",
+                    text::fixed(mean_accuracy(d), 4, 2));
 }
 
 void append_annotation(std::string& out, const NucleotideResult& result,
                        const ReportOptions& report) {
   const std::string_view length = result.is_scan() ? " mod len " : "  sq len ";
-  const auto& accession = result.query.accession;
-  const std::string& query = report.prefer_accession && accession && !accession->empty()
-                                 ? *accession
-                                 : result.query.name;
+  const auto& accession = result.model.accession;
+  const std::string& query =
+      report.prefer_accession && accession && !accession->empty() ? *accession : result.model.name;
   out += report.alignments ? "Annotation for each hit  (and alignments):\n"
                            : "Annotation for each hit :\n";
-  for (const LocalHit& hit : result.hits.hits) {
-    const std::string name(shown_name(hit, report));
+  for (const Hit& hit : result.hits.hits) {
+    const std::string& name = hit.shown_name(report.prefer_accession);
     text::append(
         out, ">> ", name, "  ",
-        cut_description(hit.subject->description, report.text_width, name.size() + 5),
+        cut_description(hit.description, report.text_width, name.size() + 5),
         "\n    score  bias    Evalue   hmmfrom    hmm to     alifrom    ali to      envfrom  "
         "  env to     ",
         length,
         "     acc\n"
         "   ------ ----- ---------   -------   -------    --------- ---------    --------- "
         "---------    ---------    ----\n");
-    append_annotation_row(out, hit,
-                          result.is_scan() ? static_cast<int>(hit.subject->length) : result.query.M);
+    append_annotation_row(out, hit, result.is_scan() ? hit.length : result.model.M);
     if (report.alignments) {
-      text::append(out, "\n  Alignment:\n  score: ", text::fixed(hit.domain.bits, 0, 1), " bits\n");
+      text::append(out, "\n  Alignment:\n  score: ", text::fixed(domain_of(hit).bits, 0, 1),
+                   " bits\n");
       append_alignment(out, result.is_scan() ? name : query, result.is_scan() ? query : name,
-                       hit.domain, report.text_width);
+                       domain_of(hit), report.text_width);
     }
     out += '\n';
   }
@@ -129,29 +123,32 @@ void append_counts(std::string& out, const NucleotideResult& result,
                  text::count("Target model(s):", result.models), std::to_string(result.nodes),
                  " nodes)\n");
   } else {
-    text::append(out, text::count("Query model(s):", 1), std::to_string(result.query.M),
+    text::append(out, text::count("Query model(s):", 1), std::to_string(result.model.M),
                  " nodes)\n", text::count("Target sequences:", counters.targets), residues);
   }
   passed("Residues passing SSV filter:", counters.msv, options.F1);
   passed("Residues passing bias filter:", counters.bias, options.F1);
   passed("Residues passing Vit filter:", counters.viterbi, options.F2);
   passed("Residues passing Fwd filter:", counters.forward, options.F3);
-  text::append(out, text::count("Total number of hits:", result.hits.reported),
-               share(result.hits.reported_residues), ")\n");
+  std::uint64_t aligned = 0;
+  for (const Hit& hit : result.hits.hits)
+    aligned += static_cast<std::uint64_t>(std::abs(domain_of(hit).jali - domain_of(hit).iali) + 1);
+  text::append(out, text::count("Total number of hits:", result.hits.reported), share(aligned),
+               ")\n");
   append_times(out, 0, 0, 0);  // zero: queries are searched together
 }
 
 NameWidths widths_of(const NucleotideResult& result) {
-  return name_widths(result.query, result.hits.extents.name, result.hits.extents.accession);
+  return name_widths(result.model, result.hits.longest_name, result.hits.longest_accession);
 }
 
 // The four columns of coordinates and the column of lengths.
-auto positions(const LocalHit& hit, std::size_t width) {
+auto positions(const Hit& hit, std::size_t width) {
   return [&hit, width](std::string& out) {
-    const domain::Domain& d = hit.domain;
+    const domain::Domain& d = domain_of(hit);
     text::append(out, text::integer(d.iali, width), ' ', text::integer(d.jali, width), ' ',
                  text::integer(d.ienv, width), ' ', text::integer(d.jenv, width), ' ',
-                 text::integer(hit.subject->length, width));
+                 text::integer(hit.length, width));
   };
 }
 
@@ -164,13 +161,15 @@ auto position_titles(const std::array<std::string_view, 5>& titles, std::size_t 
 constexpr std::string_view kRule = "-------";
 constexpr std::array kRules{kRule, kRule, kRule, kRule, kRule};
 
-constexpr std::string_view strand(const LocalHit& hit) { return hit.bottom ? "   -  " : "   +  "; }
+std::string_view strand(const Hit& hit) {
+  return domain_of(hit).iali > domain_of(hit).jali ? "   -  " : "   +  ";
+}
 
 }  // namespace
 
 void append_nucleotide_report(std::string& out, const NucleotideResult& result,
                               const ReportOptions& report, const nucleotide::Options& options) {
-  append_query(out, result.query);
+  append_query(out, result.model);
   append_scores(out, result, report);
   out += "\n\n";
   append_annotation(out, result, report);
@@ -195,14 +194,14 @@ void append_nucleotide_table_header(std::string& out, const NucleotideResult& re
 
 void append_nucleotide_table(std::string& out, const NucleotideResult& result, bool marked) {
   const NameWidths w = widths_of(result);
-  for (const LocalHit& hit : result.hits.hits) {
+  for (const Hit& hit : result.hits.hits) {
     if (marked) append_kept_mark(out, 1);
-    append_names(out, name_columns(result.query, hit.subject->name, hit.subject->accession), w);
-    text::append_line(out, "", text::integer(hit.domain.hmm_from, 7),
-                      text::integer(hit.domain.hmm_to, 7),
+    const domain::Domain& d = domain_of(hit);
+    append_names(out, name_columns(result.model, hit.name, hit.accession), w);
+    text::append_line(out, "", text::integer(d.hmm_from, 7), text::integer(d.hmm_to, 7),
                       positions(hit, position_width(result, 7)), strand(hit),
-                      text::scores(e_value_of(hit), hit.domain.bits, bias_bits(hit.domain)), "",
-                      text::or_dash(hit.subject->description));
+                      text::scores(e_value_of(hit), d.bits, bias_bits(d)), "",
+                      text::or_dash(hit.description));
   }
 }
 
@@ -227,24 +226,25 @@ void append_dfam_table(std::string& out, const NucleotideResult& result, bool ma
       "   description of target\n# ", names(kName, w.target - 1, kName, kName),
       " ------ --------- ----- ------- ------- ------", position_titles(kRules, places),
       "   ---------------------\n");
-  for (const LocalHit& hit : result.hits.hits) {
+  for (const Hit& hit : result.hits.hits) {
     if (marked) append_kept_mark(out, 1);
+    const domain::Domain& d = domain_of(hit);
     const std::string& of_model =
-        result.is_scan() ? hit.subject->accession : result.query.accession.value_or("");
-    text::append_line(
-        out, names(hit.subject->name, w.target + 1, text::or_dash(of_model), result.query.name),
-        text::score(hit.domain.bits), text::e_value(e_value_of(hit)),
-        text::bias(bias_bits(hit.domain)), text::integer(hit.domain.hmm_from, 7),
-        text::integer(hit.domain.hmm_to, 7), strand(hit), positions(hit, places), ' ',
-        text::or_dash(hit.subject->description));
+        result.is_scan() ? hit.accession : result.model.accession.value_or("");
+    text::append_line(out,
+                      names(hit.name, w.target + 1, text::or_dash(of_model), result.model.name),
+                      text::score(d.bits), text::e_value(e_value_of(hit)), text::bias(bias_bits(d)),
+                      text::integer(d.hmm_from, 7), text::integer(d.hmm_to, 7), strand(hit),
+                      positions(hit, places), ' ', text::or_dash(hit.description));
   }
 }
 
 void append_column_scores(std::string& out, const NucleotideResult& result) {
-  for (const LocalHit& hit : result.hits.hits) {
-    text::append(out, result.query.name, ' ', hit.subject->name, ' ',
-                 text::integer(hit.domain.iali, 0), ' ', text::integer(hit.domain.jali, 0), " :");
-    for (const float nats : hit.column_scores) {
+  for (std::size_t h = 0; h < result.hits.hits.size(); ++h) {
+    const Hit& hit = result.hits.hits[h];
+    text::append(out, result.model.name, ' ', hit.name, ' ', text::integer(domain_of(hit).iali, 0),
+                 ' ', text::integer(domain_of(hit).jali, 0), " :");
+    for (const float nats : result.column_scores[h]) {
       if (nats == -std::numeric_limits<float>::infinity()) {
         out += " >";
       } else {
@@ -255,8 +255,10 @@ void append_column_scores(std::string& out, const NucleotideResult& result) {
   }
 }
 
-HitList single_domain_hits(const nucleotide::HitList& hits) {
-  HitList list;
+NucleotideResult nucleotide_result(nucleotide::HitList hits) {
+  NucleotideResult result;
+  result.longest_position = hits.extents.position;
+  HitList& list = result.hits;
   list.Z = list.domZ = 1;  // E-values already refer to the search space
   list.candidates = list.reported = hits.reported;
   list.included = hits.included;
@@ -264,7 +266,7 @@ HitList single_domain_hits(const nucleotide::HitList& hits) {
   list.longest_accession = hits.extents.accession;
   list.longest_shown = hits.extents.shown;
   list.counters = hits.counters;
-  for (const LocalHit& hit : hits.hits) {
+  for (nucleotide::Hit& hit : hits.hits) {
     Hit& target = list.hits.emplace_back();
     target.name = hit.subject->name;
     target.accession = hit.subject->accession;
@@ -276,35 +278,14 @@ HitList single_domain_hits(const nucleotide::HitList& hits) {
     target.score.log_p = hit.domain.log_p;
     target.score.expected_domains = 1;
     target.score.regions = target.score.envelopes = 1;
-    target.score.domains = {hit.domain};
+    target.score.domains = {std::move(hit.domain)};
     target.flags = {hit.reported, hit.included};
     target.domain_flags = {target.flags};
     target.reported_domains = hit.reported;
     target.included_domains = hit.included;
+    result.column_scores.push_back(std::move(hit.column_scores));
   }
-  return list;
-}
-
-NucleotideResult nucleotide_result(const ModelResult& single, std::int64_t longest_position) {
-  const HitList& list = single.hits;
-  NucleotideResult out{.query = single.model, .hits = {}};
-  out.hits.reported = list.reported;
-  out.hits.included = list.included;
-  out.hits.extents = {list.longest_name, list.longest_accession, list.longest_shown,
-                      longest_position};
-  out.hits.counters = list.counters;
-  for (const Hit& target : list.hits) {
-    LocalHit& hit = out.hits.hits.emplace_back();
-    hit.subject = std::make_shared<const nucleotide::Subject>(nucleotide::Subject{
-        target.index, target.name, target.accession, target.description, target.length});
-    hit.domain = target.score.domains.front();
-    hit.bottom = hit.domain.iali > hit.domain.jali;
-    hit.reported = target.flags.reported;
-    hit.included = target.flags.included;
-    out.hits.reported_residues +=
-        static_cast<std::uint64_t>(std::abs(hit.domain.jali - hit.domain.iali) + 1);
-  }
-  return out;
+  return result;
 }
 
 }  // namespace hmmjit

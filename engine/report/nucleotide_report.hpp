@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "nucleotide/search.hpp"
 #include "report/main_report.hpp"
@@ -10,14 +11,17 @@
 
 namespace hmmjit {
 
-/// A query with its hits: a model with targets (nhmmer), or a sequence with models (nhmmscan).
-struct NucleotideResult {
-  ModelInfo query;  ///< if it is a sequence, `built` is set and M is its length
-  nucleotide::HitList hits;
-  std::uint64_t models = 1, nodes = 0;  ///< numbers of models and nodes searched with a sequence
+/// A query with its hits, as targets with one domain each: a model with targets (nhmmer), or a
+/// sequence with models (nhmmscan). If it is a sequence, model.built is set and model.M its length.
+struct NucleotideResult : ModelResult {
+  std::int64_t longest_position = 0;                   ///< see nucleotide::Extents
+  std::uint64_t models = 1, nodes = 0;                 ///< searched with a sequence
+  std::vector<std::vector<float>> column_scores = {};  ///< of each hit
 
-  bool is_scan() const { return query.built.has_value(); }
+  bool is_scan() const { return model.built.has_value(); }
 };
+/// The hits of a query that the caller describes.
+NucleotideResult nucleotide_result(nucleotide::HitList hits);
 
 /// The report of one query, from "Query:" to "//".
 void append_nucleotide_report(std::string& out, const NucleotideResult& result,
@@ -29,10 +33,5 @@ void append_nucleotide_table(std::string& out, const NucleotideResult& result, b
 void append_dfam_table(std::string& out, const NucleotideResult& result, bool marked = false);
 /// --aliscoresout
 void append_column_scores(std::string& out, const NucleotideResult& result);
-
-/// The same hits as targets with one domain each, for all other outputs.
-HitList single_domain_hits(const nucleotide::HitList& hits);
-/// The inverse, without column scores. `longest_position`: see Extents::position.
-NucleotideResult nucleotide_result(const ModelResult& single, std::int64_t longest_position);
 
 }  // namespace hmmjit

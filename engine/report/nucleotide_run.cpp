@@ -149,24 +149,20 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
     CoreClock clock;
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;
-      NucleotideResult result;
-      result.hits = search.finish(q);
-      ModelResult single;
-      single.index = run.first_query + statistics.models++;
-      single.model = {.name = hmm.name,
+      NucleotideResult result = nucleotide_result(search.finish(q));
+      result.index = run.first_query + statistics.models++;
+      result.model = {.name = hmm.name,
                       .accession = hmm.accession,
                       .description = hmm.description,
                       .M = hmm.M,
                       .consensus = hmm.consensus};
-      single.calibration = hmm.calibration;
-      single.alignments = run.options.keep_alignments;
-      single.hits = single_domain_hits(result.hits);
-      result.query = single.model;
+      result.calibration = hmm.calibration;
+      result.alignments = run.options.keep_alignments;
       ++progress.models_done;
-      statistics.counters += single.hits.counters;
-      statistics.hits_reported += single.hits.reported;
-      statistics.domains_reported += single.hits.reported;
-      HMMJIT_TRY(run.receive(result, single));
+      statistics.counters += result.hits.counters;
+      statistics.hits_reported += result.hits.reported;
+      statistics.domains_reported += result.hits.reported;
+      HMMJIT_TRY(run.receive(result));
       ++progress.results_delivered;
     }
     statistics.report_seconds += clock.lap();

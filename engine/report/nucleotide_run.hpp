@@ -21,8 +21,8 @@ struct NucleotideRun {
   nucleotide::Options options;
   /// Returns the next model; nullopt after the last.
   std::function<Result<std::optional<nucleotide::Query>>()> next_query;
-  /// Receives each result in model order. `single`: its hits as targets with one domain each.
-  std::function<Status(const NucleotideResult& result, const ModelResult& single)> receive;
+  /// Receives each result in model order.
+  std::function<Status(const NucleotideResult&)> receive;
   std::uint64_t first_query = 0;  ///< number of the first model, as others may precede it
   std::string target_file = {};              ///< for messages
   std::uint64_t memory = 0;                  ///< bound on resident bytes, as SearchOptions::memory

@@ -286,16 +286,15 @@ Status ReportWriter::receive(const ModelResult& result) {
   return end_query();
 }
 
-Status ReportWriter::receive(const NucleotideResult& result, const ModelResult& single,
-                             const nucleotide::Options& options) {
+Status ReportWriter::receive(const NucleotideResult& result, const nucleotide::Options& options) {
   const RecordOptions& records = settings_.report.records;
-  HMMJIT_TRY(begin_query(result.query.name));
+  HMMJIT_TRY(begin_query(result.model.name));
   std::string text;
   append_nucleotide_table_header(text, result);
-  HMMJIT_TRY(begin_model(single, text));
+  HMMJIT_TRY(begin_model(result, text));
   RunTotals totals;
-  totals.add(single);
-  totals.add_domains(single.hits.hits);
+  totals.add(result);
+  totals.add_domains(result.hits.hits);
   count(totals);
   const auto write = [&](OutputKind kind, const auto& append) -> Status {
     if (!wanted(kind) && kind != OutputKind::kMain) return {};
@@ -313,10 +312,10 @@ Status ReportWriter::receive(const NucleotideResult& result, const ModelResult& 
   Outputs outputs;
   for (const OutputKind kind :
        {OutputKind::kTsv, OutputKind::kJson, OutputKind::kA3m, OutputKind::kAlignment}) {
-    if (wanted(kind)) outputs.push_back(make_output(kind, single, settings_));
+    if (wanted(kind)) outputs.push_back(make_output(kind, result, settings_));
   }
   HMMJIT_TRY(write_model(
-      single, outputs, [this](OutputKind kind, std::string_view more) { return put(kind, more); }));
+      result, outputs, [this](OutputKind kind, std::string_view more) { return put(kind, more); }));
   HMMJIT_TRY(write_saved_alignment(outputs.empty() ? 0 : outputs.back()->rows()));
   return end_query();
 }

@@ -65,9 +65,8 @@ class ReportWriter final : public ResultSink {
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
   bool takes_stored_hits() const override { return true; }
-  /// Receives a query of nhmmer or nhmmscan. `single`: its hits as targets with one domain each.
-  Status receive(const NucleotideResult& result, const ModelResult& single,
-                 const nucleotide::Options& options);
+  /// Receives a query of nhmmer or nhmmscan.
+  Status receive(const NucleotideResult& result, const nucleotide::Options& options);
 
   /// For ReportOptions::scan_by_range: tells whether an earlier piece has the column names, and
   /// adds the tables of further targets.

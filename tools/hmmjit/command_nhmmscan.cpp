@@ -51,9 +51,9 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     return fail(ErrorCode::kUsage, "--bgfile is not supported here", {}, "use hmmjit nhmmer");
   const nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
   SearchStatistics statistics;
-  NucleotideResult result;
-  HMMJIT_ASSIGN(std::vector<nucleotide::Query> models, read_models(run, &result.nodes));
-  result.models = statistics.models = models.size();
+  std::uint64_t nodes = 0;
+  HMMJIT_ASSIGN(std::vector<nucleotide::Query> models, read_models(run, &nodes));
+  statistics.models = models.size();
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
   std::size_t sequence = 0;
@@ -66,7 +66,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     if (statistics.targets > 0) {
       const std::size_t average = statistics.residues / statistics.targets + 1;
       const std::size_t sequences =
-          std::max<std::size_t>(1024, kPairsAtATime / std::max<std::size_t>(1, result.models));
+          std::max<std::size_t>(1024, kPairsAtATime / std::max<std::size_t>(1, statistics.models));
       residues =
           std::min(device != nullptr ? kResiduesOfDevice : kResiduesAtATime, sequences * average);
     }
@@ -77,20 +77,19 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     clock.lap();
     for (std::size_t i = 0; i < block.size(); ++i) {
       const QueryNames names = names_of(block[i]);
-      result.query = {.name = names.name,
+      NucleotideResult result = nucleotide_result(std::move(lists[i]));
+      result.models = statistics.models;
+      result.nodes = nodes;
+      result.index = sequence++;
+      result.model = {.name = names.name,
                       .accession = names.accession,
                       .description = names.description,
                       .M = block.length(i),
                       .built = names};
-      result.hits = std::move(lists[i]);
-      ModelResult single;
-      single.index = sequence++;
-      single.model = result.query;
-      single.hits = single_domain_hits(result.hits);
-      statistics.counters += single.hits.counters;
-      statistics.hits_reported += single.hits.reported;
-      statistics.domains_reported += single.hits.reported;
-      HMMJIT_TRY(run.writer.receive(result, single, options));
+      statistics.counters += result.hits.counters;
+      statistics.hits_reported += result.hits.reported;
+      statistics.domains_reported += result.hits.reported;
+      HMMJIT_TRY(run.writer.receive(result, options));
     }
     statistics.report_seconds += clock.lap();
     ++statistics.blocks;
