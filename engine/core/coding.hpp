@@ -24,9 +24,13 @@ inline void put_count(std::string& out, std::uint64_t value) {
 
 /// The bytes of a number or of a plain struct.
 template <typename T>
-void put_bytes(std::string& out, const T& value) {
+std::string_view bytes_of(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+template <typename T>
+void put_bytes(std::string& out, const T& value) {
+  out += bytes_of(value);
 }
 
 inline void put_text(std::string& out, std::string_view text) {

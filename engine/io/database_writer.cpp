@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/coding.hpp"
 #include "core/digest.hpp"
 #include "core/output_file.hpp"
 #include "core/spool_file.hpp"
@@ -18,11 +19,6 @@ namespace hmmjit {
 using namespace database_format;
 
 namespace {
-
-template <typename T>
-std::string_view bytes_of(const T& value) {
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
 
 // Counting sort by length, longest first: holds the number of targets of each length and, after
 // become_places(), the rank of the next target of each length.
