@@ -80,7 +80,7 @@ std::shared_ptr<const EmissionState> Emissions::after(std::uint64_t turns) {
     rows.zero(domain::kCodeRows, t_.Q);
     Background background{};
     std::copy_n(t_.alphabet->background.begin(), t_.K, background.begin());
-    fill(last.probabilities, background, 0, t_.Kp, rows);
+    estimate(last, background, 0, t_.Kp, rows);
     // Rows of unused codes are equal in all states.
     settled_ = std::memcmp(rows.odds.data(), last.rows.odds.data(),
                            domain::kCodeRows * cells_ * sizeof(float)) == 0;
@@ -104,11 +104,6 @@ int Emissions::rows_of(std::span<const Residue> envelope) const {
 
 void Emissions::estimate(const EmissionState& state, const Background& background, int first_row,
                          int count, domain::EmissionRows& out) const {
-  fill(state.probabilities, background, first_row, count, out);
-}
-
-void Emissions::fill(const AlignedArray<float>& probabilities, const Background& background,
-                     int first_row, int count, domain::EmissionRows& out) const {
   thread_local AlignedArray<float> scratch;
   const auto K = static_cast<std::size_t>(t_.K);
   float* const scores = scratch.ensure((K + 1) * cells_);
@@ -130,7 +125,7 @@ void Emissions::fill(const AlignedArray<float>& probabilities, const Background&
     out.deletion_bound[row] = deletion_bound(static_cast<double>(smallest));
   };
   for (std::size_t x = 0; x < K; ++x) {
-    const float* const p = probabilities.data() + x * cells_;
+    const float* const p = state.probabilities.data() + x * cells_;
     const auto f = static_cast<double>(background[x]);
     for (std::size_t cell = 0; cell < cells_; ++cell) {
       const double score = std::log(static_cast<double>(p[cell]) / f);

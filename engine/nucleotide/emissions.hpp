@@ -49,8 +49,6 @@ class Emissions {
                 domain::EmissionRows& out) const;
 
  private:
-  void fill(const AlignedArray<float>& probabilities, const Background& background, int first_row,
-            int count, domain::EmissionRows& out) const;
   std::shared_ptr<const EmissionState> with_probabilities(domain::EmissionRows&& rows) const;
 
   const domain::ForwardTables::Tables& t_;

@@ -135,8 +135,6 @@ struct WindowParser::State {
   // Waits until the kernel has been compiled. Empty if there is none.
   Result<gpu::ReadyKernel> kernel_of(gpu::Link link, int length, int alphabet_codes);
   Result<gpu::DomainKernels> kernels_of(const Lengths& lengths, int alphabet_codes);
-  Status launch(gpu::DomainStage& stage, std::span<gpu::DomainRequest*> requests,
-                const gpu::DomainKernels& kernels, const gpu::DomainLimits& limits);
 
   const driver::DevicePtr device;
   gpu::KernelLoader loader;
@@ -381,21 +379,14 @@ Status WindowParser::State::launch_all(Lane& lane, std::deque<gpu::DomainRequest
   std::vector<gpu::DomainRequest*> left;
   for (gpu::DomainRequest& request : requests) left.push_back(&request);
   while (!left.empty()) {
-    HMMJIT_TRY(launch(
-        *lane.stage, left, chosen,
-        {.trace_seed = trace_seed,
-         .launch_seconds = settings.wait_for_device ? settings.launch_timeout : kLaunchSeconds}));
+    const gpu::DomainLimits limits{
+        .trace_seed = trace_seed,
+        .launch_seconds = settings.wait_for_device ? settings.launch_timeout : kLaunchSeconds};
+    HMMJIT_ASSIGN(const gpu::DomainResult result,
+                  lane.stage->run(left, chosen, limits, {.timeout = settings.launch_timeout}));
+    counters.update([&](gpu::Statistics& s) { add(s, result); });
     std::erase_if(left, [](const gpu::DomainRequest* request) { return !request->left_out; });
   }
-  return {};
-}
-
-Status WindowParser::State::launch(gpu::DomainStage& stage, std::span<gpu::DomainRequest*> requests,
-                                   const gpu::DomainKernels& chosen,
-                                   const gpu::DomainLimits& limits) {
-  HMMJIT_ASSIGN(const gpu::DomainResult result,
-                stage.run(requests, chosen, limits, {.timeout = settings.launch_timeout}));
-  counters.update([&](gpu::Statistics& s) { add(s, result); });
   return {};
 }
 
