@@ -527,59 +527,30 @@ Result<std::string_view> BufferedInput::peek(std::size_t least) {
 }
 
 Result<bool> BufferedInput::line(std::string_view* text) {
-  carry_.clear();
-  bool carried = false;
-  while (true) {
-    if (position_ >= chunk_.size()) {
-      HMMJIT_ASSIGN(bool more, refill());
-      if (!more) {
-        if (!carried) return false;
-        ++line_number_;
-        *text = carry_;
-        return true;
-      }
-    }
-    const char* begin = chunk_.data() + position_;
-    std::size_t left = chunk_.size() - position_;
-    const char* end = static_cast<const char*>(std::memchr(begin, '\n', left));
-    if (carry_.size() + (end == nullptr ? left : static_cast<std::size_t>(end - begin)) >
-        longest_line_) {
+  std::string_view rest;
+  std::size_t least = 1, length = 0;
+  do {
+    HMMJIT_ASSIGN(rest, peek(least));
+    if (rest.empty()) return false;
+    length = std::min(rest.find('\n'), rest.size());
+    if (length > longest_line_) {
       ++line_number_;
       return fail(ErrorCode::kInput, fmt::format("a line of more than {} bytes", longest_line_),
                   where(), "check what made the file: it is damaged, or of another kind");
     }
-    if (end == nullptr) {
-      carry_.append(begin, left);
-      carried = true;
-      position_ = chunk_.size();
-      continue;
-    }
-    std::size_t length = static_cast<std::size_t>(end - begin);
-    position_ += length + 1;
-    ++line_number_;
-    if (carried) {
-      carry_.append(begin, length);
-      *text = carry_;
-    } else {
-      *text = {begin, length};
-    }
-    return true;
-  }
+    least = 2 * rest.size();
+  } while (length == rest.size() && !ended_);
+  position_ += std::min(length + 1, rest.size());
+  ++line_number_;
+  *text = rest.substr(0, length);
+  return true;
 }
 
 Result<bool> BufferedInput::read(void* destination, std::size_t count) {
-  char* out = static_cast<char*>(destination);
-  while (count > 0) {
-    if (position_ >= chunk_.size()) {
-      HMMJIT_ASSIGN(bool more, refill());
-      if (!more) return false;
-    }
-    std::size_t n = std::min(count, chunk_.size() - position_);
-    std::memcpy(out, chunk_.data() + position_, n);
-    out += n;
-    count -= n;
-    position_ += n;
-  }
+  HMMJIT_ASSIGN(const std::string_view bytes, peek(count));
+  if (bytes.size() < count) return false;
+  std::memcpy(destination, bytes.data(), count);
+  position_ += count;
   return true;
 }
 

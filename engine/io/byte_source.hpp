@@ -110,7 +110,6 @@ class BufferedInput {
   std::uint64_t chunk_offset_ = 0;
   std::size_t position_ = 0;
   bool ended_ = false;
-  std::string carry_;
   std::uint64_t line_number_ = 0;
 };
 
