@@ -100,7 +100,7 @@ double seconds() {
 }
 
 void print_rows(const SearchModel& model, std::vector<Hit>& hits, std::size_t Z) {
-  const auto evalue = [&](double log_p, double n) { return flushed_exp(log_p) * n; };
+  const auto evalue = [](double log_p, double n) { return e_value(log_p, n); };
   std::erase_if(hits,
                 [&](const Hit& h) { return evalue(h.score.log_p, static_cast<double>(Z)) > 10.0; });
   const auto domZ = static_cast<double>(hits.size());
@@ -354,7 +354,7 @@ int main(int argc, char** argv) {
           return true;
         };
         const auto wanted = [&](std::size_t, const domain::TargetScore& score) {
-          return o.device || flushed_exp(score.log_p) * static_cast<double>(block.size()) <= 10.0;
+          return o.device || e_value(score.log_p, static_cast<double>(block.size())) <= 10.0;
         };
         domain::score_targets_batch(tables, std::span(views).subspan(at, n), passes, o.domain,
                                     workspace, std::span(scores).subspan(at, n),
