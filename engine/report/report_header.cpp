@@ -65,7 +65,7 @@ constexpr Line kLines[] = {
     {"spjcnm", "--noali", "show alignments in output:", kFlag, "no"},
     {"spjcnm", "--notextw", "max ASCII text line length:", kFlag, "unlimited"},
     {"spjcnm", "--textw", "max ASCII text line length:"},
-    {"n", "--singlemx", "Use score matrix for 1-seq MSAs:", kFlag, "on"},
+    {"n", "--singlemx", "Use score matrix for 1-seq MSAs:", kFlag, " on"},
     {"pjn", "--popen", "gap open probability:", kSix},
     {"pjn", "--pextend", "gap extend probability:", kSix},
     {"pjn", "--mx", "subst score matrix (built-in):"},
@@ -214,6 +214,8 @@ std::string ReportHeader::settings(std::string_view reference,
     if (each.programs.find(program->second) == each.programs.npos) continue;
     const auto setting = std::ranges::find(settings, each.option, &HeaderSetting::option);
     if (setting == settings.end()) continue;
+    // HMMER's default, but not nhmmer's.
+    if (each.option == "--cpu" && setting->value == "2" && program->second != 'n') continue;
     const int columns = program->second == 'b' ? 34 : each.columns;
     if (each.form == kSeed && setting->value == "0")  // adds another line
       out += line("random number seed:", "one-time arbitrary", columns);

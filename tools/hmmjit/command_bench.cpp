@@ -119,13 +119,12 @@ Result<BenchRequest> make_request(const ParsedOptions& options) {
   if (request.targets.empty())
     return fail(ErrorCode::kUsage, "no targets", "--targets", "give --targets FILE");
   HMMJIT_ASSIGN(request.settings.residues, parse_count(std::string(options.text("--residues"))));
-  const auto number = [&](std::string_view name) { return options.integer(name, 1 << 30); };
-  request.settings.distinct = static_cast<std::size_t>(number("--distinct"));
-  request.settings.repeats = number("--repeats");
+  request.settings.distinct = static_cast<std::size_t>(options.integer("--distinct"));
+  request.settings.repeats = options.integer("--repeats");
   request.settings.seconds = options.real("--seconds");
-  request.settings.threads = number("--cpu");
+  request.settings.threads = options.integer("--cpu");
   HMMJIT_ASSIGN(request.device, gpu_ordinal(options.text("--device"), "--device"));
-  request.candidates = static_cast<std::size_t>(number("--candidates"));
+  request.candidates = static_cast<std::size_t>(options.integer("--candidates"));
   request.json = options.is_set("--json");
   return request;
 }

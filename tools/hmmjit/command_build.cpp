@@ -120,13 +120,13 @@ Result<int> run_build(const ParsedOptions& options) {
     builder.alignment.columns = build::AlignmentOptions::Columns::kReference;
   builder.alignment.least_occupied = static_cast<float>(options.real("--symfrac"));
   if (options.is_set("--maxinsertlen"))
-    builder.alignment.most_insertions = options.integer("--maxinsertlen", 1'000'000'000);
+    builder.alignment.most_insertions = options.integer("--maxinsertlen");
   builder.calibration = make_calibration_options(options, random_seed());
   builder.open = options.given_real("--popen");
   builder.extend = options.given_real("--pextend");
   builder.tail_mass = options.given_real("--w_beta").value_or(builder.tail_mass);
   if (options.is_set("--w_length") && options.integer("--w_length") > 0)
-    builder.max_length = options.integer("--w_length", 1'000'000'000);
+    builder.max_length = options.integer("--w_length");
 
   AlignmentFileOptions file_options;
   if (options.is_set("--amino")) file_options.alphabet = &amino_alphabet();

@@ -575,7 +575,7 @@ Result<cache::Settings> cache_settings(const ParsedOptions& options, const char*
 std::vector<int> lengths_of(const ParsedOptions& options) {
   std::vector<int> out;
   for (const std::string& text : options.list("--length"))
-    out.push_back(static_cast<int>(std::min<std::int64_t>(*parse_int(text), 1 << 30)));
+    out.push_back(static_cast<int>(*parse_int(text)));
   return out;
 }
 
@@ -632,7 +632,7 @@ CommandSpec cache_command(WarmFunction warm, WarmNames names) {
            {kPlain, "--model", "@f", "HMM file whose kernels are wanted; may be repeated",
             kSeveral},
            {kPlain, "--length", "n n>0", "model lengths", kListed},
-           {kPlain, "--up-to", "n n>0", "every size class of models up to this length"},
+           {kPlain, "--up-to", "n 0<n<=1000000", "every size class of models up to this length"},
            {kPlain, "--stage", "s", "search stages, e.g. ssv", list_of(names.stages)},
            {kPlain, "--idle", "",
             "with the lowest priority, and not while another process does it"}},

@@ -40,7 +40,7 @@ Result<DatabaseSummary> build(const std::vector<std::string>& targets, const Alp
                       [&options, &path] { return open_target_file(path, options); },
                       is_regular_file(find_sequence_file(path))});
   }
-  const int threads = given.is_set("--cpu") ? static_cast<int>(given.integer("--cpu")) : 0;
+  const int threads = given.is_set("--cpu") ? given.integer("--cpu") : 0;
   return build_database(inputs, alphabet, output, fmt::format("hmmjit {}", HMMJIT_VERSION),
                         threads);
 }

@@ -1,7 +1,6 @@
 // hmmjit jackhmmer: query sequences searched in rounds, each with a model of the hits before.
 #include <fmt/format.h>
 
-#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -103,7 +102,7 @@ void start_again(SearchProgress& progress) {
 Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   const ParsedOptions& options = run.options;
   RoundOptions rounds;
-  rounds.rounds = options.integer("-N", std::numeric_limits<int>::max());
+  rounds.rounds = options.integer("-N");
   rounds.alignment = make_alignment_options(options);
   rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
   const Author author = author_of(run.program, options);

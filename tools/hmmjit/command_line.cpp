@@ -64,9 +64,13 @@ Result<int> run_subcommand(const CommandSpec& command, const std::string& path,
 }
 
 Status check_arguments(const CommandSpec& command, const std::vector<std::string>& given) {
-  for (std::size_t i = 0; i < command.arguments.size(); ++i) {
-    const ArgumentSpec& argument = command.arguments[i];
-    if (i >= given.size() && argument.required)
+  const std::size_t most = command.arguments.size();
+  if (given.size() > most && (most == 0 || !command.arguments.back().several))
+    return fail(ErrorCode::kUsage, fmt::format("one argument too many, \"{}\"", given[most]), {},
+                fmt::format("see {} --help", command.name));
+  for (std::size_t i = 0; i < std::max(most, given.size()); ++i) {
+    const ArgumentSpec& argument = command.arguments[std::min(i, most - 1)];
+    if (i < given.size() ? given[i].empty() : argument.required)
       return fail(ErrorCode::kUsage, fmt::format("{} is missing", argument.name), {},
                   fmt::format("give {}", argument.help));
   }

@@ -70,7 +70,7 @@ Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::Pa
     }
   }
   arguments.insert(arguments.end(), {"--", origin.model_file, origin.target_file});
-  auto parsed = parse_options(search_option_table(), arguments);
+  auto parsed = parse_options(search_option_table(), arguments, false);
   if (!parsed)
     return fail(ErrorCode::kInput,
                 "the options of the search cannot be read: " + parsed.error().message, {},

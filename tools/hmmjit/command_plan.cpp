@@ -529,7 +529,7 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const ParsedOptions& 
   HMMJIT_ASSIGN(const auto devices,
                 find_devices(options.list("--target"), "--target", compiler.get()));
   std::vector<int> lengths = lengths_of(options);
-  const int up_to = options.is_set("--up-to") ? static_cast<int>(options.integer("--up-to")) : 0;
+  const int up_to = options.is_set("--up-to") ? options.integer("--up-to") : 0;
   for (int length = 1; length <= up_to; length = plan::class_length(length) + 1)
     lengths.push_back(length);
   HMMJIT_ASSIGN(const auto subjects, read_subjects(model_files(options), lengths));

@@ -583,8 +583,6 @@ Result<int> serve(const ParsedOptions& options) {
   if (!http_is_built_in())
     return fail(ErrorCode::kUsage, "this program was built without a server", {},
                 "build it where Boost's headers are (Debian: libboost-dev)");
-  // The server's environment must not decide for its clients.
-  for (const char* name : {"HMMER_NCPU", "HMMJIT_SERVER"}) ::unsetenv(name);
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);

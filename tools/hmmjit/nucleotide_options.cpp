@@ -36,9 +36,9 @@ constexpr OptionSpec kShared[] = {
     {kExpert, "--w_length", "n n>=4", "window length: the longest hit that is expected"},
     {kExpert, "--watson", "", "search only the top strand", excluding("--crick")},
     {kExpert, "--crick", "", "search only the bottom strand", excluding("--watson")},
-    {"", "--domE", "x=10.0 x>0", "accepted, without effect"},
+    {"", "--domE", "x=10.0 x>0", "accepted, without effect", excluding("--domT")},
     {"", "--domT", "x", "accepted, without effect"},
-    {"", "--incdomE", "x=0.01 x>0", "accepted, without effect"},
+    {"", "--incdomE", "x=0.01 x>0", "accepted, without effect", excluding("--incdomT")},
     {"", "--incdomT", "x", "accepted, without effect"},
     {"", "--domZ", "x x>0", "accepted, without effect"},
     {kExpert, "--qformat", "s", "assert query file is in format <s>: no autodetection",
@@ -135,9 +135,6 @@ std::span<const OptionSpec> nhmmscan_option_table() {
 nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
                                             const SearchOptions& search, bool scan) {
   nucleotide::Options out;
-  const auto number = [&](std::string_view name) {
-    return static_cast<int>(std::clamp<std::int64_t>(options.integer(name), -1, 1'000'000'000));
-  };
   if (options.is_set("--max")) {
     out.F1 = scan ? 0.3 : 0.02;
     out.F2 = out.F3 = 1;
@@ -148,9 +145,9 @@ nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
     out.F3 = search.filters.F3;
     out.bias = search.filters.bias;
   }
-  out.B1 = number("--B1");
-  out.B2 = number("--B2");
-  out.B3 = number("--B3");
+  out.B1 = options.integer("--B1");
+  out.B2 = options.integer("--B2");
+  out.B3 = options.integer("--B3");
   out.domain = search.domain;
   if (options.is_set("--watson")) out.strands = nucleotide::Strands::kTop;
   if (options.is_set("--crick")) out.strands = nucleotide::Strands::kBottom;
@@ -161,7 +158,7 @@ nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
   }
   if (options.is_set("--cpu") && options.integer("--cpu") == 0)
     out.partition = nucleotide::Partition::kSerial;
-  out.block_length = number("--block_length");
+  out.block_length = options.integer("--block_length");
   out.Z = options.given_real("-Z");
   out.column_scores = options.is_set("--aliscoresout");
   out.keep_alignments = search.keep_alignments || out.column_scores;

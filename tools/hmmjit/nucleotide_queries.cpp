@@ -118,8 +118,7 @@ Result<std::shared_ptr<NucleotideQueries>> NucleotideQueries::open(const ParsedO
   HMMJIT_ASSIGN(build::ScoreSystem system, make_score_system(options, *out->alphabet_));
   out->builder_.single = std::move(system);
   out->builder_.tail_mass = options.given_real("--w_beta").value_or(out->builder_.tail_mass);
-  if (options.is_set("--w_length"))
-    out->builder_.max_length = options.integer("--w_length", std::numeric_limits<int>::max());
+  if (options.is_set("--w_length")) out->builder_.max_length = options.integer("--w_length");
   return out;
 }
 
@@ -185,6 +184,10 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
   if (found == nullptr) {
     HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path_));
     BufferedInput input(std::move(source));
+    HMMJIT_ASSIGN(const std::string_view head, input.peek());
+    if (head.empty())
+      return fail(ErrorCode::kInput, "the sequence file is empty", path_,
+                  "check whether what made it has failed");
     HMMJIT_ASSIGN(found, guess_sequence_alphabet(input));
   }
   HMMJIT_TRY(set_alphabet(found));
@@ -285,8 +288,7 @@ Result<std::optional<MultipleAlignment>> NucleotideQueries::next_alignment() {
 }
 
 int window_length(const ParsedOptions& options, const Hmm& hmm) {
-  if (options.is_set("--w_length"))
-    return options.integer("--w_length", std::numeric_limits<int>::max());
+  if (options.is_set("--w_length")) return options.integer("--w_length");
   const double beta = options.given_real("--w_beta").value_or(0);
   if (beta > 0) return max_length(hmm, beta);
   return hmm.max_length ? *hmm.max_length : max_length(hmm, 1e-7);

@@ -92,6 +92,8 @@ Status check_value(const OptionSpec& option, const std::string& text, const char
             : parse_c_real(text);
     if (!real) return complain("");
     if (!in_range(*real, option.range)) return complain(fmt::format(" in range {}", option.range));
+    if (option.type == ValueType::kInteger && !std::in_range<int>(*integer))
+      return complain(" up to 2147483647");
   }
   if (option.closed) {
     const std::vector<std::string> choices = split_list(option.offers);
@@ -282,14 +284,12 @@ std::string ParsedOptions::path(std::string_view name) const {
 
 double ParsedOptions::real(std::string_view name) const { return *parse_c_real(text(name)); }
 
-std::int64_t ParsedOptions::integer(std::string_view name) const { return *parse_int(text(name)); }
-
-int ParsedOptions::integer(std::string_view name, int most) const {
-  return static_cast<int>(std::min<std::int64_t>(integer(name), most));
+int ParsedOptions::integer(std::string_view name) const {
+  return static_cast<int>(*parse_int(text(name)));
 }
 
 int ParsedOptions::threads() const {
-  return is_set("--cpu") ? std::max(1, integer("--cpu", 1024)) : available_cores();
+  return is_set("--cpu") ? std::clamp(integer("--cpu"), 1, 1024) : available_cores();
 }
 
 std::optional<double> ParsedOptions::given_real(std::string_view name) const {
@@ -376,7 +376,7 @@ std::string ParsedOptions::settings() const {
 }
 
 Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
-                                    std::span<const std::string> arguments) {
+                                    std::span<const std::string> arguments, bool with_environment) {
   ParsedOptions parsed;
   parsed.table_ = table;
   parsed.values_.resize(table.size());
@@ -407,9 +407,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     }
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (parsed.values_[i] || table[i].environment.empty()) continue;
+    if (parsed.values_[i] || table[i].environment.empty() || !with_environment) continue;
     const char* given = std::getenv(std::string(table[i].environment).c_str());
-    if (given == nullptr) continue;
+    if (given == nullptr || *given == '\0') continue;
     const std::string value = value_text(table[i], given);
     HMMJIT_TRY(check_value(
         table[i], value, fmt::format("in environment variable {}", table[i].environment).c_str()));

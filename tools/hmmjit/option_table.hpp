@@ -122,9 +122,7 @@ class ParsedOptions {
   /// The same as a string; empty where this program has no such option.
   std::string path(std::string_view name) const;
   double real(std::string_view name) const;
-  std::int64_t integer(std::string_view name) const;
-  /// The same, or `most` where it is larger.
-  int integer(std::string_view name, int most) const;
+  int integer(std::string_view name) const;
   /// Busy threads: those of --cpu, one at least, or as many as there are cores granted.
   int threads() const;
   std::optional<double> given_real(std::string_view name) const;
@@ -157,7 +155,8 @@ class ParsedOptions {
 
  private:
   friend Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
-                                             std::span<const std::string> arguments);
+                                             std::span<const std::string> arguments,
+                                             bool with_environment);
   std::size_t find(std::string_view name) const;
 
   std::span<const OptionSpec> table_;
@@ -169,9 +168,11 @@ class ParsedOptions {
 /// Parses options, which may stand before, between and after the arguments ("-" is an argument,
 /// "--" ends the options). `-E5`, `-E 5`, `--domE=3`, `--domE 3`; long names may be abbreviated
 /// while unique, and '_' and '-' within them are the same (AlphaFold 3 writes --seq_limit). Fails
-/// with kUsage. Option names in the table must be unique.
+/// with kUsage. Option names in the table must be unique. `with_environment`: variables stand in
+/// for options that are not given.
 Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
-                                    std::span<const std::string> arguments);
+                                    std::span<const std::string> arguments,
+                                    bool with_environment = true);
 
 /// The option and its value as one word, since a value may begin with '-'.
 std::string word_of(const OptionSpec& option, std::string_view value);

@@ -213,7 +213,7 @@ build::AlignmentOptions make_alignment_options(const ParsedOptions& options) {
 
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
                                                    std::uint32_t arbitrary) {
-  const auto number = [&](std::string_view name) { return options.integer(name, 1'000'000); };
+  const auto number = [&](std::string_view name) { return options.integer(name); };
   const auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
   return {.msv_length = number("--EmL"),
           .msv_targets = number("--EmN"),

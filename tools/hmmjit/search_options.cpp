@@ -184,7 +184,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   search.keep_alignments =
       !options.is_set("--noali") || options.is_set("-A") || options.is_set("--a3m");
   search.threads = options.threads();
-  if (options.is_set("--verify")) search.verify = static_cast<int>(options.integer("--verify"));
+  if (options.is_set("--verify")) search.verify = options.integer("--verify");
   HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));
   // Certainly a mistake: a search with such a bound would take forever.
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
@@ -253,8 +253,7 @@ ReportOptions make_report_options(const ParsedOptions& options) {
   ReportOptions report;
   report.prefer_accession = options.is_set("--acc");
   report.alignments = !options.is_set("--noali");
-  report.text_width =
-      options.is_set("--notextw") ? 0 : static_cast<int>(options.integer("--textw"));
+  report.text_width = options.is_set("--notextw") ? 0 : options.integer("--textw");
   if (options.is_set("--seq-limit"))
     report.aligned_targets = static_cast<std::size_t>(options.integer("--seq-limit"));
   report.records.kept = options.is_set("--resolve-overlaps") || options.is_set("--clans");

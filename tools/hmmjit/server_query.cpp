@@ -162,7 +162,8 @@ Status Query::make_options(const std::string& name, const std::vector<std::strin
     return fail(ErrorCode::kUsage, fmt::format("no query \"{}\"", name));
   command_ = *spec;
   client_folder_ = std::move(client_folder);
-  HMMJIT_ASSIGN(const ParsedOptions given, parse_options(command_->options, words));
+  // The server's environment must not decide for its clients.
+  HMMJIT_ASSIGN(const ParsedOptions given, parse_options(command_->options, words, false));
   HMMJIT_TRY(check_served(given));
   if (given.arguments().size() != 2 || given.is_set("-h"))
     return fail(ErrorCode::kUsage, "a query takes a file of queries and a database");
