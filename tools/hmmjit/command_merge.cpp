@@ -33,9 +33,10 @@ const std::vector<OptionSpec>& merge_option_table() {
       if (std::ranges::find(kOfSearch, option.name) != kOfSearch.end()) made.push_back(option);
     }
     made.push_back({kGroup, "--part-file", "f",
-                    "save adjacent parts as one part to file <f>, and nothing else"});
-    made.push_back({kGroup, "--slice", "J/K",
-                    "write part J of K of every output; all K, one after the other, are it"});
+                    "join adjacent parts into one part, file <f>; write nothing else"});
+    made.push_back(
+        {kGroup, "--slice", "J/K",
+         "write only piece J of K of every output; all K pieces in order make the whole"});
     made.push_back({kGroup, "--mem", "size", "bound on resident memory, such as 400M or 2G"});
     return made;
   }();
@@ -154,7 +155,7 @@ Result<int> run_merge(const ParsedOptions& options) {
 
 CommandSpec merge_command() {
   return {"merge",
-          "put the parts of a search together: the outputs of the whole",
+          "merge the parts of a search into the outputs of the whole search",
           {{"parts", "files of hmmjit search --part-file, or their folder", true, true}},
           merge_option_table(),
           run_merge,

@@ -70,8 +70,7 @@ constexpr OptionSpec kNhmmer[] = {
     {kExpert, "--block_length", "n=262144 n>=50000",
      "length of the pieces that targets are cut into"},
     {kOwn, "--slice", "J/K",
-     "search part J of K of the queries; outputs of all parts, one after the other, are those of "
-     "the whole",
+     "search only piece J of K of the queries; the outputs of all K pieces in order make the whole",
      ours(excluding("--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans"))},
     {kExpert, "--cpu", "n n>=0",
      "busy threads at most (1: one; 0: one, and pieces as nhmmer --cpu 0 cuts them); default: all "

@@ -125,7 +125,7 @@ constexpr OptionSpec kTable[] = {
      "models without the cutoffs asked for: error, skip, or default (thresholds)",
      ours(one_of("error,skip,default"))},
     {kOwn, "--server", "path",
-     "let hmmjit serve, at socket <path>, search its database of the name <seqdb>",
+     "let hmmjit serve at socket <path> do the search; name the database as the server does",
      ours(from_environment("HMMJIT_SERVER"))},
     {kOwn, "--trace", "f", "save a timeline as Chrome trace JSON to file <f>", kOurs},
     banner_option(kOwn),
