@@ -240,6 +240,8 @@ class Serve(unittest.TestCase):
                                    ("/v1/search?db=globins45.fa&part=1/2", 400, b"--part does not go with"),
                                    ("/v1/search?db=globins45.fa&trace=/tmp/x", 400, b"--trace does not go with"),
                                    ("/v1/search?db=/etc/passwd", 400, b"no such database"),
+                                   ("/v1/search?db=globins45.fa&output=tbl", 400, b"no output --tbl; write its full name"),
+                                   ("/v1/search?db=globins45.fa&output=target_tsv", 400, b"no output --target_tsv"),
                                    ("/v1/build?db=globins45.fa", 400, b"build"), ("/nosuch", 404, b"hmmjit")):
             with self.subTest(path):
                 answer = self.server.ask("POST", path, model)

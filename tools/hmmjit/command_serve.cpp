@@ -425,10 +425,14 @@ class Server {
                                : exit == 5            ? 503
                                                       : 500,
                                kText, query.take_messages());
-    std::string place = query.report();
+    std::string place = output.empty() ? query.report() : "";
     for (const Query::Output& one : query.outputs()) {
       if (one.option == output) place = one.path;
     }
+    if (place.empty())
+      return connection.answer(
+          400, kText,
+          fmt::format("hmmjit {}: no output {}; write its full name\n", command, output));
     if (page) {
       const std::string result = std::exchange(place, query.folder() + "/page");
       const Status made = make_page(result, place, command + " in " + database);
