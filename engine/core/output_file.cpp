@@ -73,11 +73,6 @@ const char* remedy_of(int error) {
   }
 }
 
-std::unexpected<Error> output_error(const std::string& path, const char* action, int error) {
-  return fail(ErrorCode::kOutput, std::string("cannot ") + action + ": " + std::strerror(error),
-              path, remedy_of(error));
-}
-
 // The descriptor that a path such as /dev/stdout or /dev/fd/3 stands for; -1 for other paths.
 // Opening such a path by name would overwrite a redirected file from its start, and would put the
 // temporary into /dev.
@@ -92,6 +87,11 @@ int named_descriptor(const std::string& path) {
     if (parsed.ec == std::errc{} && parsed.ptr == end) return number;
   }
   return -1;
+}
+
+std::unexpected<Error> output_error(const std::string& path, const char* action, int error) {
+  return fail(ErrorCode::kOutput, std::string("cannot ") + action + ": " + std::strerror(error),
+              named_descriptor(path) == STDOUT_FILENO ? "standard output" : path, remedy_of(error));
 }
 
 bool same_inode(const struct stat& a, const struct stat& b) {

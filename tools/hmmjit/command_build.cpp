@@ -111,7 +111,8 @@ Result<int> run_build(const ParsedOptions& options) {
                 "give it a name");
   std::vector<NamedFile> outputs = {{"profile file", output}};
   std::ranges::move(output_files(kFirstOptions, options), std::back_inserter(outputs));
-  const std::vector<NamedFile> inputs = {{"alignment file", input}};
+  std::vector<NamedFile> inputs = {{"alignment file", input}};
+  if (options.is_set("--mxfile")) inputs.push_back({"--mxfile", options.path("--mxfile")});
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
   build::Builder builder;
@@ -214,6 +215,7 @@ Result<int> run_build(const ParsedOptions& options) {
   std::string times = "\n";
   append_cpu_time(times, static_cast<double>(std::clock()) / CLOCKS_PER_SEC, Trace::now() - begin);
   summary(times);
+  HMMJIT_TRY(flush_standard_output());
   std::vector<OutputFile*> files = {&models};
   if (summary_file) files.push_back(&*summary_file);
   if (rows_file) files.push_back(&*rows_file);

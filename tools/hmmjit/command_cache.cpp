@@ -10,7 +10,6 @@
 
 #include "cache/entry_lock.hpp"
 #include "cache/maintenance.hpp"
-#include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
@@ -587,8 +586,7 @@ CommandSpec cache_command(WarmFunction warm, WarmNames names) {
                        [act = std::move(act)](const ParsedOptions& given) -> Result<int> {
                          HMMJIT_ASSIGN(cache::Settings settings, cache_settings(given));
                          HMMJIT_TRY(act({given, std::move(settings)}));
-                         if (std::fflush(stdout) != 0 && !standard_output_unread())
-                           return fail(ErrorCode::kOutput, "cannot write to standard output");
+                         HMMJIT_TRY(flush_standard_output());
                          return 0;
                        }};
   };

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
+#include <ranges>
+#include <set>
 
-#include "core/diagnostics.hpp"
+#include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "core/trace.hpp"
@@ -19,6 +22,7 @@
 #include "model/residue_copies.hpp"
 #include "report/fasta.hpp"
 #include "search/database_builder.hpp"
+#include "search/kept_targets.hpp"
 #include "search/reader_source.hpp"
 
 namespace hmmjit::tools {
@@ -137,15 +141,28 @@ Result<int> run_info(const ParsedOptions& options) {
   return 0;
 }
 
-// A request for a target, "name", or a part of it, "name/from-to".
+// A request for a sequence by its name, or for a part of it by "name/from-to".
 struct Wanted {
+  std::string word;              // as given
   std::size_t from = 0, to = 0;  // 1-based and inclusive; 0: all
   bool found = false;
 };
+using WantedByName = std::multimap<std::string, Wanted, std::less<>>;
+
+// The part that `word` asks for unless it is itself a name.
+std::optional<WantedByName::value_type> part_of(const std::string& word) {
+  const std::size_t slash = word.rfind('/');
+  const std::size_t dash = word.find('-', std::min(slash, word.size()));
+  if (dash == word.npos) return std::nullopt;
+  const auto from = parse_int(std::string_view(word).substr(slash + 1, dash - slash - 1));
+  const auto to = parse_int(std::string_view(word).substr(dash + 1));
+  if (!from || !to || *from <= 0 || *to < *from) return std::nullopt;
+  return WantedByName::value_type(word.substr(0, slash), {word, static_cast<std::size_t>(*from),
+                                                          static_cast<std::size_t>(*to)});
+}
 
 // Names on the command line and, one a line, of a file.
-Result<std::map<std::string, std::vector<Wanted>, std::less<>>> wanted_names(
-    const ParsedOptions& options) {
+Result<WantedByName> wanted_names(const ParsedOptions& options) {
   std::vector<std::string> names(options.arguments().begin() + 1, options.arguments().end());
   if (options.is_set("--file")) {
     HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(options.path("--file")));
@@ -161,22 +178,38 @@ Result<std::map<std::string, std::vector<Wanted>, std::less<>>> wanted_names(
   if (names.empty())
     return fail(ErrorCode::kUsage, "no name of a sequence is given", {},
                 "give names, or a file of them with -f");
-  std::map<std::string, std::vector<Wanted>, std::less<>> wanted;
-  for (const std::string& name : names) {
-    const std::size_t slash = name.rfind('/');
-    const std::size_t dash = name.find('-', std::min(slash, name.size()));
-    if (slash != name.npos && dash != name.npos) {
-      const auto from = parse_int(std::string_view(name).substr(slash + 1, dash - slash - 1));
-      const auto to = parse_int(std::string_view(name).substr(dash + 1));
-      if (from && to && *from > 0 && *to >= *from) {
-        wanted[name.substr(0, slash)].push_back(
-            {static_cast<std::size_t>(*from), static_cast<std::size_t>(*to)});
-        continue;
-      }
-    }
-    wanted[name].push_back({});
-  }
+  WantedByName wanted;
+  for (const std::string& name : names) wanted.emplace(name, Wanted{.word = name});
   return wanted;
+}
+
+Status for_each_block(TargetSource& source, const std::function<Status(const TargetBlock&)>& take) {
+  constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
+  for (;;) {
+    TargetBlock block;
+    HMMJIT_ASSIGN(const bool more, source.next(block, kBlockResidues));
+    if (!more) return {};
+    HMMJIT_TRY(take(block));
+  }
+}
+
+// Sequences may have names such as a/2-3 themselves: only other words of this form ask for parts.
+Status find_parts(WantedByName& wanted, std::unique_ptr<TargetSource>& source) {
+  const auto may_be_part = [](const auto& one) { return part_of(one.first).has_value(); };
+  if (std::ranges::none_of(wanted, may_be_part)) return {};
+  if (!source->rewindable()) source = keep_targets(std::move(source), available_memory() / 2);
+  std::set<std::string> names;
+  HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      if (wanted.contains(block[i].name)) names.emplace(block[i].name);
+    }
+    return {};
+  }));
+  WantedByName parts;
+  for (const auto& one : wanted)
+    parts.insert(names.contains(one.first) ? one : part_of(one.first).value_or(one));
+  wanted = std::move(parts);
+  return source->rewind();
 }
 
 Result<int> run_fetch(const ParsedOptions& options) {
@@ -187,26 +220,23 @@ Result<int> run_fetch(const ParsedOptions& options) {
   if (const auto database = TargetDatabase::open(input)) alphabet = (*database)->summary().alphabet;
   HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
                 open_target_file(input, {.alphabet = *alphabet}));
-  const NamedFile outputs[] = {{"-o", output}}, inputs[] = {{"sequence file", input}};
-  if (!output.empty()) HMMJIT_TRY(check_outputs(outputs, inputs));
   std::optional<TextOutput> file;
   if (!output.empty()) {
+    HMMJIT_TRY(check_outputs({{{"-o", output}}}, {{{"sequence file", find_sequence_file(input)},
+                                                   {"--file", options.path("--file")}}}));
     HMMJIT_ASSIGN(file, TextOutput::create(output));
   }
-  constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
-  for (;;) {
-    TargetBlock block;
-    HMMJIT_ASSIGN(const bool more, source->next(block, kBlockResidues));
-    if (!more) break;
+  HMMJIT_TRY(find_parts(wanted, source));
+  HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
     std::string text;
     ResidueCopies copies;
     for (std::size_t i = 0; i < block.size(); ++i) {
       const TargetView target = block[i];
-      const auto found = wanted.find(target.name);
-      if (found == wanted.end()) continue;
+      const auto [first, last] = wanted.equal_range(target.name);
+      if (first == last) continue;
       copies.clear();
       HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, i, *alphabet));
-      for (Wanted& part : found->second) {
+      for (Wanted& part : std::ranges::subrange(first, last) | std::views::values) {
         const std::size_t from = part.from == 0 ? 1 : part.from;
         const std::size_t to = part.to == 0 ? residues.size() : part.to;
         if (to > residues.size())
@@ -215,22 +245,21 @@ Result<int> run_fetch(const ParsedOptions& options) {
                                   residues.size(), from, to),
                       input);
         part.found = true;
-        ((text += '>') += target.name);
-        if (part.from > 0) fmt::format_to(std::back_inserter(text), "/{}-{}", from, to);
+        (text += '>') += part.word;
         if (!target.description.empty()) (text += ' ') += target.description;
         append_fasta(text += '\n', residues.subspan(from - 1, to - from + 1), *alphabet);
       }
     }
     if (file) {
       file->write(text);
-    } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-      if (standard_output_unread()) return 0;  // `| head`: the program ends as others do there
-      return fail(ErrorCode::kOutput, "cannot write", "standard output");
+      return {};
     }
-  }
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return flush_standard_output();
+  }));
   std::vector<std::string> missing;
-  for (const auto& [name, parts] : wanted) {
-    if (!parts.front().found) missing.push_back(name);
+  for (const Wanted& one : wanted | std::views::values) {
+    if (!one.found) missing.push_back(one.word);
   }
   if (!missing.empty()) {
     const std::size_t count = missing.size();

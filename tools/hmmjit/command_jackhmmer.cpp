@@ -1,6 +1,8 @@
 // hmmjit jackhmmer: query sequences searched in rounds, each with a model of the hits before.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -11,12 +13,14 @@
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "hmmjit/command.hpp"
+#include "output_names.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
 #include "report/rounds.hpp"
 #include "run_text.hpp"
 #include "search/kept_targets.hpp"
 #include "search/search.hpp"
+#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -174,9 +178,13 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
                                const StoredText& stored) -> Status {
           auto found = checkpoints.find({ending, round});
           if (found == checkpoints.end()) {
-            HMMJIT_ASSIGN(OutputFile file,
-                          OutputFile::create(
-                              fmt::format("{}-{}{}", options.path(option), round + 1, ending)));
+            const NamedFile name{
+                option, fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
+            std::vector<NamedFile> others = inputs_of(run.program, options, options.arguments()[1]);
+            std::ranges::move(output_files(run.program.options(), options),
+                              std::back_inserter(others));
+            HMMJIT_TRY(check_outputs({&name, 1}, others));
+            HMMJIT_ASSIGN(OutputFile file, OutputFile::create(name.path));
             found = checkpoints.emplace(std::pair(ending, round), std::move(file)).first;
           }
           HMMJIT_TRY(found->second.status());

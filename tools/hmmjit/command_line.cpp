@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "core/diagnostics.hpp"
 
@@ -74,11 +75,6 @@ Status check_arguments(const CommandSpec& command, const std::vector<std::string
       return fail(ErrorCode::kUsage, fmt::format("{} is missing", argument.name), {},
                   fmt::format("give {}", argument.help));
   }
-  const bool any = !command.arguments.empty() && command.arguments.back().several;
-  if (!any && given.size() > command.arguments.size())
-    return fail(ErrorCode::kUsage,
-                fmt::format("one argument too many, \"{}\"", given[command.arguments.size()]), {},
-                fmt::format("see {} --help", command.name));
   return {};
 }
 
@@ -137,10 +133,16 @@ std::string failure_text(const CommandSpec& command, const std::string& path, co
 }
 
 int report_failure(std::string_view path, const Error& error, std::span<const OptionSpec> options) {
-  const bool to_standard_output = error.where == "-" || error.where == "standard output";
-  if (error.code != ErrorCode::kOutput || !to_standard_output || !standard_output_unread())
+  if (error.code != ErrorCode::kOutput || error.where != "standard output" ||
+      !standard_output_unread())
     print_diagnostic(failure_line(path, error, options));
   return static_cast<int>(error.code);
+}
+
+Status flush_standard_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return fail(ErrorCode::kOutput, "cannot write", "standard output",
+              "check where it is redirected to");
 }
 
 int run_command(const CommandSpec& command, const std::string& path,

@@ -49,6 +49,8 @@ int run_command(const CommandSpec& command, const std::string& path,
 /// format of a file, the message names the option of `options` that does so.
 int report_failure(std::string_view path, const Error& error,
                    std::span<const OptionSpec> options = {});
+/// Fails with kOutput where printed text could not be written.
+Status flush_standard_output();
 /// The message of run_command for a failed command, with line feeds.
 std::string failure_text(const CommandSpec& command, const std::string& path, const Error& error);
 

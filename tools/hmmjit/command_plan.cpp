@@ -202,12 +202,8 @@ Status write_output(const std::string& path, std::string_view bytes, bool binary
       return fail(ErrorCode::kUsage, "a cubin is not written to a terminal", "--emit cubin",
                   "add -o FILE or redirect the output");
     }
-    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() ||
-        std::fflush(stdout) != 0) {
-      if (standard_output_unread()) return {};  // `| head`: the program ends as others do there
-      return fail(ErrorCode::kOutput, "cannot write", "standard output");
-    }
-    return {};
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    return flush_standard_output();
   }
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
   file.write(bytes);
@@ -437,6 +433,9 @@ class PlanOutput {
 
 Result<int> run_plan(const ParsedOptions& options) {
   const std::string output_path(options.text("--output"));
+  std::vector<NamedFile> inputs;
+  for (const std::string& file : model_files(options)) inputs.push_back({"profile file", file});
+  if (options.is_set("--output")) HMMJIT_TRY(check_outputs({{{"-o", output_path}}}, inputs));
   if (options.is_set("--catalogue")) {
     HMMJIT_TRY(write_output(output_path, plan::catalogue_text(), false));
     return 0;

@@ -86,9 +86,11 @@ class Answer {
   Answer(const ParsedOptions& options, bool progress) : options_(options), progress_(progress) {}
 
   Status begin(const SearchProgram& program) {
-    queries_ = {"file of queries", options_.arguments()[program.by_sequence ? 1 : 0]};
+    others_ = {{"file of queries", options_.arguments()[program.by_sequence ? 1 : 0]}};
     for (const NamedFile& output : output_files(program.options(), options_)) {
-      if (output.path.find("{query}") == output.path.npos) HMMJIT_TRY(file(output.path));
+      if (output.path.find("{query}") != output.path.npos) continue;
+      HMMJIT_TRY(file(output.path));
+      others_.push_back(output);
     }
     return {};
   }
@@ -106,9 +108,9 @@ class Answer {
       return fail(ErrorCode::kInput, "an output that was not asked for", option);
     const std::string name(options_.text(option));
     const bool by_query = name.find("{query}") != name.npos && !names_rounds(option);
-    if (!by_query) return receive(name + part);
-    const NamedFile file{"the output of query " + part, path_of_query(name, part)};
-    HMMJIT_TRY(check_outputs({&file, 1}, {&queries_, 1}));
+    const auto file = by_query ? NamedFile{"the output of query " + part, path_of_query(name, part)}
+                               : NamedFile{option, name + part};
+    if (!part.empty()) HMMJIT_TRY(check_outputs({&file, 1}, others_));
     return receive(file.path);
   }
   Status on_bytes(std::string_view bytes) {
@@ -117,9 +119,7 @@ class Answer {
       return {};
     }
     to_->file.write(bytes);
-    Status status = to_->file.flush();
-    if (!status && to_->file.path() == "/dev/stdout") status.error().where = kStandardOutput;
-    return status;
+    return to_->file.flush();
   }
   /// The exit status, once all files have their names; nothing where the answer broke off.
   Result<std::optional<int>> end() {
@@ -155,7 +155,7 @@ class Answer {
 
   const ParsedOptions& options_;
   const bool progress_;
-  NamedFile queries_;
+  std::vector<NamedFile> others_;  // that no file of one query or round may be
   std::map<std::string, Output> files_;
   Output* to_ = nullptr;  // null: standard error
   std::optional<int> exit_;
