@@ -37,7 +37,7 @@ const Error& out_of_memory() noexcept { return kOutOfMemory; }
 namespace {
 // Options of the program and their names in the library; longer options before their prefixes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
-    {"search without --cut_*", "set missing_cutoffs, search without cutoffs,"},
+    {"search without --cut_*", "set missing_cutoffs (except for a scan), search without cutoffs,"},
     {"search with --device cpu", "search with device = cpu"},
     {"or use the CPU: --device cpu", "or search with device = cpu"},
     {"search with --noali", "search with keep_alignments = false"},
@@ -77,6 +77,14 @@ Error to_public(const hmmjit::Error& error) {
   return {static_cast<ErrorCode>(error.code), error.message,
           error.where.starts_with("--") ? in_words_of_the_library(error.where) : error.where,
           in_words_of_the_library(error.remedy)};
+}
+
+void check_output(const std::string& path, std::span<const NamedFile> inputs) {
+  if (path.empty() || path == "-")
+    throw Error(ErrorCode::kUsage, "an output needs a file name", path,
+                "give another one; /dev/stdout is standard output");
+  const NamedFile output{"output", path};
+  check(check_outputs({&output, 1}, inputs));
 }
 
 const char* error_code_name(ErrorCode code) noexcept {

@@ -9,12 +9,14 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/float_mode.hpp"
+#include "core/output_file.hpp"
 #include "hmmjit/device.hpp"
 #include "hmmjit/error.hpp"
 #include "plan/device_traits.hpp"
@@ -34,6 +36,10 @@ T value(Result<T> result) {
   if (!result) raise(result.error());
   return *std::move(result);
 }
+
+/// Throws Error kUsage for an output that names no file, or one of `inputs`, whose `option` says
+/// what they are.
+void check_output(const std::string& path, std::span<const NamedFile> inputs = {});
 
 /// "out of memory", made at start-up, because there may be no memory for it later.
 const Error& out_of_memory() noexcept;

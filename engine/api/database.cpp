@@ -37,16 +37,18 @@ DatabaseInfo build_database(const std::vector<Targets>& inputs, const std::strin
                             Alphabet alphabet) {
   return guarded([&] {
     if (inputs.empty()) throw Error(ErrorCode::kUsage, "a database of no input", output);
-    if (output.empty()) throw Error(ErrorCode::kUsage, "a database has no name");
     const hmmjit::Alphabet& codes = alphabet_of(alphabet);
     std::vector<DatabaseInput> sources;
+    std::vector<NamedFile> files;
     std::error_code ignored;
     for (const Targets& input : inputs) {
       const auto& impl = input.impl();
+      if (!impl->path.empty()) files.push_back({"sequence file", impl->path});
       sources.push_back({impl->path.empty() ? std::string("memory") : impl->path,
                          [&impl, &codes] { return open_targets(impl, codes); },
                          std::filesystem::is_regular_file(impl->path, ignored)});
     }
+    check_output(output, files);
     value(hmmjit::build_database(sources, codes, output, "hmmjit " HMMJIT_VERSION));
     return describe(*open_database(output));
   });

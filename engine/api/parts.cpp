@@ -135,6 +135,8 @@ PartInfo search_part(const Models& models, const std::string& database, const Pa
     const std::shared_ptr<const TargetDatabase> targets =
         value(TargetDatabase::open(database, DatabaseAccess::kRead));
     const std::string& path = models.impl()->path;
+    const NamedFile inputs[] = {{"target database", database}, {"profile file", path}};
+    check_output(output, inputs);
     parts::PartJob job{.path = output, .settings = {}, .place = {}, .origin = {}};
     job.place.part = {share.part, share.part, share.parts};
     job.place.model_part = {share.model_part, share.model_part, share.model_parts};
@@ -189,6 +191,9 @@ SearchResults merge_parts(const std::vector<std::string>& files, const SearchCal
 
 PartInfo join_parts(const std::vector<std::string>& files, const std::string& output) {
   return guarded([&] {
+    std::vector<NamedFile> inputs;
+    for (const std::string& file : files) inputs.push_back({"part", file});
+    check_output(output, inputs);
     const parts::PartSet set = open_set(files);
     parts::PartOrigin origin = set.first().origin();
     origin.program = "libhmmjit " HMMJIT_VERSION;

@@ -99,7 +99,10 @@ Report::Report(ReportKind kind, const hmmjit_report_options& options)
 Report Report::to_file(ReportKind kind, const std::string& path,
                        const hmmjit_report_options& options) {
   Report out(kind, options);
-  guarded([&] { out.impl_->file = value(OutputFile::create(path)); });
+  guarded([&] {
+    check_output(path);
+    out.impl_->file = value(OutputFile::create(path));
+  });
   return out;
 }
 Report::~Report() = default;

@@ -1,5 +1,6 @@
 """Parts of a search in the Python package, compared with the program. Run by run_pytest.py, which sets the paths."""
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -149,6 +150,18 @@ def test_what_is_wrong_is_said(folder, tmp_path):
     database = folder / "t.hjdb"
     with pytest.raises(hmmjit.InputError, match="part 1"):
         hmmjit.merge_parts(parts[1:])
+    models, sequences = shutil.copy(MODELS, tmp_path / "m.hmm"), shutil.copy(TARGETS, tmp_path / "s.fasta")
+    for call, path, text in ((lambda: hmmjit.search_part(models, database, 1, 2, database), database, "target database"),
+                             (lambda: hmmjit.search_part(models, database, 1, 2, models), models, "profile file"),
+                             (lambda: hmmjit.join_parts(parts, parts[0]), parts[0], "part"),
+                             (lambda: hmmjit.build_database(sequences, sequences), sequences, "sequence file")):
+        before = path.read_bytes()
+        with pytest.raises(hmmjit.UsageError, match=f"this is the {text}; give the output another name"):
+            call()
+        assert path.read_bytes() == before
+    for nameless in ("", "-"):
+        with pytest.raises(hmmjit.UsageError, match="an output needs a file name"):
+            hmmjit.join_parts(parts, nameless)
     with pytest.raises(hmmjit.UsageError):
         hmmjit.merge_parts([])
     with pytest.raises(hmmjit.InputError):
