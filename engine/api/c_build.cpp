@@ -75,7 +75,9 @@ int32_t hmmjit_iteration_next(hmmjit_iteration* iteration, const hmmjit_callback
     required(out, "the handle to fill");
     const hmmjit_callbacks c = read(callbacks);
     auto rounds = std::make_unique<hmmjit_rounds>();
-    for (hmmjit::Round& round : object(iteration, "iteration").next(to_callbacks(c))) {
+    // Callbacks may free the handle.
+    hmmjit::IterativeSearch own(object(iteration, "iteration").impl());
+    for (hmmjit::Round& round : own.next(to_callbacks(c))) {
       const hmmjit::ModelResult result = round.result;
       rounds->rounds.push_back({std::move(round), {result}});
     }

@@ -226,11 +226,11 @@ int32_t hmmjit_search_model_part(const hmmjit_models* models, const char* databa
                                  hmmjit_error** error) {
   return run(error, [&] {
     const hmmjit_callbacks c = read(callbacks);
-    if (info != nullptr) (void)read(info);  // fails before the search, which may take hours
-    const hmmjit::PartInfo made =
-        hmmjit::search_part(object(models, "models"), &required(database, "database"),
-                            {part, parts, model_part, model_parts}, &required(output, "output"),
-                            read(options, hmmjit::SearchOptions()), to_callbacks(c));
+    if (info != nullptr) check_size(info->size);  // before the search, which may take hours
+    const hmmjit::Models own_models = object(models, "models");  // callbacks may free the handle
+    const hmmjit::PartInfo made = hmmjit::search_part(
+        own_models, &required(database, "database"), {part, parts, model_part, model_parts},
+        &required(output, "output"), read(options, hmmjit::SearchOptions()), to_callbacks(c));
     if (info != nullptr) write(info, made);
   });
 }
@@ -246,6 +246,7 @@ int32_t hmmjit_merge_parts(const char* const* files, size_t count,
 int32_t hmmjit_join_parts(const char* const* files, size_t count, const char* output,
                           hmmjit_part_info* info, hmmjit_error** error) {
   return run(error, [&] {
+    if (info != nullptr) check_size(info->size);  // before the file is written
     const hmmjit::PartInfo made =
         hmmjit::join_parts(to_paths(files, count), &required(output, "output"));
     if (info != nullptr) write(info, made);

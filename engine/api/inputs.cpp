@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "api/convert.hpp"
 #include "api/structs.hpp"
@@ -185,18 +186,28 @@ Model Model::with(const ModelInfo& given) const {
                    .description = text_of(i.description)},
                   "");
     }
+    const QueryNames query{text_of(i.query_name), optional(i.query_accession),
+                           optional(i.query_description)};
+    if (!query.name.empty() &&
+        (i.query_name != now.query_name || i.query_accession != now.query_accession ||
+         i.query_description != now.query_description))
+      check_texts("query",
+                  {.name = query.name,
+                   .accession = text_of(i.query_accession),
+                   .description = text_of(i.query_description)},
+                  "");
     const auto set = [](std::optional<Cutoff>& cutoff, double sequence, double domain) {
       cutoff.reset();
       if (std::isnan(sequence)) return;
-      if (!std::isfinite(sequence) || !std::isfinite(domain))
+      constexpr double kMost = std::numeric_limits<float>::max();
+      if (!(std::abs(sequence) <= kMost && std::abs(domain) <= kMost))
         throw Error(ErrorCode::kUsage, "a cutoff is not a finite number");
       cutoff = {static_cast<float>(sequence), static_cast<float>(domain)};
     };
     set(built.hmm.ga, i.gathering, i.gathering_domain);
     set(built.hmm.tc, i.trusted, i.trusted_domain);
     set(built.hmm.nc, i.noise, i.noise_domain);
-    return make_model(std::move(built), {text_of(i.query_name), optional(i.query_accession),
-                                         optional(i.query_description)});
+    return make_model(std::move(built), query);
   });
 }
 

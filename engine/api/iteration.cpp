@@ -84,6 +84,7 @@ IterativeSearch::IterativeSearch(const Targets& targets, const hmmjit_iteration_
     Impl& state = *impl_;
     static_cast<hmmjit_search_options&>(state.search) = search;
     state.search.cutoff_table = nullptr;
+    state.search.cutoff_count = 0;
     state.search.first_target = nullptr;
     if (search.cache != nullptr)
       state.search.cache = state.cache.emplace(search.cache->value).c_handle();

@@ -517,6 +517,8 @@ static void test_parts(const char* model_path, const char* target_path, const ch
   hmmjit_targets_free(targets);
   OK(hmmjit_targets_from_file(database, NULL, &targets, &error));
   for (part = 1; part <= 3; ++part) {
+    memset(&info, 0xee, sizeof info); /* an output: only its size is read */
+    info.size = sizeof info;
     snprintf(names[part - 1], sizeof names[0], "%s/c_api_test.part%u", folder, (unsigned)part);
     OK(hmmjit_search_part(models, database, part, 3, names[part - 1], &options, NULL, &info,
                           &error));
@@ -546,6 +548,12 @@ static void test_parts(const char* model_path, const char* target_path, const ch
   OK(hmmjit_parts_missing(files + 1, 1, &text, &error));
   CHECK(strcmp(hmmjit_text_data(text), "1,3") == 0);
   hmmjit_text_free(text);
+  memset(&joined, 0xee, sizeof joined);
+  joined.size = 0;
+  remove(names[0]);
+  GIVES(HMMJIT_USAGE, hmmjit_join_parts(files + 1, 2, names[0], &joined, &error));
+  CHECK(fopen(names[0], "r") == NULL);
+  joined.size = sizeof joined;
   OK(hmmjit_join_parts(files + 1, 2, names[0], &joined, &error));
   OK(hmmjit_part_get_info(names[0], &info, &text, &error));
   CHECK(info.part == 2 && info.last_part == 3 && strcmp(info.content, joined.content) == 0);

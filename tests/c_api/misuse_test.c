@@ -358,6 +358,13 @@ static int32_t free_inputs(void* context, const hmmjit_result* result) {
   ++search->calls;
   return 0;
 }
+static int32_t free_iteration(void* context, const hmmjit_progress* progress) {
+  hmmjit_iteration** iteration = context;
+  (void)progress;
+  hmmjit_iteration_free(*iteration);
+  *iteration = NULL;
+  return 0;
+}
 static int32_t search_within(void* context, const hmmjit_result* result) {
   struct search* search = context;
   hmmjit_results* found = NULL;
@@ -375,6 +382,12 @@ static void test_callbacks(const char* model_path, const char* target_path) {
   hmmjit_cancellation* cancellation = NULL;
   hmmjit_callbacks callbacks = {.size = sizeof callbacks};
   struct search search = {0, 1, NULL, NULL};
+  hmmjit_targets* query = NULL;
+  hmmjit_iteration* iteration = NULL;
+  hmmjit_rounds* rounds = NULL;
+  hmmjit_iteration_options how = {.size = sizeof how};
+  hmmjit_search_options with_table = options;
+  const hmmjit_cutoff cutoff = {"model", 1, 1};
   callbacks.context = &search;
   for (search.stop_at = 1; search.stop_at <= 3; ++search.stop_at) {
     search.calls = 0;
@@ -405,9 +418,24 @@ static void test_callbacks(const char* model_path, const char* target_path) {
   CHECK(search.calls > 1 && search.models == NULL);
   hmmjit_results_free(found);
 
+  callbacks.result = NULL;
+  callbacks.progress = free_iteration;
+  callbacks.context = &iteration;
+  OK(hmmjit_targets_create(HMMJIT_AMINO, &query, &error));
+  OK(hmmjit_targets_add(query, "q", NULL, NULL, "MKVLAAGGHKLMWYFIDE", 18, &error));
+  OK(hmmjit_iteration_options_init(&how, &error));
+  with_table.cutoff_table = &cutoff; /* without effect: cutoffs is 0 */
+  with_table.cutoff_count = 1;
+  how.search = &with_table;
+  OK(hmmjit_iteration_create(query, targets, &how, &iteration, &error));
+  OK(hmmjit_iteration_next(iteration, &callbacks, &rounds, &error));
+  CHECK(iteration == NULL && hmmjit_rounds_count(rounds) == 1);
+  hmmjit_rounds_free(rounds);
+  hmmjit_targets_free(query);
+  callbacks.progress = NULL;
+
   OK(hmmjit_cancellation_create(&cancellation, &error));
   hmmjit_cancellation_cancel(cancellation);
-  callbacks.result = NULL;
   callbacks.cancellation = cancellation;
   GIVES(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
   hmmjit_cancellation_free(cancellation);
