@@ -1,6 +1,9 @@
 // Results: views, merging, bytes.
 #include "api/results.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "api/handles.hpp"
 #include "core/coding.hpp"
 #include "report/numbers.hpp"
@@ -218,6 +221,26 @@ void code_result(Coder& coder, Result& r, Nucleotides& nucleotides, Flag& scan) 
   coder.bytes(r.cpu_seconds);
 }
 
+// Whether reports may rely on coordinates and alignments: of a damaged result they would leave
+// their arrays.
+bool is_sound(const hmmjit::ModelResult& result, const hmmjit::Hit& hit, bool scan) {
+  const int model = scan ? hit.length : result.model.M, target = scan ? result.model.M : hit.length;
+  const auto within = [](int place, int length) { return place >= 1 && place <= length; };
+  return std::ranges::all_of(hit.score.domains, [&](const domain::Domain& d) {
+    const domain::Alignment& a = d.alignment;
+    const auto others = [](const std::string& row, char gap) {
+      return std::ranges::count_if(row, [&](char c) { return c != gap; });
+    };
+    return within(d.hmm_from, d.hmm_to) && within(d.hmm_to, model) && within(d.ienv, target) &&
+           within(d.jenv, target) && within(d.iali, target) && within(d.jali, target) &&
+           a.match.size() == a.model.size() && a.sequence.size() == a.model.size() &&
+           a.pp.size() == a.model.size() && (a.rf.empty() || a.rf.size() == a.model.size()) &&
+           (a.cs.empty() || a.cs.size() == a.model.size()) &&
+           (a.model.empty() || (others(a.model, '.') <= d.hmm_to - d.hmm_from + 1 &&
+                                others(a.sequence, '-') == std::abs(d.jali - d.iali) + 1));
+  });
+}
+
 }  // namespace
 
 std::string ModelResult::bytes() const {
@@ -247,10 +270,11 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     reader.count(hits);
     constexpr std::uint64_t kLeastHit = 80;
     if (reader.fits(hits, kLeastHit)) result.hits.hits.resize(hits);
-    for (hmmjit::Hit& hit : result.hits.hits) {
-      if (!decode_judged_hit(decoder, hit)) break;
-    }
-    if (!decoder.ok() || decoder.left() != 0 || result.hits.reported > result.hits.hits.size())
+    bool sound = scan || result.model.consensus.size() == static_cast<std::size_t>(result.model.M);
+    for (hmmjit::Hit& hit : result.hits.hits)
+      sound = sound && decode_judged_hit(decoder, hit) && is_sound(result, hit, scan);
+    if (!sound || !decoder.ok() || decoder.left() != 0 ||
+        result.hits.reported > result.hits.hits.size())
       throw Error(ErrorCode::kInput, "the bytes of a result are damaged");
     return make_result(std::move(result), nucleotides, scan);
   });
