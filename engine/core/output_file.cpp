@@ -198,7 +198,9 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   }
   const auto place = follow_links(path);
   if (!place) return output_error(path, "follow the symbolic link of another user", place.error());
-  file.place_ = place->string();
+  std::error_code no_folder;  // then the temporary cannot be created
+  // Absolute: the process may change its folder before publication.
+  file.place_ = std::filesystem::absolute(*place, no_folder).string();
   // The kernel follows the links too, and may refuse. Only ENOENT means that the file is new.
   const int found = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (found < 0 && errno != ENOENT) return output_error(path, "open", errno);
