@@ -147,6 +147,13 @@ def test_both_strands(chromosome):
     hits = hmmjit.nhmmer([("family", FAMILY)], targets)[0].reported
     places = {(h.strand, h.domains[0].envelope_from, h.domains[0].envelope_to) for h in hits[:2]}
     assert places == {("+", 3001, 3177), ("-", 3854, 3678)}
+    for hit in hits:
+        assert 0 < hit.p_value == hit.domains[0].p_value <= 1
+        domain = hit.domains[0]
+        rows = [block.split("\n")[2].split() for block in domain.alignment.blocks(50).split("\n\n")]
+        assert (int(rows[0][1]), int(rows[-1][3])) == (domain.alignment_from, domain.alignment_to)
+        down = [int(row[1]) - int(row[3]) for row in rows]
+        assert all((n > 0) == (hit.strand == "-") for n in down)
     for strand, sign in (("watson", "+"), ("crick", "-")):
         alone = hmmjit.nhmmer([("family", FAMILY)], targets, strand=strand)[0]
         assert alone.long_targets and {h.strand for h in alone} == {sign}

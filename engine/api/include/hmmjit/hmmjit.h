@@ -483,7 +483,7 @@ typedef struct hmmjit_result_info {
   size_t reported;               /* candidates that satisfy the reporting thresholds */
   size_t included;               /* candidates that also satisfy the inclusion thresholds */
   size_t domains;                /* of all candidates together */
-  double Z;                      /* number of targets assumed for E-values */
+  double Z;                      /* number of targets assumed for E-values; 1 for nhmmer */
   double domZ;                   /* number of targets assumed for conditional E-values */
   double seconds;                /* from set-up to the last domain; other models run at the same time */
   hmmjit_filter_counts counts;   /* targets that passed each filter */

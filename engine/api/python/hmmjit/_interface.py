@@ -254,7 +254,7 @@ class ResultFields(Fields):
     description = Field('model_description', text, '"" where there is none.')
     length = Field('model_length', int, 'Match states.')
     has_alignments = Field('has_alignments', bool, 'The search kept alignments.')
-    Z = Field('Z', float, 'Number of targets assumed for E-values.')
+    Z = Field('Z', float, 'Number of targets assumed for E-values; 1 for nhmmer.')
     domZ = Field('domZ', float, 'Number of targets assumed for conditional E-values.')
     seconds = Field('seconds', float, 'From set-up to the last domain; other models run at the same time.')
     long_targets = Field('long_targets', bool, 'Of nhmmer: each domain is a hit of its own, on one of two strands.')

@@ -12,7 +12,7 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union, cast, overload
 
 from . import _binding as _b
-from ._common import choose
+from ._common import INT32, choose, integer
 from ._fields import Fields, Immutable
 from ._interface import AlignmentFields, DomainFields, HitFields, ResultFields
 from ._options import options_of, set_table
@@ -37,6 +37,15 @@ class _Record(Immutable, Fields):
     def __init__(self, owner: Result, struct: Any) -> None:
         self._owner, self._struct = owner, struct
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._place() == other._place()
+
+    def __hash__(self) -> int:
+        return hash(self._place())
+
+    def _place(self) -> Tuple[int, int]:
+        return id(self._owner), ctypes.addressof(self._struct)
+
 
 class Alignment(_Record, AlignmentFields):
     """The alignment of one domain: rows of equal length, one character per column. The rows are empty if the search
@@ -50,17 +59,18 @@ class Alignment(_Record, AlignmentFields):
         names = [self._owner.name, _b.text(self._owner._hit_array()[self._struct.hit].name)]
         if self._owner.scan:
             names.reverse()
-        at = [self._struct.model_from, self._struct.alignment_from]
+        place = self._struct
+        at, steps = [place.model_from, place.alignment_from], [1, 1 if place.alignment_from <= place.alignment_to else -1]
         wide = max(len(name) for name in names)
-        digits = len(str(max(self._struct.model_to, self._struct.alignment_to)))
+        digits = len(str(max(place.model_to, *at, place.alignment_to)))
         blocks = []
-        for start in range(0, len(model), max(1, width)):
+        for start in range(0, len(model), integer("width", width, 1, INT32)):
             lines = []
             for row, text, gap in ((0, model, "."), (1, sequence, "-")):
                 piece = text[start:start + width]
                 count = len(piece) - piece.count(gap)
-                first, last = (str(at[row]), str(at[row] + count - 1)) if count else ("-", "-")
-                at[row] += count
+                first, last = (str(at[row]), str(at[row] + steps[row] * (count - 1))) if count else ("-", "-")
+                at[row] += steps[row] * count
                 lines.append(f"{names[row]:>{wide}} {first:>{digits}} {piece} {last}")
             pad = " " * (wide + digits + 2)
             lines.insert(1, pad + match[start:start + width])
@@ -85,15 +95,22 @@ class Alignment(_Record, AlignmentFields):
         return operator.attrgetter("alignment"), (Domain(self._owner, self._struct),)
 
 
-class Domain(_Record, DomainFields):
-    """One domain. Coordinates are 1-based and inclusive."""
+class _Scored(_Record):
+    """A hit or a domain."""
 
     __slots__ = ()
 
     @property
     def p_value(self) -> float:
-        """Probability of a score like this by chance; see ln_p where it is 0."""
-        return math.exp(self.ln_p)
+        """Probability of a score like this by chance; see ln_p where it is 0. Of nhmmer: in all targets together."""
+        p = math.exp(self._struct.ln_p)
+        return -math.expm1(-p) if self._owner.long_targets else p
+
+
+class Domain(_Scored, DomainFields):
+    """One domain. Coordinates are 1-based and inclusive."""
+
+    __slots__ = ()
 
     @property
     def strand(self) -> Optional[str]:
@@ -143,7 +160,7 @@ class Domains(List[Domain]):
         return [domain for domain in self if domain.included]
 
 
-class Hit(_Record, HitFields):
+class Hit(_Scored, HitFields):
     """One target; of nhmmer, one domain of a target."""
 
     __slots__ = ()
@@ -162,11 +179,6 @@ class Hit(_Record, HitFields):
     def result(self) -> Result:
         """The result that it is part of."""
         return self._owner
-
-    @property
-    def p_value(self) -> float:
-        """Probability of a score like this by chance; see ln_p where it is 0."""
-        return math.exp(self.ln_p)
 
     @property
     def domains(self) -> Domains:
@@ -395,16 +407,17 @@ def make_table(results: Iterable[Result], of: str) -> Table:
             domains = hit.domains.reported
             shown: List[Optional[Domain]] = [*domains] if by_domain else [None]
             for number, domain in enumerate(shown, 1):
-                values = [hit.name, hit.accession, hit.length, hit.index, result.name, result.accession,
-                          result.length, result.index, hit.e_value, hit.score, hit.bias, hit.included]
+                target: Any = result if result.scan else hit
+                model: Any = hit if result.scan else result
+                values = [target.name, target.accession, target.length, target.index, model.name, model.accession,
+                          model.length, model.index, hit.e_value, hit.score, hit.bias, hit.included]
                 if domain is None:
                     values += [len(domains), sum(d.included for d in domains), hit.expected_domains]
                 else:
                     values += [number, *(getattr(domain, m) for m in _DOMAIN_COLUMNS.values())]
-                values += [hit.ln_p, hit.description]
+                values += [hit.ln_p, target.description]
                 if domain is not None:
-                    length = hit.length if result.scan else result.length
-                    values.append((domain.model_to - domain.model_from + 1) / length)
+                    values.append((domain.model_to - domain.model_from + 1) / model.length)
                 for column, value in zip(columns.values(), values):
                     column.append(value)
     return Table(columns)
