@@ -308,6 +308,12 @@ def test_single_queries(data):
         assert next(hmmjit.jackhmmer(source, sought, device="cpu", max_iterations=1)).hits.name == name
     with pytest.raises(TypeError, match="no sequence"):
         hmmjit.phmmer(3, sought)
+    with pytest.raises(hmmjit.InputError, match="alphabet"):
+        list(hmmjit.jackhmmer(hmmjit.Targets([("n", "ACGTACGTACGTACGTACGT")], "dna"), sought, device="cpu"))
+    with pytest.raises(TypeError, match="did you mean 'text_width'"):
+        hmmjit.IterativeSearch(one, sought, report={"textwidth": 0})
+    with pytest.raises(hmmjit.UsageError, match="text_width of the main report"):
+        hmmjit.IterativeSearch(one, sought).report("main", text_width=0)
 
 
 def data_folder():

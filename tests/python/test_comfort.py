@@ -2,6 +2,7 @@
 paths."""
 import asyncio
 import copy
+import gc
 import inspect
 import math
 import os
@@ -10,12 +11,13 @@ import pydoc
 import shutil
 import threading
 import time
+import weakref
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
 import hmmjit
-from hmmjit import _binding, _inputs
+from hmmjit import _binding, _inputs, _results
 
 INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
 MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
@@ -67,7 +69,7 @@ def test_messages_speak_of_what_was_given(wrong, text):
 
 
 @pytest.mark.parametrize("call, text", [
-    (lambda: hmmjit.search(MODELS, TARGETS, cutoffs="trusted"), "set cut_missing, search without cutoffs, or use models"),
+    (lambda: hmmjit.search(MODELS, TARGETS, cutoffs="trusted"), "set cut_missing .except for a scan., search without cutoffs, or use models"),
     (lambda: hmmjit.Targets(TARGETS, format="nonsense"), '^format: "nonsense" is not a sequence format'),
     (lambda: hmmjit.Builder(score_matrix="NOSUCH").build("MKVLAAGGHKLM"), "^score_matrix: .*or set score_matrix$"),
     (lambda: hmmjit.search(MODELS, TARGETS, E=10**400), "^E takes a number"),
@@ -75,7 +77,13 @@ def test_messages_speak_of_what_was_given(wrong, text):
     (lambda: hmmjit.search_iter(MODELS, TARGETS, buffer="3"), "^buffer takes an integer, not '3'"),
     (lambda: hmmjit.Targets([("a", "ACDE")])["a"], "^an index takes an integer, not 'a'"),
     (lambda: hmmjit.Builder(symfrac=2).build("MKVLAAGGHKLM"), "^symfrac: "),
-    (lambda: hmmjit.plan(100, device="foo"), '^unknown device "foo"; known devices')])
+    (lambda: hmmjit.plan(100, device="foo"), '^unknown device "foo"; known devices'),
+    (lambda: hmmjit.plan(2**32 + 100), "^model_length takes 1 to"),
+    (lambda: hmmjit.Models.load("weights"), "^weights: cannot be opened"),
+    (lambda: hmmjit.search(MODELS, TARGETS, cache="x"), "^cache takes a Cache, not 'x'"),
+    (lambda: hmmjit.Targets([("a", None)]), "^target 'a' has no residues"),
+    (lambda: hmmjit.Report("tblout", ""), "^an output needs a file name"),
+    (lambda: hmmjit.Report("tblout", "-"), "^-: an output needs a file name")])
 def test_messages_speak_python(call, text):
     with pytest.raises(hmmjit.Error, match=text) as caught:
         call()
@@ -108,12 +116,56 @@ def test_models_can_be_changed(tmp_path):
     with pytest.raises(hmmjit.InputError, match="unavailable on model new"):
         hmmjit.search(listed, TARGETS, device="cpu", cutoffs="gathering")
     copied.query = ("q", "", "d")
+    struct, handle = copied._struct, weakref.ref(copied._handle)
+    copied.query = ("q", "", "e")
+    assert handle() is not None  # another thread may be reading the struct
+    del struct
+    assert handle() is None
+    copied.query = ("q", "", "d")
     assert copied.query == ("q", "", "d") and hmmjit.search(copied, TARGETS, device="cpu")[0].name == "q"
     for name, value in (("gathering", 5), ("gathering", (1, 2, 3)), ("gathering", ("x", 1)), ("name", ""),
-                        ("noise", (math.inf, 1)), ("name", "two words"), ("description", "a\nb")):
+                        ("noise", (math.inf, 1)), ("noise", (1e300, 1)), ("name", "two words"), ("description", "a\nb"),
+                        ("query", ("two words", "", "")), ("query", ("q", "", "a\nb")), ("query", ("a", "b"))):
         with pytest.raises(hmmjit.UsageError):
             setattr(copied, name, value)
-    assert copied.name == "new"
+    assert copied.name == "new" and copied.query == ("q", "", "d")
+
+
+def test_files_stay_as_they_were_where_writing_fails(tmp_path, monkeypatch):
+    models, msa = hmmjit.Models.load(MODELS), hmmjit.MSA({"a": "AC"})
+    models.write(tmp_path / "models")
+    assert len(hmmjit.Models.load(tmp_path / "models")) == 5
+    read = hmmjit.Models(tmp_path / "models")
+    read.write(tmp_path / "models")
+    assert [m.text() for m in read] == [m.text() for m in models]
+    before = (tmp_path / "models").read_bytes()
+
+    def fail(self, *_):
+        raise MemoryError
+
+    monkeypatch.setattr(hmmjit.Model, "_written", fail)
+    monkeypatch.setattr(hmmjit.MSA, "stockholm", fail)
+    for thing in (models, models[0], msa):
+        with pytest.raises(MemoryError):
+            thing.write(tmp_path / "models")
+        assert os.listdir(tmp_path) == ["models"] and (tmp_path / "models").read_bytes() == before
+
+
+def test_reports_appear_where_they_were_begun(results, tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    report = hmmjit.Report("tblout", "table")
+    os.chdir("other")
+    report.complete()
+    assert sorted(os.listdir(tmp_path)) == ["other", "table"] and os.listdir() == []
+    bare = hmmjit.search(MODELS, TARGETS, device="cpu", alignments=False)
+    gc.disable()  # no cycle keeps the temporary file
+    try:
+        with pytest.raises(hmmjit.UsageError):
+            bare.report("stockholm", "x")
+        assert os.listdir() == []
+    finally:
+        gc.enable()
 
 
 def test_threads_search_with_changed_models(monkeypatch):
@@ -302,6 +354,22 @@ def test_everything_can_be_pickled_and_copied(results):
     assert list(table) == list(results.table()) and len(table) == len(results.table())
     with pytest.raises(hmmjit.InputError):
         pickle.loads(pickle.dumps(results[0]).replace(b"hmmjit result ", b"hmmjit xesult "))
+    assert results[1][0] == results[1][0] != results[1][1] and len({results[1][0], results[1][0]}) == 1
+
+
+def test_damaged_pickles_are_refused(results):
+    data = hmmjit.search(MODELS, list(hmmjit.Targets.load(TARGETS))[:60], device="cpu")[1].__reduce__()[1][0]
+    refused = 0
+    for place in range(data.index(b"\n") + 1, min(len(data), 1200)):
+        for value in (0, 0x7f, data[place] ^ 1):
+            damaged = data[:place] + bytes([value]) + data[place + 1:]
+            try:
+                result = _results._result_of(damaged)
+                for kind in ("main", "domtblout", "stockholm", "a3m", "json", "html"):
+                    hmmjit.Results([result], {}, results._options).report(kind)
+            except (hmmjit.InputError, hmmjit.UsageError, hmmjit.ResourcesError):
+                refused += 1
+    assert refused > 100
 
 
 def test_processes_share_out_work(results):
@@ -312,11 +380,16 @@ def test_processes_share_out_work(results):
     assert found[0] + found[1] == [[h.score for h in r] for r in results]
 
 
-def test_a_forked_child_can_search(results):
+def test_a_forked_child_can_search(results, tmp_path):
+    (tmp_path / "big").write_text("".join(f">s{i}\n{'ACDEFGHIKL' * 100000}\n" for i in range(8)))
+    begun = iter(hmmjit.Targets(tmp_path / "big"))
+    next(begun)
     child = os.fork()
     if child == 0:
         # Threads do not survive a fork: the child's search starts its own.
         try:
+            with pytest.raises(hmmjit.UsageError, match="belongs to the parent"):
+                list(begun)
             os._exit(0 if scores_of(MODELS, TARGETS, threads=3)[0] else 1)
         except BaseException:
             os._exit(2)
@@ -324,7 +397,7 @@ def test_a_forked_child_can_search(results):
     while time.monotonic() < limit:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            assert status == 0
+            assert status == 0 and len(list(begun)) == 7
             return
         time.sleep(0.05)
     os.kill(child, 9)
@@ -377,6 +450,8 @@ def test_alignments_are_printed_in_blocks(results):
     assert int(rows[0][0][1]) == domain.model_from and int(rows[-1][0][3]) == domain.model_to
     assert int(rows[0][2][1]) == domain.alignment_from and int(rows[-1][2][3]) == domain.alignment_to
     assert str(alignment) == alignment.blocks(80)
+    with pytest.raises(hmmjit.UsageError, match="width"):
+        alignment.blocks(0)
 
 
 def test_alignments_of_results(results, tmp_path):
@@ -390,6 +465,12 @@ def test_alignments_of_results(results, tmp_path):
     for format in ("stockholm", "fasta"):
         msa.write(tmp_path / format, format)
         assert list(hmmjit.MSA.load(tmp_path / format)) == list(msa)
+    (tmp_path / "foreign").write_text("# STOCKHOLM 1.0\n#\n\n s1\tAC-D\n  s2 \tACED\n//\n")
+    assert list(hmmjit.MSA.load(tmp_path / "foreign")) == [("s1", "AC-D"), ("s2", "ACED")]
+    (tmp_path / "fasta").write_text(">s1 a->b > c\nAC-D\n>s2\nACED\n")
+    assert list(hmmjit.MSA.load(tmp_path / "fasta")) == [("s1", "AC-D"), ("s2", "ACED")]
+    named = [(mark + s.name, s.residues) for mark, s in zip(["#", "//", ""] * 100, hmmjit.Targets.load(TARGETS))]
+    assert len(hmmjit.search(MODELS, named, device="cpu")[1].to_msa()) == included
     built = hmmjit.Builder().build_msa(msa)
     assert len(hmmjit.search(built, TARGETS, device="cpu")[0].included) >= len(results[1].included) - 1
     bare = hmmjit.search(MODELS, TARGETS, device="cpu", alignments=False)

@@ -17,6 +17,7 @@ import pytest
 
 import hmmjit
 from hmmjit import _binding
+from hmmjit._results import COLUMN_TYPES
 
 INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
 PROGRAM = os.environ["HMMJIT_TEST_PROGRAM"]
@@ -76,7 +77,12 @@ def test_scan_gives_what_the_program_does(tmp_path):
     assert key(hmmjit.Session(sequences, device="cpu").scan(MODELS, max=True, cutoffs="gathering")) == key(found)
     hit = next(h for r in hmmjit.scan(TARGETS, MODELS, device="cpu") for h in r)
     assert str(hit.domains[0].alignment).split()[0] == hit.name  # the model's row is the first
-    assert all(0 < c <= 1 for c in found.table("domains")["model_coverage"])
+    table = found.table("domains")
+    assert all(0 < c <= 1 for c in table["model_coverage"])
+    head, *lines = (line.split("\t") for line in found.report("tsv").decode().splitlines())
+    assert list(table) == head and len(table) == len(lines) > 5
+    for column, name in enumerate(head):
+        assert [line[column] for line in lines] == [str(v) for v in table[name]] or COLUMN_TYPES.get(name) not in (b"U", b"l"), name
     for kind in ("scan_tblout", "stockholm", "a3m", "html"):
         with pytest.raises(hmmjit.UsageError, match="a scan has no such report"):
             found.report(kind)
@@ -557,6 +563,9 @@ def test_cache_and_plan(tmp_path):
     assert planned["device"] == "H200" and planned["chosen"]["expected"]["gcups"] > 0
     with pytest.raises(hmmjit.UsageError):
         hmmjit.plan(120, device="nonsense")
+    for wrong in (-1, 2**64):
+        with pytest.raises(hmmjit.UsageError, match="max_bytes takes"):
+            cache.trim(wrong)
     exact = hmmjit.plan(121, device="H200", stage="ssv", exact_length=True)
     assert exact["chosen"] != hmmjit.plan(121, device="H200", stage="ssv")["chosen"]
     assert re.match(r"\d+\.\d+\.\d+$", hmmjit.__version__)

@@ -238,14 +238,14 @@ def exception(error: Any) -> Error:
     """The exception for an error object, which stays its owner's."""
     whole, message, where, remedy = (text(getattr(library, "hmmjit_error_" + n)(error))
                                      for n in ("text", "message", "where", "remedy"))
-    names = where
-    if re.fullmatch(r"[A-Za-z_]+(, [A-Za-z_]+)*", where):
+    names, status = where, library.hmmjit_error_status(error)
+    if status == 2 and re.fullmatch(r"[A-Za-z_]+(, [A-Za-z_]+)*", where):
         names = ", ".join(_NAMES.get(name, name) for name in where.split(", "))
     whole = names + whole[len(where):] if names != where else whole
     advice = _in_python(remedy)
     if advice != remedy and whole.endswith(remedy):
         whole = whole[:len(whole) - len(remedy)] + advice
-    return ERRORS.get(library.hmmjit_error_status(error), Error)(whole, message, names, advice)
+    return ERRORS.get(status, Error)(whole, message, names, advice)
 
 
 def _raise(status: int, error: Any) -> NoReturn:
@@ -253,7 +253,10 @@ def _raise(status: int, error: Any) -> NoReturn:
         raise ERRORS.get(status, Error)(f"status {status}")
     made = exception(error)
     library.hmmjit_error_free(error)
-    raise made
+    try:
+        raise made
+    finally:
+        del made  # its traceback holds this frame
 
 
 class Handle:

@@ -8,7 +8,8 @@ from ctypes import addressof, byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _binding as _b
-from ._common import ALPHABETS, INT32, UINT32, Bytes, PathLike, UsageError, choose, contents, integer, is_path, real
+from ._common import (ALPHABETS, INT32, UINT32, Bytes, PathLike, UsageError, choose, contents, integer, is_path,
+                      real, unknown_option)
 from ._inputs import Model, Models, Sequence, Targets, TargetsSource, alphabet_of, is_models
 from ._msa import MSA
 from ._interface import SearchOptions
@@ -237,7 +238,11 @@ class IterativeSearch:
                  **options: Unpack[SearchOptions]) -> None:
         self._search = make_options(options, "IterativeSearch", incE=0.001, incdomE=0.001)
         self._builder = builder or Builder(seed=int(self._search.seed))
-        how = {"prefer_accession": False, "alignments": True, "text_width": 120, **(report or {})}
+        how = {"prefer_accession": False, "alignments": True, "text_width": 120}
+        for name, value in (report or {}).items():
+            if name not in how:
+                raise unknown_option("report", name, how)
+            how[name] = value
         made = _b.IterationOptions()
         _b.iteration_options_init(byref(made))
         made.rounds = integer("max_iterations", max_iterations, 1, INT32)
@@ -300,6 +305,9 @@ class IterativeSearch:
         """The output of all queries, once their rounds are done, as jackhmmer writes it: bytes, or written to
         `path`. Other arguments as Report takes them."""
         from ._reports import Report
+        ignored = sorted({"prefer_accession", "alignments", "text_width"} & set(settings)) if kind == "main" else []
+        if ignored:
+            raise UsageError(f"{', '.join(ignored)} of the main report: give them to IterativeSearch(report={{...}})")
         made = Report(kind, path, search=self._search, **settings)
         for query in range(len(self)):
             made.add_rounds(self, query)
@@ -325,7 +333,8 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
     def results() -> Iterator[Any]:
         first, waiting = 0, iter(begun)
         for batch in iter(lambda: list(itertools.islice(waiting, _AT_A_TIME)), []):
-            rounds = IterativeSearch(batch, shared, max_iterations=max_iterations, builder=builder, progress=progress,
+            some = Targets(batch, begun.alphabet or "amino") if isinstance(begun, Targets) else batch
+            rounds = IterativeSearch(some, shared, max_iterations=max_iterations, builder=builder, progress=progress,
                                      interval=interval, warning=warning, **options)
             seen: List[List[IterationResult]] = [[] for _ in range(len(rounds))]
             for finished in rounds:

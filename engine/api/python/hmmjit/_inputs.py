@@ -131,15 +131,17 @@ class Model(ModelFields):
     def _take(self, handle: _b.Handle) -> None:
         struct = _b.ModelInfo()
         _b.models_get(handle.pointer, 0, byref(struct))
+        struct._keep = handle  # another thread may change the model while this one reads the struct
         self._handle, self._struct = handle, struct
 
     def _change(self, **members: Any) -> None:
         """Takes another handle: searches and Models that have the old one keep it."""
-        info = _b.ModelInfo.from_buffer_copy(self._struct)
+        struct = self._struct
+        info = _b.ModelInfo.from_buffer_copy(struct)
         for name, value in members.items():
             setattr(info, name, value)
         handle = _b.Handle("models", _b.models_create)
-        _b.models_add_changed(handle, self._handle, 0, byref(info))
+        _b.models_add_changed(handle, struct._keep, 0, byref(info))
         self._take(handle)
 
     @property
@@ -157,11 +159,15 @@ class Model(ModelFields):
 
     @query.setter
     def query(self, value: Optional[Tuple[str, str, str]]) -> None:
-        name, accession, description = (_b.encode(text) for text in value or ("", "", ""))
+        texts = value or ("", "", "")
+        if len(texts) != 3:
+            raise UsageError(f"query takes a name, an accession and a description, not {value!r}")
+        name, accession, description = (_b.encode(text) for text in texts)
         self._change(query_name=name, query_accession=accession, query_description=description)
 
     def _rows(self, member: str, columns: int, rows: int) -> Any:
-        address = getattr(self._struct, member)
+        struct = self._struct
+        address = getattr(struct, member)
         if not address:
             return None
         values = list((ctypes.c_float * (rows * columns)).from_address(address))
@@ -217,8 +223,8 @@ class Model(ModelFields):
 
     def write(self, path: PathLike) -> None:
         """Writes the text into a file."""
-        with open(path, "wb") as file:
-            file.write(self._written(0))
+        from ._reports import write_file  # which imports this module
+        write_file(path, [self._written(0)])
 
     def __copy__(self) -> Model:
         return Model(self._handle)
@@ -363,9 +369,8 @@ class Models(Collection[Model]):
 
     def write(self, path: PathLike) -> None:
         """Writes the models into a profile file as text."""
-        with open(path, "wb") as file:
-            for model in self:
-                file.write(model._written(0))
+        from ._reports import write_file  # which imports this module
+        write_file(path, (model._written(0) for model in self))
 
     def __copy__(self) -> Models:
         return Models(self._path if self._path is not None else list(self))
@@ -483,7 +488,9 @@ class Targets(Immutable, Collection[Sequence]):
                     _b.targets_append(self._handle.pointer, sequence._handle.pointer)
                     continue
                 name, residues, accession, description = (_b.encode(v) for v in _texts_of(sequence))
-                _b.targets_add(self._handle.pointer, name, accession, description, residues, len(residues or b""))
+                if residues is None:
+                    raise UsageError(f"target {_b.text(name)!r} has no residues")
+                _b.targets_add(self._handle.pointer, name, accession, description, residues, len(residues))
 
     @classmethod
     def load(cls, path: PathLike, alphabet: str = "amino", format: Optional[str] = None) -> Targets:
@@ -557,7 +564,12 @@ class Targets(Immutable, Collection[Sequence]):
         reader = Run(read)
         try:
             while True:
-                batch = batches.get()
+                try:
+                    batch = batches.get(timeout=0.2)
+                except queue.Empty:
+                    if reader.failure is None:
+                        continue
+                    raise reader.failure from None
                 if batch is None:
                     return
                 if isinstance(batch, BaseException):

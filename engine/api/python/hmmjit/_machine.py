@@ -6,7 +6,7 @@ from ctypes import byref, c_int32, c_uint64, c_void_p
 from typing import Any, Dict, List, Optional
 
 from . import _binding as _b
-from ._common import ALPHABETS, UINT64, PathLike, choose, integer, is_path
+from ._common import ALPHABETS, INT32, UINT64, PathLike, choose, integer, is_path
 from ._inputs import Targets
 
 
@@ -42,7 +42,7 @@ class Cache:
 
     def trim(self, max_bytes: int = 0) -> int:
         """Removes least recently used kernels; returns how many."""
-        return self._counted(_b.cache_trim, max_bytes)
+        return self._counted(_b.cache_trim, integer("max_bytes", max_bytes, 0, UINT64))
 
     def clear(self) -> int:
         """Removes all kernels; returns how many."""
@@ -110,7 +110,8 @@ def plan(model_length: int, device: str = "H200", stage: str = "ssv", variant: O
     struct = _b.Device()
     _b.device_find(_b.encode(device), byref(struct))
     engine = _b.Handle("engine", _b.engine_create, None)
-    made = _b.Handle("plan", _b.engine_plan_stage, engine.pointer, _b.encode(stage), model_length, byref(struct),
+    made = _b.Handle("plan", _b.engine_plan_stage, engine.pointer, _b.encode(stage),
+                     integer("model_length", model_length, 1, INT32), byref(struct),
                      byref(_b.PlanOptions(variant=_b.encode(variant), exact_length=bool(exact_length))))
     parsed: Dict[str, Any] = json.loads(_b.text(_b.plan_json(made.pointer)))
     return parsed

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Dict, Iterator, List, Tuple, Union, overload
 
 from . import _binding as _b
@@ -24,15 +25,16 @@ class MSA:
 
     @classmethod
     def _of_stockholm(cls, text: bytes, name: str) -> MSA:
-        rows: Dict[str, List[str]] = {}
-        for line in text.decode("utf-8", "surrogateescape").split("\n"):  # splitlines() splits at U+2028 and others, too
-            if line.startswith("#=GF ID "):
-                name = line[8:].strip()
-            if not line.strip() or line.startswith(("#", "//")):
+        rows: Dict[str, List[bytes]] = {}
+        for line in map(bytes.strip, text.split(b"\n")):
+            if line.startswith(b"#=GF ID "):
+                name = _b.text(line[8:].strip())
+            # In the library's own alignments, names of rows may begin with # or //.
+            if line.startswith((b"#=", b"# ")) or line in (b"", b"#", b"//"):
                 continue
-            row, _, residues = line.partition(" ")
-            rows.setdefault(row, []).append(residues.strip())
-        self = cls({row: "".join(pieces) for row, pieces in rows.items()}, name)
+            row, *residues = line.split(None, 1)
+            rows.setdefault(_b.text(row), []).extend(residues)
+        self = cls({row: _b.text(b"".join(pieces)) for row, pieces in rows.items()}, name)
         self._stockholm = text
         return self
 
@@ -42,11 +44,11 @@ class MSA:
         with open(path, "rb") as file:
             data = file.read()
         if data.lstrip().startswith(b"# STOCKHOLM"):
-            if data.count(b"\n//") > 1:
+            if len(re.findall(rb"^//\s*$", data, re.MULTILINE)) > 1:
                 raise UsageError(f"{path!r} holds several alignments; Builder.build_all takes them")
             return cls._of_stockholm(data, "alignment")
         rows: List[Tuple[str, str]] = []
-        for record in data.decode("utf-8", "surrogateescape").split(">")[1:]:
+        for record in re.split("^>", _b.text(data), flags=re.MULTILINE)[1:]:
             header, _, residues = record.partition("\n")
             rows.append(((header.split() or [""])[0], "".join(residues.split())))
         if not rows:
@@ -100,8 +102,8 @@ class MSA:
         """Writes a file; `format`: "stockholm" or "fasta"."""
         if format not in ("stockholm", "fasta"):
             raise UsageError(f"no alignment format {format!r}: 'stockholm', 'fasta'")
-        with open(path, "wb") as file:
-            file.write(self.stockholm() if format == "stockholm" else self.fasta())
+        from ._reports import write_file
+        write_file(path, [self.stockholm() if format == "stockholm" else self.fasta()])
 
     def __str__(self) -> str:
         wide = max((len(name) for name in self.names), default=0)

@@ -30,6 +30,9 @@ def _value(name: str, value: Any) -> Any:
     if name == "first_target":
         return _b.encode(value)
     if name == "cache":
+        from ._machine import Cache
+        if not isinstance(value, Cache):
+            raise UsageError(f"cache takes a Cache, not {value!r}")
         return value._handle.pointer
     return bool(value) if isinstance(OPTIONS[name][1], bool) else real(name, value, positive=name not in _SCORES)
 

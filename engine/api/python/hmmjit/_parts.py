@@ -88,7 +88,8 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
 
 def merge_parts(files: Union[PathLike, Iterable[PathLike]]) -> Results:
     """The results of the whole search, from the files of all its parts in any order: the same as search's, but
-    for targets that are not reported. Reports of them have the same bytes. A folder stands for its ``*.hjpart``."""
+    for targets that are not reported. Reports of them have the same bytes. A folder stands for its ``*.hjpart``.
+    Parts do not hold a table of cutoffs: `options` of such a search have an empty one."""
     array, count = _files(files)
     handle = Run(lambda callbacks: _b.Handle("results", _b.merge_parts, array, count, callbacks)).wait()
     options = _b.SearchOptions()

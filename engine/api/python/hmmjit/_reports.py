@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
 
 from . import _binding as _b
 from ._common import INT32, UINT64, PathLike, choose, integer
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 REPORTS = {"main": 0, "tblout": 1, "domtblout": 2, "pfamtblout": 3, "stockholm": 4, "tsv": 5, "json": 6,
            "a3m": 7, "scan_tblout": 8, "scan_domtblout": 9, "html": 10, "dfamtblout": 11}
+
+
+def write_file(path: PathLike, pieces: Iterable[bytes]) -> None:
+    """Writes a file, which appears when it is complete."""
+    file = Report("stockholm", path)
+    for piece in pieces:
+        file.add_text(piece)
+    file.complete()
 
 
 class Report:
@@ -54,7 +62,8 @@ class Report:
     def add_rounds(self, search: IterativeSearch, query: int = 0) -> None:
         """A query whose rounds are done, as jackhmmer reports it: the main report has all rounds, other kinds
         the last one."""
-        _b.report_add_iteration(self._handle.pointer, search._handle.pointer, query)
+        _b.report_add_iteration(self._handle.pointer, search._handle.pointer,
+                                integer("query", query, 0, UINT64))
 
     def add_text(self, text: Union[str, bytes]) -> None:
         """Text at this place of the output."""

@@ -107,7 +107,11 @@ _workers = _Workers()
 
 def _forget_workers() -> None:
     global _workers
-    _workers = _Workers()  # a forked child has none of the threads
+    for run in _workers._running:  # a forked child has none of the threads
+        run.failure = UsageError("this work belongs to the parent process; begin it anew in the child")
+        run.done = threading.Event()  # the old one may be locked
+        run.done.set()
+    _workers = _Workers()
 
 
 os.register_at_fork(after_in_child=_forget_workers)
@@ -430,7 +434,7 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     """As search, but writes results to files as they come and keeps none; returns the statistics.
 
     `files`: a dict of kinds of Report and paths, such as {"tblout": "hits.tbl", "json": "hits.json"}; the
-    main report has its header. The files appear when all are complete. `report`: a dict of arguments of
+    main report has its header. The files appear at the end of the search, one after the other. `report`: a dict of arguments of
     Report. Options are those of search.
     """
     out = make_options(options, "search_to_files")
