@@ -117,6 +117,7 @@ std::uint64_t Cache::clear() {
 
 std::uint64_t Cache::export_bundle(const std::string& path) const {
   return guarded([&] {
+    check_output(path);
     return value(cache::export_bundle(store_of(*impl_->cache, false), path, {})).entries;
   });
 }

@@ -159,8 +159,14 @@ def test_reports_appear_where_they_were_begun(results, tmp_path, monkeypatch):
     report.complete()
     assert sorted(os.listdir(tmp_path)) == ["other", "table"] and os.listdir() == []
     bare = hmmjit.search(MODELS, TARGETS, device="cpu", alignments=False)
-    gc.disable()  # no cycle keeps the temporary file
+    targets = hmmjit.Targets.load(TARGETS)
+    alive = weakref.ref(targets)
+    gc.disable()  # no cycle keeps the temporary file or the targets
     try:
+        with pytest.raises(hmmjit.InputError):
+            hmmjit.search("/nowhere", targets, device="cpu")
+        del targets
+        assert alive() is None
         with pytest.raises(hmmjit.UsageError):
             bare.report("stockholm", "x")
         assert os.listdir() == []
@@ -478,6 +484,9 @@ def test_alignments_of_results(results, tmp_path):
         bare[1].to_msa()
     with pytest.raises(hmmjit.UsageError):
         hmmjit.MSA({"a": "AC", "b": "A"})
+    for rows, name in (({"two words": "AC"}, "x"), ({"a": "AC"}, "two words"), ({"a": "AC"}, None), ({"": "AC"}, "x")):
+        with pytest.raises(hmmjit.UsageError, match="one word"):
+            hmmjit.MSA(rows, name)
 
 
 def test_only_ends_of_lines_end_lines(tmp_path):

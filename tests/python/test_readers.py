@@ -71,6 +71,9 @@ def test_pyarrow(tables):
             assert read.column(name).to_pylist() == list(table[name]), name
         assert read.schema.field("included").type == pyarrow.bool_()
         assert table.to_arrow() == read
+    odd = hmmjit.search(MODELS, [("\udcff" + s.name, s.residues) for s in hmmjit.Targets.load(TARGETS)], device="cpu")
+    with pytest.raises(hmmjit.UsageError, match="^target: text that is not UTF-8"):
+        odd.table().to_arrow()
 
 
 def test_parquet(results, tables, tmp_path):

@@ -14,7 +14,8 @@
  *             hmmjit program. Their last argument receives an error object, to be freed; it may be
  *             NULL. Outputs are written on success only. No exception, exit, signal or output leaves
  *             the library, and there is no global state. Files that are cut short while they are read,
- *             target databases included, are HMMJIT_INPUT.
+ *             target databases included, are HMMJIT_INPUT. Output files that have no name ("" and
+ *             "-"), or are an input of the same call, are HMMJIT_USAGE.
  *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
  *             Handles keep what they depend on alive: they may be freed in any order.
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then

@@ -303,7 +303,7 @@ class IterativeSearch:
 
     def report(self, kind: str = "main", path: Optional[PathLike] = None, **settings: Any) -> Optional[bytes]:
         """The output of all queries, once their rounds are done, as jackhmmer writes it: bytes, or written to
-        `path`. Other arguments as Report takes them."""
+        `path`. Other arguments as Report takes them, but the main report is made as the constructor's `report` says."""
         from ._reports import Report
         ignored = sorted({"prefer_accession", "alignments", "text_width"} & set(settings)) if kind == "main" else []
         if ignored:

@@ -554,26 +554,21 @@ class Targets(Immutable, Collection[Sequence]):
                 full, batch, size = batch, [], 0
                 return put(full)
 
-            try:
-                self._visit(0, take)
-                put(batch)
-                put(None)
-            except BaseException as error:  # raised again by the reader
-                put(error)
+            self._visit(0, take)
+            put(batch)
+            put(None)
 
         reader = Run(read)
         try:
             while True:
                 try:
-                    batch = batches.get(timeout=0.2)
+                    batch = batches.get(timeout=0.05)
                 except queue.Empty:
-                    if reader.failure is None:
-                        continue
-                    raise reader.failure from None
+                    if reader.failure is not None:
+                        reader.wait()  # raises it
+                    continue
                 if batch is None:
                     return
-                if isinstance(batch, BaseException):
-                    raise batch
                 yield from batch
         finally:
             stop.set()

@@ -21,6 +21,9 @@ class MSA:
         self._rows: List[Tuple[str, str]] = list(rows.items() if isinstance(rows, dict) else rows)
         if len({len(text) for _, text in self._rows}) > 1:
             raise UsageError("the rows of an alignment have one length")
+        for word in (name, *self.names):
+            if not isinstance(word, str) or (_b.encode(word) or b"").split() != [_b.encode(word)]:
+                raise UsageError(f"alignments and their rows are named by one word, not {word!r}")
         self._stockholm = b""
 
     @classmethod
@@ -28,7 +31,7 @@ class MSA:
         rows: Dict[str, List[bytes]] = {}
         for line in map(bytes.strip, text.split(b"\n")):
             if line.startswith(b"#=GF ID "):
-                name = _b.text(line[8:].strip())
+                name = _b.text(line.split()[2])
             # In the library's own alignments, names of rows may begin with # or //.
             if line.startswith((b"#=", b"# ")) or line in (b"", b"#", b"//"):
                 continue

@@ -236,19 +236,27 @@ class Table(Dict[str, Any]):
         import pandas  # type: ignore[import-untyped,unused-ignore]
         return pandas.DataFrame(dict(self))
 
+    def _lists(self) -> Dict[str, List[Any]]:
+        for name, values in self.items():
+            try:
+                "".join(v for v in values if isinstance(v, str)).encode()
+            except UnicodeEncodeError:
+                raise _b.UsageError(f"{name}: text that is not UTF-8, which Arrow and Polars do not take") from None
+        return {name: list(values) for name, values in self.items()}
+
     def to_polars(self) -> Any:
         """A polars.DataFrame."""
         import polars
         types = {b"U": polars.Utf8, b"l": polars.Int64, b"b": polars.Boolean, b"g": polars.Float64}
-        return polars.DataFrame({name: list(values) for name, values in self.items()},
+        return polars.DataFrame(self._lists(),
                                 schema={name: types[COLUMN_TYPES.get(name, b"g")] for name in self})
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table, with the types of the columns also where there are no rows. Needs pyarrow."""
         import pyarrow  # type: ignore[import-untyped,unused-ignore]
         types = {b"U": pyarrow.large_string(), b"l": pyarrow.int64(), b"b": pyarrow.bool_(), b"g": pyarrow.float64()}
-        return pyarrow.table({name: pyarrow.array(list(values), types[COLUMN_TYPES.get(name, b"g")])
-                              for name, values in self.items()})
+        return pyarrow.table({name: pyarrow.array(values, types[COLUMN_TYPES.get(name, b"g")])
+                              for name, values in self._lists().items()})
 
     def to_parquet(self, path: Union[str, "os.PathLike[str]"], **options: Any) -> None:
         """Writes a Parquet file with pyarrow (`pip install 'hmmjit[parquet]'`); ImportError where that is missing.

@@ -84,11 +84,11 @@ class _Workers:
             assert run is not None
             run._run()
             with self._lock:
-                self._running.discard(run)
                 stays = len(self._idle) < self.MOST_IDLE
                 if stays:
                     self._idle.append(waiting)
             run._finished()
+            self._running.discard(run)  # only now: a forked child must not wait for it
             run = None  # an idle thread keeps nothing alive
 
     def end(self) -> None:
@@ -108,6 +108,8 @@ _workers = _Workers()
 def _forget_workers() -> None:
     global _workers
     for run in _workers._running:  # a forked child has none of the threads
+        if run.done.is_set():
+            continue
         run.failure = UsageError("this work belongs to the parent process; begin it anew in the child")
         run.done = threading.Event()  # the old one may be locked
         run.done.set()
@@ -196,7 +198,10 @@ class Run:
             self.done.wait()
             raise
         if self.failure is not None:
-            raise self.failure
+            try:
+                raise self.failure
+            finally:
+                self.failure = None  # its traceback holds this frame, which would keep the inputs
         return self.value
 
 
