@@ -114,6 +114,9 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
                   session.search(options, models, *targets, sink, progress));
     add(statistics, pass);
     models_found = sink.models();
+    if (static_cast<double>(models_found) != run.models)
+      return fail(ErrorCode::kInput, "the models changed while they were read", {},
+                  "do not change files that are in use");
     residues += pass.residues;
 
     for (std::size_t i = 0; i < chunk.size(); ++i) {

@@ -19,7 +19,7 @@ struct ScanRun {
 /// Searches every sequence with every model: a chunk of sequences (load_block) at a time, with each
 /// model once. `models` in the statistics are those of one pass. A model that lacks the requested
 /// cutoffs is an error once a sequence passes its bias filter, as in hmmscan. Fails as
-/// Session::search does.
+/// Session::search does, and with kInput if the number of models changes.
 ///
 ///   HMMJIT_TRY(run_scan(session, {.search = options, .models = 2, .open_models = open,
 ///                                 .receive = write}, sequences, progress));

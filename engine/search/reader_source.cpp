@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,7 +18,14 @@ class ReaderTargets final : public TargetSource {
   ReaderTargets(SequenceReader reader, std::uint64_t total)
       : reader_(std::move(reader)), total_(total) {}
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
-    return reader_.read_block(block, residues);
+    HMMJIT_ASSIGN(const bool more, reader_.read_block(block, residues));
+    // Every pass ends where the first one did, and not before one that stopped early.
+    if ((complete_ && bytes_read() > most_read_) || (!more && bytes_read() < most_read_))
+      return fail(ErrorCode::kInput, "the file changed while it was read", reader_.name(),
+                  "do not change files that are in use");
+    most_read_ = std::max(most_read_, bytes_read());
+    complete_ |= !more;
+    return more;
   }
   Status rewind() override { return reader_.rewind(); }
   bool rewindable() const override { return reader_.source().rewindable(); }
@@ -30,6 +38,8 @@ class ReaderTargets final : public TargetSource {
  private:
   SequenceReader reader_;
   std::uint64_t total_;
+  std::uint64_t most_read_ = 0;  // in any pass
+  bool complete_ = false;        // a pass reached the end
 };
 
 // A target database that many searches read. Keeps the blocks that they have read. Thread-safe.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,6 +92,37 @@ TEST(KeptTargets, ASourceOfADatabaseBeginsWithItsFirstTarget) {
       keep_target_file(path, SequenceFormatOptions{.alphabet = amino_alphabet()}, 1 << 20);
   ASSERT_TRUE(kept) << kept.error().to_string();
   for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(read_all(*(*kept)->open()).text, all.text);
+}
+
+TEST(TargetFile, ThatChangesBetweenPassesIsAnError) {
+  const test_support::TemporaryFolder folder;
+  const std::string path = folder.file("t.fa");
+  const std::string one = ">a\nACDEF\n", two = one + ">b\nGHIKL\n";
+  for (const bool stops_early : {false, true}) {
+    for (const std::string& later : {std::string(), one, two, two + one}) {
+      std::ofstream(path) << two;
+      auto source = open_target_file(path, SequenceFormatOptions{.alphabet = amino_alphabet()});
+      ASSERT_TRUE(source) << source.error().to_string();
+      if (stops_early) {
+        TargetBlock block;
+        ASSERT_TRUE((*source)->next(block, 1));
+      } else {
+        EXPECT_EQ(read_all(**source).text.size(), 2u);
+      }
+      std::ofstream(path) << later;
+      ASSERT_TRUE((*source)->rewind());
+      Result<bool> more = true;
+      while (more && *more) {
+        TargetBlock block;
+        more = (*source)->next(block, 1);
+      }
+      // A first pass that stops early does not know what comes after it.
+      ASSERT_EQ(more.has_value(), later == two || (stops_early && later.size() > two.size()));
+      if (more) continue;
+      EXPECT_EQ(more.error().to_string(),
+                path + ": the file changed while it was read; do not change files that are in use");
+    }
+  }
 }
 
 TEST(BlockSpool, GivesBackWhatItTook) {
