@@ -75,16 +75,12 @@ void for_each_index(int threads, std::size_t count, const std::function<void(std
   Workers workers(static_cast<int>(most));
   workers.run([&] {
     if (next < count) workers.add();  // each worker starts the next
-    // The remaining indices are processed even after an exception: other threads may wait for them.
-    std::exception_ptr failure;
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        if (failure == nullptr) failure = std::current_exception();
-      }
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    } catch (...) {
+      next = count;  // no thread takes another
+      throw;
     }
-    if (failure != nullptr) std::rethrow_exception(failure);
   });
 }
 

@@ -49,7 +49,8 @@ class Workers {
   std::exception_ptr failure_ HMMJIT_GUARDED_BY(mutex_);
 };
 
-/// Calls `work` with 0 to `count` - 1 on at most `threads` threads; rethrows the first exception.
+/// Calls `work` with 0 to `count` - 1 on at most `threads` threads. After an exception, which it
+/// rethrows, no further calls begin.
 void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace hmmjit

@@ -207,7 +207,7 @@ struct Search::State {
   bool cancelled() const {
     return options.cancellation != nullptr && options.cancellation->cancelled();
   }
-  bool stopped() const { return cancelled() || (device != nullptr && device->missing()); }
+  bool stopped() const { return failed || cancelled() || (device != nullptr && device->missing()); }
   std::span<const Unit> units_of(const Run& run) const {
     return std::span(units).subspan(run.first_unit, run.count);
   }
@@ -266,6 +266,7 @@ struct Search::State {
   mutable PerThread<Scratch> scratch;
   std::vector<std::unique_ptr<Model>> models;
   std::vector<Progress> progress;
+  std::atomic<bool> failed = false;  // a step of a search with a device
 
   Partitioner partitioner;
   std::uint64_t targets = 0;  // before this block
@@ -631,13 +632,20 @@ Status Search::add(const TargetBlock& block) {
         });
         return;
       }
+      // Threads wait for each other's steps, so all are taken, but do nothing after a failure.
+      std::exception_ptr failure;
       for_each_index(s.options.threads, kSteps * runs * (models + kModelsAhead.back()),
                      [&](std::size_t n) {
                        const std::size_t run = n % runs, at = n / runs / kSteps;
                        const auto step = static_cast<Step>(n / runs % kSteps);
-                       if (at >= kModelsAhead[step] && at - kModelsAhead[step] < models)
+                       if (at < kModelsAhead[step] || at - kModelsAhead[step] >= models) return;
+                       try {
                          s.take_step(step, run, at - kModelsAhead[step], block);
+                       } catch (...) {
+                         if (!s.failed.exchange(true)) failure = std::current_exception();
+                       }
                      });
+      if (failure != nullptr) std::rethrow_exception(failure);
     });
   } catch (...) {
     // The device must stop using the block and the models.
