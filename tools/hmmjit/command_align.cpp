@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -102,8 +103,8 @@ Author align_author(const ParsedOptions& options) {
 Result<int> run_align(const ParsedOptions& options) {
   const std::string& model_file = options.arguments()[0];
   const std::string& sequence_file = options.arguments()[1];
-  if (model_file == "-" && sequence_file == "-")
-    return fail(ErrorCode::kUsage, "profile and sequences cannot both be standard input", {},
+  if (is_one_stream(model_file, sequence_file))
+    return fail(ErrorCode::kUsage, "profile and sequences cannot both come from one stream", {},
                 "give one of them as a file");
   HMMJIT_ASSIGN(const SequenceFormat format,
                 parse_sequence_format(options.text("--outformat"), "--outformat"));
@@ -129,8 +130,12 @@ Result<int> run_align(const ParsedOptions& options) {
   HMMJIT_ASSIGN(std::optional<OutputFile> file, options.create_file("-o"));
 
   const align::SequenceAligner aligner(hmm);
-  for_each_index(options.threads(), work.size(),
-                 [&](std::size_t n) { work[n].paths = aligner.align(work[n].views()); });
+  std::atomic<std::size_t> failed = work.size();  // a block that cannot be aligned
+  for_each_index(options.threads(), work.size(), [&](std::size_t n) {
+    if (n > failed) return;
+    work[n].paths = aligner.align(work[n].views());
+    if (!work[n].paths) failed = n;
+  });
   std::vector<TargetView> sequences;
   std::vector<align::SequencePath> paths;
   for (Work& part : work) {

@@ -55,6 +55,10 @@ class Proteins final : public ForwardingSource {
   bool seen_ = false;
 };
 
+bool look_at(const std::string& path, struct stat& info) {
+  return (path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) == 0;
+}
+
 // "a, b, c and 12 more"
 std::string listed(const std::vector<std::string>& names, std::size_t count) {
   return fmt::format("{}{}", fmt::join(names, ", "),
@@ -84,9 +88,15 @@ bool is_regular_file(const std::string& path) {
 
 bool is_pipe(const std::string& path) {
   struct stat info {};
-  if (path == "-" ? ::fstat(STDIN_FILENO, &info) != 0 : ::stat(path.c_str(), &info) != 0)
-    return false;
-  return !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  return look_at(path, info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+bool is_one_stream(const std::string& a, const std::string& b) {
+  struct stat first {};
+  struct stat second {};
+  return (a == "-" && b == "-") ||
+         (look_at(a, first) && look_at(b, second) && S_ISFIFO(first.st_mode) &&
+          first.st_dev == second.st_dev && first.st_ino == second.st_ino);
 }
 
 std::string find_profile_database(const std::string& path) {

@@ -145,9 +145,9 @@ Status check_files(const SearchProgram& program, const ParsedOptions& options,
                    const std::optional<PartRequest>& part) {
   const std::string& models = options.arguments()[0];
   const std::string& targets = options.arguments()[1];
-  if (models == "-" && targets == "-")
-    return fail(ErrorCode::kUsage, fmt::format("either <{}> or <{}> may be '-', but not both",
-                                               program.queries.name, program.targets.name));
+  if (is_one_stream(models, targets))
+    return fail(ErrorCode::kUsage, fmt::format("either <{}> or <{}> may be '{}', but not both",
+                                               program.queries.name, program.targets.name, models));
   if (program.by_sequence && (models == "-" || is_pipe(models)))
     return fail(ErrorCode::kUsage, "the profiles are read several times",
                 fmt::format("<{}>", program.queries.name),
