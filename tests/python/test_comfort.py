@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import pytest
 
 import hmmjit
-from hmmjit import _binding, _inputs, _results
+from hmmjit import _binding, _inputs, _results, _search
 
 INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
 MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
@@ -172,6 +172,16 @@ def test_reports_appear_where_they_were_begun(results, tmp_path, monkeypatch):
         assert os.listdir() == []
     finally:
         gc.enable()
+
+
+def test_no_thread_is_left(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_search, "_workers", _search._Workers())
+    monkeypatch.setattr(_search.threading.Thread, "start", refuse)
+    with pytest.raises(hmmjit.ResourcesError, match="cannot be started: can't start new thread; raise the limit"):
+        hmmjit.search(MODELS, TARGETS)
 
 
 def test_threads_search_with_changed_models(monkeypatch):

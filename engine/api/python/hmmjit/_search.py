@@ -73,7 +73,11 @@ class _Workers:
             waiting = self._idle.pop() if self._idle else None
         if waiting is None:
             waiting = queue.SimpleQueue()
-            threading.Thread(target=self._serve, args=(waiting,), daemon=True, name="hmmjit search").start()
+            try:
+                threading.Thread(target=self._serve, args=(waiting,), daemon=True, name="hmmjit search").start()
+            except RuntimeError as refusal:
+                message, remedy = f"a thread cannot be started: {refusal}", "raise the limit on processes (ulimit -u)"
+                raise _b.ResourcesError(f"{message}; {remedy}", message, "", remedy) from refusal
         self._running.add(run)  # only now: no thread may have been left to start
         waiting.put(run)
 
