@@ -20,6 +20,7 @@
 
 #include "core/descriptor.hpp"
 #include "core/interruption.hpp"
+#include "core/remedy.hpp"
 #include "core/spool_file.hpp"
 
 namespace hmmjit {
@@ -53,14 +54,11 @@ void forget_temporary(int slot) {
   if (slot >= 0) g_temporaries[static_cast<std::size_t>(slot)].state = LiveTemporary::kFree;
 }
 
-const char* remedy_of(int error) {
+const char* usual_remedy_of(int error) {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
       return "make the folder first (mkdir -p), or correct the name";
-    case EMFILE:
-    case ENFILE:
-      return "raise the limit on open files (ulimit -n), or ask for fewer outputs at once";
     case ENOSPC:
     case EDQUOT:
       return "free space there, or write elsewhere";
@@ -91,7 +89,8 @@ int named_descriptor(const std::string& path) {
 
 std::unexpected<Error> output_error(const std::string& path, const char* action, int error) {
   return fail(ErrorCode::kOutput, std::string("cannot ") + action + ": " + std::strerror(error),
-              named_descriptor(path) == STDOUT_FILENO ? "standard output" : path, remedy_of(error));
+              named_descriptor(path) == STDOUT_FILENO ? "standard output" : path,
+              remedy_of(error, usual_remedy_of(error)));
 }
 
 bool same_inode(const struct stat& a, const struct stat& b) {

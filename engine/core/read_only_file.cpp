@@ -13,6 +13,7 @@
 #include <new>
 
 #include "core/numbers.hpp"
+#include "core/remedy.hpp"
 #include "core/text_fields.hpp"
 
 namespace hmmjit {
@@ -26,7 +27,7 @@ Result<Descriptor> open_regular_file(const std::string& path, std::uint64_t& siz
   if (file.get() < 0 && errno == ENOMEM) throw std::bad_alloc();
   if (file.get() < 0)
     return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path,
-                "check the name and permissions");
+                remedy_of(errno, "check the name and permissions"));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
     return fail(ErrorCode::kInput, "not a regular file", path, "name a file");

@@ -8,12 +8,16 @@
 #include <cstring>
 #include <utility>
 
+#include "core/interruption.hpp"
+#include "core/remedy.hpp"
+
 namespace hmmjit {
 
 int open_unnamed_file(const std::string& folder) {
   const char* usual = std::getenv("TMPDIR");
   if (usual == nullptr || *usual == '\0') usual = "/tmp";
   std::string name = (folder.empty() ? std::string(usual) : folder) + "/hmmjit-XXXXXX";
+  const InterruptionHold hold;  // while the file has a name
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor >= 0) ::unlink(name.c_str());
   return descriptor;
@@ -23,8 +27,8 @@ std::unexpected<Error> SpoolFile::failure(const char* action, int error) const {
   return fail(ErrorCode::kOutput,
               std::string("cannot ") + action + " a temporary file: " + std::strerror(error),
               folder_,
-              folder_.empty() ? "set TMPDIR to a folder with free space"
-                              : "check the folder's permissions and free space");
+              remedy_of(error, folder_.empty() ? "set TMPDIR to a folder with free space"
+                                               : "check the folder's permissions and free space"));
 }
 
 Result<SpoolFile> SpoolFile::create(std::size_t buffer, std::string folder) {

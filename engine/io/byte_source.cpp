@@ -19,6 +19,8 @@
 #include <system_error>
 #include <thread>
 
+#include "core/remedy.hpp"
+
 namespace hmmjit {
 namespace {
 
@@ -468,9 +470,7 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
     int error = errno;
     if (error == ENOMEM) throw std::bad_alloc();
     return fail(ErrorCode::kInput, "cannot be opened: " + errno_text(error), path,
-                error == ENOENT   ? "check the name"
-                : error == EMFILE ? "raise the limit on open files (ulimit -n)"
-                                  : "check its permissions");
+                remedy_of(error, error == ENOENT ? "check the name" : "check its permissions"));
   }
   auto raw = std::make_unique<RawBytes>(fd, true, path);
   struct stat status;

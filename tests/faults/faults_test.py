@@ -137,6 +137,14 @@ class Faults(ScratchFolder):
                     self.assertEqual(self.state(), before if done.returncode else "new")
             self.assertGreater(complete, 5 if function != "open" else -1)
 
+    def test_signals_while_a_temporary_has_a_name(self):
+        arguments = ["db", "build", "--quiet", "-o", self.results + "/db", self.targets]
+        for call in range(1, self.count(arguments, "unlink") + 1):
+            with self.subTest(call=call):
+                done = self.program(arguments, {"HMMJIT_FAULT": f"unlink:{call}:{-signal.SIGTERM}"})
+                self.assertIn(done.returncode, (0, -signal.SIGTERM), done.stderr)
+                self.assertEqual(os.listdir(self.results), ["db"])
+
     def test_what_a_link_leads_to(self):
         """A file whose attributes cannot be read is not new: it is replaced with its mode, or remains."""
         real, link = self.results + "/real", self.results + "/link"

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "core/remedy.hpp"
+#include "core/spool_file.hpp"
 #include "hmmjit/option_table.hpp"
 
 extern char** environ;
@@ -36,23 +38,21 @@ Result<std::string> disassemble(const std::string& cubin) {
     return fail(ErrorCode::kCompile, "no disassembler (nvdisasm, cuobjdump) found", "--emit sass",
                 "install the CUDA toolkit's binary utilities, or use --emit cubin");
   }
-  char name[] = "/tmp/hmmjit-sass-XXXXXX";
-  const int file = ::mkstemp(name);
-  if (file < 0) return fail(ErrorCode::kOutput, "cannot make a temporary file", "/tmp");
-  const ssize_t written = ::write(file, cubin.data(), cubin.size());
-  ::close(file);
+  const Descriptor file(open_unnamed_file());
+  if (file.get() < 0 || write_all(file.get(), cubin) != 0)
+    return fail(ErrorCode::kOutput, "cannot write a temporary file", {},
+                "set TMPDIR to a folder with free space");
   int ends[2] = {-1, -1};
-  if (written != static_cast<ssize_t>(cubin.size()) || ::pipe2(ends, O_CLOEXEC) != 0) {
-    ::unlink(name);
-    return fail(ErrorCode::kOutput, "cannot write a temporary file", name);
-  }
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(ErrorCode::kResources, "cannot make a pipe", {}, remedy_of(errno, ""));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, file.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::string path = program, sass = "-sass";
+  std::string path = program, sass = "-sass", input = "/dev/stdin";
   std::vector<char*> arguments{path.data()};
   if (program.ends_with("cuobjdump")) arguments.push_back(sass.data());
-  arguments.insert(arguments.end(), {name, nullptr});
+  arguments.insert(arguments.end(), {input.data(), nullptr});
   pid_t child = -1;
   const int spawned =
       ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
@@ -69,7 +69,6 @@ Result<std::string> disassemble(const std::string& cubin) {
     ::waitpid(child, &status, 0);
   }
   ::close(ends[0]);
-  ::unlink(name);
   if (spawned != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return fail(ErrorCode::kCompile, "the disassembler failed", program);
   }

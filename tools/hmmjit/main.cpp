@@ -28,7 +28,7 @@ using hmmjit::ErrorCode;
 using hmmjit::print_diagnostic;
 
 constexpr std::string_view kOutOfMemory =
-    "hmmjit: out of memory; use fewer threads or a lower --mem\n";
+    "hmmjit: out of memory; use fewer threads, or a lower --mem if the command has it\n";
 constexpr std::string_view kNoThread =
     "hmmjit: a thread could not be started; use fewer threads (--cpu), or raise the limit on "
     "processes (ulimit -u) or memory (ulimit -v)\n";
