@@ -3,7 +3,7 @@
 
 usage: compile_headers.py SOURCE_DIR BUILD_DIR
 
-Compiles a sixth of all headers, another one in each run, and those that differ from branch main; all with
+Compiles a twelfth of all headers, another one in each run, and those that differ from branch main; all with
 HMMJIT_HEADERS=all. Without optimization, with the flags of the sources beside the header, of the nearest
 ones above it, or of the program. With ccache a header that has not changed takes no time.
 
@@ -96,9 +96,9 @@ def main():
         return header, done
 
     begun, failures, count = time.time(), 0, 0
-    everything, sixth, own_changes = os.environ.get("HMMJIT_HEADERS") == "all", random.randrange(6), changed(source)
+    everything, share, own_changes = os.environ.get("HMMJIT_HEADERS") == "all", random.randrange(12), changed(source)
     all_headers = list(headers(source))
-    to_do = [header for at, header in enumerate(all_headers) if everything or at % 6 == sixth or header in own_changes]
+    to_do = [header for at, header in enumerate(all_headers) if everything or at % 12 == share or header in own_changes]
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for header, done in pool.map(compile_alone, to_do):
             count += 1
