@@ -3,6 +3,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -28,9 +29,10 @@ def test_types_are_strict(tmp_path):
                     "    rows: int = len(round.msa)\n")
     check = [sys.executable, "-m", "mypy", "--config-file", os.path.join(SOURCE, "pyproject.toml"), "--cache-dir",
              str(tmp_path / "cache")]
-    for arguments, status in (([], 0), ([str(user)], 0)):
-        checked = subprocess.run(check + arguments, capture_output=True, text=True, cwd=SOURCE)
-        assert checked.returncode == status, checked.stdout + checked.stderr
+    with open(os.path.join(SOURCE, "pyproject.toml"), "rb") as file:  # a command line's files replace these
+        own = tomllib.load(file)["tool"]["mypy"]["files"]
+    checked = subprocess.run([*check, *own, str(user)], capture_output=True, text=True, cwd=SOURCE)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
     user.write_text("import hmmjit\nhmmjit.search('m', 't', evalue=1)\nhmmjit.search('m', 't')[0][0].nam\n")
     wrong = subprocess.run(check + [str(user)], capture_output=True, text=True, cwd=SOURCE)
     assert wrong.returncode == 1 and wrong.stdout.count("error:") == 2, wrong.stdout
