@@ -38,8 +38,8 @@ def run(*command, **keywords):
     return done.stdout
 
 
-# For each extra, the beginning of the name of one of its packages.
-EXTRAS = {"cuda": "nvidia-cuda-nvrtc-cu12", "cuda13": "nvidia-cuda-nvrtc", "tables": "pandas", "parquet": "pyarrow"}
+# For each extra, the beginning of the name of a package that no other extra of its line brings.
+EXTRAS = ({"cuda": "nvidia-cuda-nvrtc-cu12", "tables": "pandas", "parquet": "pyarrow"}, {"cuda13": "nvidia-cuda-nvrtc"})
 
 
 def interpreter():
@@ -80,14 +80,15 @@ def check_wheel(path, version):
                 sys.exit(f"the wheel has no licence of {package}")
 
 
-def check_installed(wheel, work, version, models, targets):
+def check_installed(installer, wheel, work, version, models, targets):
+    """In an environment made here. `installer`: a Python with pip."""
     folder = os.path.join(work, "an environment")
-    venv.create(folder, with_pip=True, clear=True)
+    venv.create(folder, with_pip=False, clear=True)
     python = os.path.join(folder, "bin", "python")
     # Excludes other installations of this machine.
     environment = {"PATH": "/usr/bin:/bin", "HOME": work}
     begun = time.monotonic()
-    run(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel, env=environment)
+    run(installer, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel, env=environment)
     program = os.path.join(folder, "bin", "hmmjit")
     tables = []
     for number, command in enumerate(([program], [python, "-m", "hmmjit"])):
@@ -151,11 +152,12 @@ def check_extras(python, wheel, work):
     if not resolved(python, wheel, None, report):
         print("EXTRAS NOT RESOLVED: PyPI does not answer")
         return
-    for extra, wanted in EXTRAS.items():
-        names = resolved(python, wheel, extra, report)
-        if names is None or "hmmjit" not in names or not any(name.startswith(wanted) for name in names):
-            sys.exit(f"hmmjit[{extra}] does not bring {wanted}: {names}")
-        print(f"hmmjit[{extra}]: {' '.join(sorted(names))}")
+    for extras in EXTRAS:
+        names = resolved(python, wheel, ",".join(extras), report)
+        for extra, wanted in extras.items():
+            if names is None or "hmmjit" not in names or not any(name.startswith(wanted) for name in names):
+                sys.exit(f"hmmjit[{extra}] does not bring {wanted}: {names}")
+        print(f"hmmjit[{','.join(extras)}]: {' '.join(sorted(names))}")
 
 
 def files_read(source):
@@ -216,11 +218,10 @@ def main():
         run(python, "-m", "pip", "wheel", *options, "-w", work, source, env=environment)
         wheel = glob.glob(os.path.join(work, "*.whl"))[0]
     check_wheel(wheel, version)
-    check_installed(wheel, work, version, models, targets)
     fitting = repaired(python, wheel, work)
     if fitting:
         check_wheel(fitting, version)
-        check_installed(fitting, work, version, models, targets)
+    check_installed(python, fitting or wheel, work, version, models, targets)
     check_extras(python, wheel, work)
     if not os.path.exists(os.path.join(source, "build", "wheel", "build.ninja")):
         print("SOURCE DISTRIBUTION NOT COMPARED: this wheel was not built here")
@@ -231,7 +232,7 @@ def main():
         run(python, "-m", "pip", "wheel", *options, "-w", again, unpacked, env=environment)
         other = glob.glob(os.path.join(again, "*.whl"))[0]
         check_wheel(other, version)
-        check_installed(other, work, version, models, targets)
+        check_installed(python, other, work, version, models, targets)
     return 0
 
 
