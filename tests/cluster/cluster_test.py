@@ -41,7 +41,8 @@ def slurm_executor():
 class Cluster(ScratchFolder):
     @classmethod
     def setUpClass(cls):
-        cls.inputs = tempfile.mkdtemp(prefix="hmmjit-cluster-")
+        cls.inputs, cls.started = tempfile.mkdtemp(prefix="hmmjit-cluster-"), None
+        cls.addClassCleanup(shutil.rmtree, cls.inputs, ignore_errors=True)
         models = [example_model(name, cls.inputs) for name in MODELS]
         cls.library = os.path.join(cls.inputs, "models.hmm")
         with open(cls.library, "wb") as library:
@@ -61,8 +62,12 @@ class Cluster(ScratchFolder):
         assert done.returncode == 0, done.stderr
 
     @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.inputs, ignore_errors=True)
+    def slurm(cls):
+        """One for all tests, with the first that asks for it."""
+        if cls.started is None:
+            cls.started = one_machine_slurm.Slurm(os.path.join(cls.inputs, "slurm"))
+            cls.addClassCleanup(cls.started.stop)
+        return cls.started
 
     def settings(self, parts, **more):
         return dict(os.environ, HMMJIT=scenario.program, PARTS=str(parts), MODELS=self.library,
@@ -81,8 +86,7 @@ class Cluster(ScratchFolder):
 
     @unittest.skipIf(one_machine_slurm.missing(), f"Slurm: {one_machine_slurm.missing()}")
     def test_slurm_array(self):
-        slurm = one_machine_slurm.Slurm(self.path("slurm"))
-        self.addCleanup(slurm.stop)
+        slurm = self.slurm()
         # A stand-in for hmmjit that requeues the first run of task 2 and kills that of task 5 during their
         # searches, and passes on all other calls.
         stand_in = self.path("hmmjit")
@@ -164,8 +168,7 @@ exec {scenario.program} "$@"
     @unittest.skipIf(one_machine_slurm.missing(), f"Slurm: {one_machine_slurm.missing()}")
     @unittest.skipUnless(slurm_executor(), "Snakemake has no Slurm executor here (tools/install_packages.sh --snakemake)")
     def test_snakemake_on_slurm(self):
-        slurm = one_machine_slurm.Slurm(self.path("slurm"))
-        self.addCleanup(slurm.stop)
+        slurm = self.slurm()
         # Snakemake starts itself by its name in the tasks.
         before = os.environ["PATH"]
         self.addCleanup(os.environ.update, PATH=before)
