@@ -158,12 +158,12 @@ class Campaign(unittest.TestCase):
             file.write(WRONG_PACKAGE.format(package=os.path.join(os.path.dirname(SCRIPT), "..", "..", "engine", "api", "python")))
         table = self.program("wrong_table", WRONG_TABLE)
         for name in ("scan", "phmmer", "jackhmmer", "nhmmer", "server", "session"):
-            arguments = ["--models", models, dna + ".hmm", "--programs", name, "--seed", "3", "--searches", "2",
+            arguments = ["--models", models, dna + ".hmm", "--programs", name, "--seed", "3",
                          "--workers", "1", "--core-seconds", "0.0005", "--shared-library", library, "--reduce-most", "0"]
-            for broken, status in ((), 0), (["--device-program", table] if name != "session" else
-                                            ["--package", os.path.dirname(wrong)], 1):
+            for broken, status, searches in ((), 0, "1"), (["--device-program", table] if name != "session" else
+                                                           ["--package", os.path.dirname(wrong)], 1, "2"):
                 with self.subTest(program=name, broken=broken):
-                    got, text = self.run_script(*arguments, *broken)
+                    got, text = self.run_script(*arguments, *broken, "--searches", searches)
                     self.assertEqual(got, status, text)
                     row = re.search(rf"program: {name} +(\d+) +0 +[\d,]+ +(\d+) +(\d+) ", text)
                     self.assertEqual((row[2] > "0", row[3] > "0"), (status == 1, status == 1 and name != "session"), text)
