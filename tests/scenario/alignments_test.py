@@ -1,6 +1,6 @@
 """hmmjit accepts the same alignments as hmmbuild and hmmsearch, with equal models and targets.
 
-Alignments in all formats are damaged, in each format every second of all damages; other files are refused.
+Alignments in all formats are damaged, in each run by another third of all damages; other files are refused.
 """
 import gzip
 import re
@@ -8,7 +8,7 @@ import shutil
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, run, search
+from scenario import SEED, ScratchFolder, example_model, hmmsearch, read, result_lines, run, search
 
 ROWS = [("one/1-30", "ACDEFGHIKLMNPQRSTVWYACDEFGHIKL"), ("two", "ACDEFGHI--MNPQRSTVWYAC-EFGHIKL"),
         ("three", "-CDEFGHIKLMNPaRSTVWYACDEFGHIK-"), ("four_five", "ACDEFGHIKLMNPgRSTV-YACWWWGHIKL")]
@@ -136,11 +136,6 @@ def model_of(path):
 
 @unittest.skipIf(scenario.hmmsearch_missing() or shutil.which("hmmbuild") is None, "HMMER is not installed")
 class Alignments(ScratchFolder):
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        return self.path(name)
-
     def compare(self, suffix, text):
         """The difference between the models of the two programs, or None."""
         path, want, got = self.write("x." + suffix, text.encode("latin-1")), self.path("want"), self.path("got")
@@ -156,7 +151,7 @@ class Alignments(ScratchFolder):
     def test_models_of_damaged_alignments(self):
         found = []
         for number, (suffix, text) in enumerate(WHOLE.items()):
-            for what, changed in list(damaged(text))[number % 2::2]:
+            for what, changed in list(damaged(text))[(SEED + number) % 3::3]:
                 difference = self.compare(suffix, changed)
                 if difference is not None:
                     found.append(f"{suffix}, {what}: {difference}")

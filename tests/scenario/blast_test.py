@@ -8,16 +8,15 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
+from scenario import SharedInputs, example_model, hmmsearch, read, result_lines, search
 
 USAGE_ERROR, INPUT_ERROR = 2, 3
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 @unittest.skipIf(shutil.which("makeblastdb") is None, "makeblastdb (Debian: ncbi-blast+) not installed")
-class BlastDatabases(ScratchFolder):
-    def setUp(self):
-        super().setUp()
+class BlastDatabases(SharedInputs):
+    def make_inputs(self):
         self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
         self.library = self.join_models(self.models)
         self.records = scenario.emitted_targets(self.models, 11, per_model=15, decoys=60)

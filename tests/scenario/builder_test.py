@@ -11,7 +11,7 @@ import sys
 import unittest
 
 import scenario
-from scenario import SEED, ScratchFolder, comparable, example_model, first_difference, read, result_lines, run
+from scenario import SEED, ScratchFolder, SharedInputs, comparable, example_model, first_difference, read, result_lines, run
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm"]
 MISSING = scenario.hmmsearch_missing() or any(
@@ -75,9 +75,8 @@ def random_nucleotides(rng, name, degenerate):
 
 
 @unittest.skipIf(MISSING, "phmmer, jackhmmer, hmmbuild, hmmemit or hmmer-examples not installed")
-class AgainstHmmer(ScratchFolder):
-    def setUp(self):
-        super().setUp()
+class AgainstHmmer(SharedInputs):
+    def make_inputs(self):
         self.models = [example_model(name, self.folder) for name in MODELS]
         self.records = scenario.emitted_targets(self.models, SEED, per_model=12, decoys=40)
         scenario.write_embl(self.path("targets.embl"), self.records)
@@ -195,7 +194,7 @@ class AgainstHmmer(ScratchFolder):
         """Of more than 50,000 rows a sample of 10,000 decides which columns are consensus; another method draws it from more than
         130,000."""
         rng, path = random.Random(SEED + 4), self.path("many.sto")
-        for count in (60_000, 140_000):
+        for count in (52_000, 131_000):
             with open(path, "w", encoding="utf-8") as file:
                 file.write("# STOCKHOLM 1.0\n")
                 for number in range(count):  # half of the columns have about as many gaps as residues

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import SEED, ScratchFolder, example_model, first_difference, read, result_lines, search
+from scenario import SEED, SharedInputs, example_model, first_difference, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
 INPUT_ERROR = 3
@@ -18,9 +18,8 @@ def db(arguments, **keywords):
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
-class Database(ScratchFolder):
-    def setUp(self):
-        super().setUp()
+class Database(SharedInputs):
+    def make_inputs(self):
         models = [example_model(name, self.folder) for name in MODELS]
         self.library = self.join_models(models)
         records = scenario.emitted_targets(models, SEED, per_model=30, decoys=200)

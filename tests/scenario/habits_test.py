@@ -13,7 +13,7 @@ import unittest
 import urllib.parse
 
 import scenario
-from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
+from scenario import SharedInputs, example_model, hmmsearch, read, result_lines, search
 
 USAGE_ERROR, INPUT_ERROR, COMPILE_ERROR = 2, 3, 6
 
@@ -27,20 +27,14 @@ def without_cutoffs(text):
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
-class Habits(ScratchFolder):
-    def setUp(self):
-        super().setUp()
+class Habits(SharedInputs):
+    def make_inputs(self):
         self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
         self.fn3, self.kinase, self.globins = self.models
         self.library = self.join_models(self.models)  # globins4 has no cutoffs
         self.records = scenario.emitted_targets(self.models, 7, per_model=12, decoys=40)
         self.targets = self.path("targets.fasta")
         scenario.write_fasta(self.targets, self.records)
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(text)
-        return self.path(name)
 
     def says(self, done, status, *words):
         self.assertEqual(done.returncode, status, done.stderr)
@@ -255,17 +249,17 @@ class Habits(ScratchFolder):
 
     # ----- progress
 
-    def terminal(self, arguments, stdout=None, seconds=2.0):
+    def terminal(self, arguments, stdout=None, wanted=None):
         """The output of a search of a slow pipe to a terminal, which is its standard error and, unless `stdout` is
-        given, its standard output."""
+        given, its standard output. The pipe ends after two seconds, or with `wanted` in the output."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen([scenario.program, "search", "--device", "cpu"] + arguments + [self.fn3, "-"],
                                    stdin=subprocess.PIPE, stdout=theirs if stdout is None else stdout, stderr=theirs)
         os.close(theirs)
         process.stdin.write(read(self.targets) * 400)  # the search reads 1 MiB at a time
         process.stdin.flush()
-        text, until = b"", time.monotonic() + seconds
-        while time.monotonic() < until:
+        text, until = b"", time.monotonic() + 2
+        while time.monotonic() < until and (wanted is None or wanted not in text):
             if select.select([ours], [], [], 0.1)[0]:
                 text += os.read(ours, 65536)
         process.stdin.close()
@@ -284,10 +278,10 @@ class Habits(ScratchFolder):
     def test_progress_never_mixes_with_the_report(self):
         progress = b"Gcells/s"
         with open(self.path("out"), "wb") as file:
-            shown = self.terminal(["--noali"], stdout=file)
+            shown = self.terminal(["--noali"], stdout=file, wanted=progress)
         self.assertIn(progress, shown)
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-80:])  # erases the line
-        self.assertIn(progress, self.terminal(["--noali", "-o", self.path("out")]))
+        self.assertIn(progress, self.terminal(["--noali", "-o", self.path("out")], wanted=progress))
         self.assertNotIn(progress, self.terminal(["--noali"]))
         reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         self.assertNotIn(progress, self.terminal(["--noali"], stdout=reader.stdin))

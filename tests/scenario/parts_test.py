@@ -10,7 +10,7 @@ import time
 import unittest
 
 import scenario
-from scenario import SEED, ScratchFolder, example_model, read
+from scenario import SEED, SharedInputs, example_model, read
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 USAGE_ERROR, INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 2, 3, 5, 7
@@ -40,7 +40,7 @@ def comparable(data):
     return lines
 
 
-class PartsFolder(ScratchFolder):
+class PartsFolder(SharedInputs):
     def call(self, arguments, status=0, folder=None, **keywords):
         done = subprocess.run([scenario.program] + arguments, cwd=folder or self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600,
@@ -99,8 +99,7 @@ class PartsFolder(ScratchFolder):
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class Parts(PartsFolder):
-    def setUp(self):
-        super().setUp()
+    def make_inputs(self):
         models = [example_model(name, self.folder) for name in MODELS]
         # A model without hits between the others.
         none = self.path("none.hmm")
@@ -110,7 +109,7 @@ class Parts(PartsFolder):
                              self.path("nothing.fa")])
         self.assertEqual(made.returncode, 0, made.stderr)
         self.library = self.join_models(models[:3] + [none] + models[3:])
-        records = scenario.emitted_targets(models, SEED, per_model=25, decoys=150)
+        records = scenario.emitted_targets(models, SEED, per_model=12, decoys=60)
         rng = random.Random(SEED)
         for _ in range(40):  # ties: equal sequences with equal or different names
             name, description, residues = rng.choice(records)

@@ -70,6 +70,12 @@ def comparable(name, text):
     return result_lines(text)
 
 
+def ok(done):
+    """The finished process, which must have succeeded."""
+    assert done.returncode == 0, (done.args, done.stderr)
+    return done
+
+
 def read(path):
     with open(path, "rb") as file:
         return file.read()
@@ -214,12 +220,15 @@ class ScratchFolder(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def write(self, name, data):
+        """Writes text or bytes to a file of the folder; returns its path."""
+        with open(self.path(name), "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        return self.path(name)
+
     def join_models(self, paths, name="library.hmm"):
         """A file of these models in one format version."""
-        with open(self.path(name), "wb") as library:
-            for path in paths:
-                library.write(run(["hmmconvert", path]).stdout)
-        return self.path(name)
+        return self.write(name, b"".join(run(["hmmconvert", path]).stdout for path in paths))
 
     def output_options(self, label, outputs):
         """Options for these outputs in files LABEL.OUTPUT."""
@@ -232,3 +241,26 @@ class ScratchFolder(unittest.TestCase):
             expected, actual = (comparable(name, read(self.path(f"{label}.{name}"))) for label in ("want", "got"))
             if expected != actual:
                 self.fail(f"{context} {name}: {first_difference(expected, actual)}")
+
+
+class SharedInputs(ScratchFolder):
+    """Tests whose folder holds the same files at the beginning of each. `make_inputs` makes them, and attributes that name
+    them, once for the class."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        top = tempfile.mkdtemp(prefix="hmmjit-scenario-")
+        cls.addClassCleanup(shutil.rmtree, top, ignore_errors=True)
+        cls.folder, cls.inputs_kept = os.path.join(top, "folder"), os.path.join(top, "kept")
+        os.mkdir(cls.folder)
+        maker = cls("make_inputs")
+        known = set(vars(maker))
+        maker.make_inputs()
+        for name in vars(maker).keys() - known:
+            setattr(cls, name, getattr(maker, name))
+        os.rename(cls.folder, cls.inputs_kept)
+
+    def setUp(self):
+        shutil.copytree(self.inputs_kept, self.folder, symlinks=True)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
