@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import one_machine_slurm  # noqa: E402
 import scenario  # noqa: E402
-from scenario import ScratchFolder, example_model, read, snakemake  # noqa: E402
+from scenario import ScratchFolder, example_model, ok, read, snakemake  # noqa: E402
 
 EXAMPLES = os.path.join(scenario.SOURCE, "examples", "cluster")
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Pkinase.hmm"]
@@ -51,15 +51,13 @@ class Cluster(ScratchFolder):
         records = scenario.emitted_targets(models, SEED, per_model=60, decoys=300)
         scenario.write_fasta(os.path.join(cls.inputs, "targets.fasta"), records)
         cls.targets = os.path.join(cls.inputs, "targets.hjdb")
-        done = scenario.run([scenario.program, "db", "build", "-o", cls.targets,
-                             os.path.join(cls.inputs, "targets.fasta")])
-        assert done.returncode == 0, done.stderr
+        done = ok(scenario.run([scenario.program, "db", "build", "-o", cls.targets,
+                                os.path.join(cls.inputs, "targets.fasta")]))
         cls.whole = os.path.join(cls.inputs, "whole")
         os.mkdir(cls.whole)
         arguments = [option for name, option in RESULTS.items()
                      for option in (option, os.path.join(cls.whole, name))]
-        done = scenario.search(arguments + [cls.library, cls.targets])
-        assert done.returncode == 0, done.stderr
+        ok(scenario.search(arguments + [cls.library, cls.targets]))
 
     @classmethod
     def slurm(cls):
@@ -79,9 +77,8 @@ class Cluster(ScratchFolder):
                              comparable(os.path.join(self.whole, name)), name)
 
     def test_parallel(self):
-        done = subprocess.run([os.path.join(EXAMPLES, "parallel.sh")], cwd=self.folder,
-                              env=self.settings(5, JOBS="2"), capture_output=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(subprocess.run([os.path.join(EXAMPLES, "parallel.sh")], cwd=self.folder,
+                          env=self.settings(5, JOBS="2"), capture_output=True, timeout=300))
         self.check_results()
 
     @unittest.skipIf(one_machine_slurm.missing(), f"Slurm: {one_machine_slurm.missing()}")
@@ -116,9 +113,8 @@ exec {scenario.program} "$@"
         submit = [os.path.join(EXAMPLES, "submit.sh"), "--cpus-per-task=1", "--mem=400M"]
 
         def run():
-            done = subprocess.run(submit, cwd=self.folder, env=environment, text=True,
-                                  capture_output=True, timeout=120)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(subprocess.run(submit, cwd=self.folder, env=environment, text=True,
+                                     capture_output=True, timeout=120))
             return done.stdout.split()[-1]
 
         def logs():
@@ -148,9 +144,8 @@ exec {scenario.program} "$@"
                    f"models={self.library}", f"targets={self.targets}", "parts=2",
                    f"hmmjit={scenario.program}", "mem_mb=400", "merge_mem_mb=400"]
         environment = dict(os.environ, HOME=self.folder)
-        done = subprocess.run(command + more, cwd=self.folder, env=environment,
-                              capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        done = ok(subprocess.run(command + more, cwd=self.folder, env=environment,
+                                 capture_output=True, text=True, timeout=300))
         return done.stderr
 
     @unittest.skipIf(snakemake() is None, "Snakemake is not installed (tools/install_packages.sh --snakemake)")

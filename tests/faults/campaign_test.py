@@ -23,7 +23,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import scenario
-from scenario import SEED, ScratchFolder, example_model, read, result_lines
+from scenario import SEED, ScratchFolder, example_model, ok, read, result_lines
 
 library = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 3 else None
 cache_tool = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
@@ -146,8 +146,7 @@ class Campaign(ScratchFolder):
                        part, self.models, self.database])
 
     def must(self, arguments):
-        done = scenario.run([scenario.program] + arguments)
-        self.assertEqual(done.returncode, 0, (arguments, done.stderr))
+        ok(scenario.run([scenario.program] + arguments))
 
     def works(self):
         files = ["-o", "{}/o", "--tblout", "{}/t", "--domtblout", "{}/d.gz", "--tsv", "{}/tsv"]
@@ -179,9 +178,8 @@ class Campaign(ScratchFolder):
 
     def calls_of(self, work, function, before):
         folder, counted = self.fresh(work, "count", before), self.path("count")
-        done = work.run(folder, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted},
-                        2)
-        self.assertEqual(done.returncode, 0, (work.name, done.stderr))
+        ok(work.run(folder, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted},
+                    2))
         if work.expected is None and not isinstance(work, CacheWork):
             work.expected = work.content(folder)
             self.assertEqual(len(work.expected), work.outputs)

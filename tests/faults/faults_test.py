@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import scenario
-from scenario import ScratchFolder, example_model, read
+from scenario import ScratchFolder, example_model, ok, read
 
 library = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
 RESOURCES, OUTPUT_ERROR = 5, 7
@@ -66,9 +66,8 @@ class Faults(ScratchFolder):
 
     def count(self, arguments, function):
         counted = self.path("count")
-        done = self.program(arguments, {"HMMJIT_FAULT": f"{function}:0:0",
-                                        "HMMJIT_FAULT_COUNT": counted})
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(self.program(arguments, {"HMMJIT_FAULT": f"{function}:0:0",
+                                    "HMMJIT_FAULT_COUNT": counted}))
         return int(read(counted))
 
     def search(self):
@@ -104,8 +103,7 @@ class Faults(ScratchFolder):
         search = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "-o", self.results + "/o", self.model, targets]
         window = {"HMMJIT_FAULT_SIZE": str(1 << 15)}
         counted = self.path("count")
-        done = self.program(search, {"HMMJIT_FAULT": "malloc:0:0", "HMMJIT_FAULT_COUNT": counted, **window})
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = ok(self.program(search, {"HMMJIT_FAULT": "malloc:0:0", "HMMJIT_FAULT_COUNT": counted, **window}))
         calls = int(read(counted))
         self.assertGreater(calls, 0)
         for call in range(1, calls + 1):
@@ -186,8 +184,7 @@ class Faults(ScratchFolder):
         for short in (1, 4, 5):
             # The times at the end of the report vary in length: a shorter report than the one before may fit.
             for _ in range(20):
-                whole = self.program(arguments, {})
-                self.assertEqual(whole.returncode, 0, whole.stderr)
+                whole = ok(self.program(arguments, {}))
                 os.unlink(self.results + "/t")
                 os.unlink(self.results + "/s")
                 limit = len(whole.stdout) - short

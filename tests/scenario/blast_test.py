@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import SharedInputs, example_model, hmmsearch, read, result_lines, search
+from scenario import SharedInputs, example_model, hmmsearch, ok, read, result_lines, search
 
 USAGE_ERROR, INPUT_ERROR = 2, 3
 
@@ -35,9 +35,8 @@ class BlastDatabases(SharedInputs):
     def make(self, records, name, version, *options, kind="prot"):
         source = self.path(name + ".source")
         scenario.write_fasta(source, records)
-        done = scenario.run(["makeblastdb", "-in", source, "-dbtype", kind, "-title", "made for a test", "-out",
-                             self.path(name), "-blastdb_version", str(version), *options])
-        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+        ok(scenario.run(["makeblastdb", "-in", source, "-dbtype", kind, "-title", "made for a test", "-out",
+                         self.path(name), "-blastdb_version", str(version), *options]))
         return self.path(name)
 
     def run_both(self, database, *options, ours=None):
@@ -45,9 +44,8 @@ class BlastDatabases(SharedInputs):
         outputs = []
         for program, target in ((hmmsearch, database), (search, ours or database)):
             paths = [self.path(f"{program.__name__}.{kind}") for kind in ("tbl", "dom", "sto")]
-            done = program(["--tformat", "ncbi", "--tblout", paths[0], "--domtblout", paths[1], "-A", paths[2],
-                            *options, self.library, target])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(program(["--tformat", "ncbi", "--tblout", paths[0], "--domtblout", paths[1], "-A", paths[2],
+                               *options, self.library, target]))
             texts = [result_lines(done.stdout)] + [result_lines(read(path)) for path in paths]
             texts[0] = [line for line in texts[0] if line]
             texts[3] = [line for line in read(paths[2]).decode().split("\n") if not line.startswith("#=GF AU")]
@@ -70,18 +68,15 @@ class BlastDatabases(SharedInputs):
                    ["short", "", "M"]]
         for version in (4, 5):
             database = self.make(self.records + letters, f"all{version}", version)
-            done = scenario.run(["blastdbcmd", "-db", database, "-entry", "all"])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(scenario.run(["blastdbcmd", "-db", database, "-entry", "all"]))
             wanted = [record[2] for record in scenario.fasta_records(done.stdout.decode())]
             self.assertIn(letters[0][2], wanted)
             made = self.path(f"all{version}.hjdb")
-            done = scenario.run([scenario.program, "db", "build", "--quiet", "--tformat", "ncbi", "-o", made, database])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(scenario.run([scenario.program, "db", "build", "--quiet", "--tformat", "ncbi", "-o", made, database]))
             names = self.path("names")
             with open(names, "w") as file:
                 file.writelines(record[0] + "\n" for record in self.records + letters)
-            done = scenario.run([scenario.program, "db", "fetch", made, "-f", names])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(scenario.run([scenario.program, "db", "fetch", made, "-f", names]))
             got = [record[2] for record in scenario.fasta_records(done.stdout.decode())]
             self.assertEqual(got, wanted)
 
@@ -94,8 +89,7 @@ class BlastDatabases(SharedInputs):
         self.assertEqual(len(names), len(records))
         self.assertIn("_A", names[0])
         table = self.path("table")
-        done = search(["--max", "-E", "1e9", "-o", "/dev/null", "--tblout", table, self.library, database])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(search(["--max", "-E", "1e9", "-o", "/dev/null", "--tblout", table, self.library, database]))
         found = {line.split()[0] for line in result_lines(read(table)) if line}
         self.assertTrue(found <= set(names))
         self.assertGreater(len(found), 30)
@@ -111,8 +105,7 @@ class BlastDatabases(SharedInputs):
         table = self.path("table")
 
         def rows(target, *options, **keywords):
-            done = search(["-o", "/dev/null", "--tblout", table, *options, self.library, target], **keywords)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(search(["-o", "/dev/null", "--tblout", table, *options, self.library, target], **keywords))
             return result_lines(read(table))
         wanted = rows(fasta)
         self.assertGreater(len(wanted), 500)
@@ -127,10 +120,9 @@ class BlastDatabases(SharedInputs):
         self.assertEqual(rows(database, "--tformat", "ncbi"), wanted)
         os.remove(self.path("many"))
         # In $BLASTDB, like BLAST's programs.
-        done = subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout", table,
-                               self.library, "many"], cwd="/", env=dict(os.environ, BLASTDB=self.folder),
-                              capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout", table,
+                           self.library, "many"], cwd="/", env=dict(os.environ, BLASTDB=self.folder),
+                          capture_output=True))
         self.assertEqual(result_lines(read(table)), wanted)
 
     def test_nucleotides(self):
@@ -148,8 +140,7 @@ class BlastDatabases(SharedInputs):
 
         def results(program, *arguments):
             table = self.path("table")
-            done = scenario.run([*program, "--dna", "-o", self.path("out"), "--tblout", table, *arguments])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(scenario.run([*program, "--dna", "-o", self.path("out"), "--tblout", table, *arguments]))
             return result_lines(read(table)), result_lines(read(self.path("out")))
         for version, options in ((4, ()), (5, ()), (5, ("-max_file_sz", "20000B"))):
             with self.subTest(version=version, options=options):

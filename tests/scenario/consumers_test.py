@@ -22,7 +22,7 @@ if os.access(os.path.join(ENVIRONMENT, "bin", "python3"), os.X_OK):
     os.execv(python, [python, "-B"] + sys.argv)
 
 import scenario
-from scenario import ScratchFolder, example_model, read
+from scenario import ScratchFolder, example_model, ok, read
 
 REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild", "hmmalign", "nhmmer", "nhmmscan")
 ABSENT = ("hmmpress", "hmmfetch", "hmmstat", "esl-sfetch")
@@ -69,7 +69,7 @@ class Consumers(ScratchFolder):
         scenario.write_fasta(self.targets, self.records)
         self.queries = self.path("queries.faa")
         scenario.write_fasta(self.queries, [record for record in self.records if record[0].startswith("emitted")][:3])
-        self.assertEqual(scenario.run(["hmmpress", self.library]).returncode, 0)
+        ok(scenario.run(["hmmpress", self.library]))
         self.links = self.path("links")
         os.mkdir(self.links)
         for name in REPLACED + ABSENT:
@@ -93,8 +93,7 @@ class Consumers(ScratchFolder):
             for output in outputs:
                 options += ["-o" if output == "report" else "-A" if output == "sto" else "--" + output,
                             os.path.join(folder, output)]
-            done = scenario.run([program, "--cpu", "1"] + options + list(arguments))
-            self.assertEqual(done.returncode, 0, done.stderr)
+            ok(scenario.run([program, "--cpu", "1"] + options + list(arguments)))
             folders.append(folder)
         return folders
 
@@ -149,7 +148,7 @@ class Consumers(ScratchFolder):
         model = self.path("m.hmm")
         for command, first in (([self.link("hmmbuild")], r"^HMMER3/f \[3\.4 \| Aug 2023; hmmjit \d+\.\d+\.\d+\]$"),
                                ([scenario.program, "build"], r"^HMMER3/f \[hmmjit \d+\.\d+\.\d+\]$")):
-            self.assertEqual(scenario.run(command + [model, alignment]).returncode, 0)
+            ok(scenario.run(command + [model, alignment]))
             self.assertRegex(read(model).decode().split("\n")[0], first)
 
     # ----- parsers
@@ -247,10 +246,9 @@ class Consumers(ScratchFolder):
         found = []
         for name in (shutil.which("hmmsearch"), self.link("hmmsearch")):
             out = self.path(f"out{len(found)}")
-            done = scenario.run([macsyfinder, "--hmmer", name, "--db-type", "ordered_replicon", "--models-dir",
-                                 self.path("models"), "--models", "Test", "all", "--sequence-db", self.targets, "-o", out,
-                                 "-w", "1", "--mute"])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            ok(scenario.run([macsyfinder, "--hmmer", name, "--db-type", "ordered_replicon", "--models-dir",
+                             self.path("models"), "--models", "Test", "all", "--sequence-db", self.targets, "-o", out,
+                             "-w", "1", "--mute"]))
             tables = {}
             for table in sorted(os.listdir(out)):
                 if table.endswith(".tsv"):
@@ -266,7 +264,7 @@ class Consumers(ScratchFolder):
         digests = []
         for program in (shutil.which("hmmbuild"), self.link("hmmbuild")):
             model = self.path("m.hmm")
-            self.assertEqual(scenario.run([program, "--cpu", "1", model, alignment]).returncode, 0)
+            ok(scenario.run([program, "--cpu", "1", model, alignment]))
             with pyhmmer.plan7.HMMFile(model) as file, pyhmmer.easel.SequenceFile(self.targets, digital=True) as targets:
                 hmm = file.read()
                 hits = next(pyhmmer.hmmsearch(hmm, targets.read_block(), cpus=1))

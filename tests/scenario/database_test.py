@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import SEED, SharedInputs, example_model, first_difference, read, result_lines, search
+from scenario import SEED, SharedInputs, example_model, first_difference, ok, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
 INPUT_ERROR = 3
@@ -35,10 +35,9 @@ class Database(SharedInputs):
 
     def outputs(self, targets, options):
         paths = [self.path("result." + name) for name in ("o", "t", "d", "p", "a")]
-        done = search(["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2],
-                       "--pfamtblout", paths[3], "-A", paths[4]] + options +
-                      [self.library, targets])
-        self.assertEqual(done.returncode, 0, (options, done.stderr))
+        ok(search(["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2],
+                   "--pfamtblout", paths[3], "-A", paths[4]] + options +
+                  [self.library, targets]))
         return [result_lines(read(path)) for path in paths[:4]] + [read(paths[4]).split(b"\n")]
 
     def test_same_bytes_as_fasta(self):
@@ -63,8 +62,7 @@ class Database(SharedInputs):
         for memory in ([], ["--mem", "200K"]):
             found = []
             for targets in (self.fasta, self.database):
-                done = search(["--noali", "--stats", statistics] + memory + [many, targets])
-                self.assertEqual(done.returncode, 0, done.stderr)
+                done = ok(search(["--noali", "--stats", statistics] + memory + [many, targets]))
                 found.append(result_lines(done.stdout))
             report = json.loads(read(statistics))
             self.assertEqual(report["targets_streamed"], bool(memory))
@@ -77,18 +75,17 @@ class Database(SharedInputs):
         compressed = self.path("targets.fasta.gz")
         with open(compressed, "wb") as file:
             file.write(gzip.compress(read(self.fasta)))
-        self.assertEqual(db(["build", compressed]).returncode, 0)  # default name
+        ok(db(["build", compressed]))  # default name
         information = [json.loads(db(["info", "--json", path]).stdout)
                        for path in (self.database, self.path("targets.fasta.hjdb"))]
         self.assertEqual(information[0]["sections"][:4], information[1]["sections"][:4])
         piped = self.path("piped.hjdb")
-        self.assertEqual(db(["build", "-o", piped, "-"], data=read(self.fasta)).returncode, 0)
+        ok(db(["build", "-o", piped, "-"], data=read(self.fasta)))
         embl = self.path("targets.embl")
         scenario.write_embl(embl, self.records[:40])
         joined = self.path("joined.hjdb")
-        done = db(["build", "-o", joined, piped, embl, compressed])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(db(["verify", joined]).returncode, 0)
+        ok(db(["build", "-o", joined, piped, embl, compressed]))
+        ok(db(["verify", joined]))
         count = len(self.records)
         report = json.loads(db(["info", "--json", joined]).stdout)
         self.assertEqual(report["targets"], 2 * count + 40)
@@ -98,7 +95,7 @@ class Database(SharedInputs):
         # Accessions are kept.
         want = search(["--tblout", self.path("w"), "--acc", self.library, embl])
         only = self.path("embl.hjdb")
-        self.assertEqual(db(["build", "-o", only, embl]).returncode, 0)
+        ok(db(["build", "-o", only, embl]))
         got = search(["--tblout", self.path("g"), "--acc", self.library, only])
         self.assertEqual(result_lines(read(self.path("w"))), result_lines(read(self.path("g"))))
         self.assertEqual(want.returncode, 0)
@@ -107,7 +104,7 @@ class Database(SharedInputs):
 
     def test_the_same_file_every_time(self):
         again = self.path("again.hjdb")
-        self.assertEqual(db(["build", "-o", again, self.fasta]).returncode, 0)
+        ok(db(["build", "-o", again, self.fasta]))
         self.assertEqual(read(again), read(self.database))
 
     def many_inputs(self):
@@ -138,7 +135,7 @@ class Database(SharedInputs):
             path = self.path("threads.hjdb")
             done = db(["build", "--quiet", "--cpu", threads, "-o", path] + inputs)
             self.assertEqual((done.returncode, done.stderr), (0, b""), threads)
-            self.assertEqual(db(["verify", "--quiet", path]).returncode, 0)
+            ok(db(["verify", "--quiet", path]))
             found.add(read(path))
         self.assertEqual(len(found), 1)
         # Targets are in the order of the inputs.

@@ -6,14 +6,13 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import ScratchFolder, read
+from scenario import ScratchFolder, ok, read
 
 DOCUMENTS = os.path.join(scenario.SOURCE, "docs")
 
 
 def hmmjit(*arguments):
-    done = scenario.run([scenario.program] + list(arguments))
-    assert done.returncode == 0, (arguments, done.stderr)
+    done = ok(scenario.run([scenario.program] + list(arguments)))
     assert done.stderr == b"", done.stderr
     return done.stdout.decode("ascii")
 

@@ -13,7 +13,7 @@ import unittest
 import urllib.parse
 
 import scenario
-from scenario import SharedInputs, example_model, hmmsearch, read, result_lines, search
+from scenario import SharedInputs, example_model, hmmsearch, ok, read, result_lines, search
 
 USAGE_ERROR, INPUT_ERROR, COMPILE_ERROR = 2, 3, 6
 
@@ -63,24 +63,23 @@ class Habits(SharedInputs):
         dna = self.path("genome.fa")
         scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
         model = shutil.copy(self.fn3, self.path("copy.hmm"))
-        self.assertEqual(scenario.run(["hmmpress", model]).returncode, 0)
+        ok(scenario.run(["hmmpress", model]))
         for command in ("search", "scan"):
             self.assertNotIn(b"newer", hmmjit(command, "-o", "/dev/null", model, self.targets).stderr)
         made1 = shutil.copy(scenario.example_model("MADE1.hmm", self.folder), self.path("dna.hmm"))
-        self.assertEqual(scenario.run(["hmmpress", made1]).returncode, 0)
+        ok(scenario.run(["hmmpress", made1]))
         later = time.time() + 100
         os.utime(model, (later, later))
         os.utime(made1, (later, later))
         done = hmmjit("nhmmscan", "-o", "/dev/null", made1, dna)
         self.assertIn(f"{made1} is newer than {made1}.h3m", done.stderr.decode())
         for command in ("search", "scan"):
-            done = hmmjit(command, "-o", "/dev/null", model, self.targets)
-            self.assertEqual(done.returncode, 0)
+            done = ok(hmmjit(command, "-o", "/dev/null", model, self.targets))
             self.assertIn(f"{model} is newer than {model}.h3m, which is read in its place", done.stderr.decode())
         done = hmmjit("search", "-o", "/dev/null", model, self.targets, self.targets)
         self.assertEqual(done.stderr.count(b"is newer than"), 1, done.stderr)
         database, alignment = self.path("genome.hjdb"), self.path("genome.sto")
-        self.assertEqual(hmmjit("db", "build", "--quiet", "-o", database, dna).returncode, 0)
+        ok(hmmjit("db", "build", "--quiet", "-o", database, dna))
         with open(alignment, "w") as file:
             file.write("# STOCKHOLM 1.0\nchromosome " + "ACGTTGCAATGC" * 200 + "\n//\n")
         for command, query, targets in (("search", self.globins, dna), ("search", self.globins, database),
@@ -88,8 +87,7 @@ class Habits(SharedInputs):
                                         ("scan", self.globins, dna), ("phmmer", self.targets, dna),
                                         ("jackhmmer", self.targets, dna)):
             with self.subTest(command=command, targets=targets):
-                done = hmmjit(command, "-o", "/dev/null", query, targets, data=read(dna))
-                self.assertEqual(done.returncode, 0)
+                done = ok(hmmjit(command, "-o", "/dev/null", query, targets, data=read(dna)))
                 self.assertEqual(done.stderr.decode().count(f"{targets} looks like DNA"), 1, done.stderr)
         self.assertNotIn(b"looks like", search(["-o", "/dev/null", self.globins, self.targets]).stderr)
 
@@ -119,7 +117,7 @@ class Habits(SharedInputs):
                  ("hmmbuild", building + fit + "-n name -O o --amino --symfrac 0.6 --seed 3 --cpu 1 --maxinsertlen 5",
                   ["made", alignment]), ("hmmbuild", scheme + "--popen 0.1 --pextend 0.3 --mx BLOSUM45 -o {}", ["made", alignment]),
                  ("hmmbuild", "--dna --w_beta 1e-5 --w_length 100 --popen 0.1 --seed 3", ["made", nucleotides])]
-        self.assertEqual(scenario.run(["hmmpress", "-f", self.fn3]).returncode, 0)
+        ok(scenario.run(["hmmpress", "-f", self.fn3]))
         os.mkdir(self.path("links"))
         for program, options, files in cases:
             link = self.path(os.path.join("links", program))
@@ -129,8 +127,7 @@ class Habits(SharedInputs):
                 heads = []
                 for path in (program, link):
                     command = [path] + options.format("out").split() + files
-                    done = subprocess.run(command, capture_output=True, cwd=self.folder)
-                    self.assertEqual(done.returncode, 0, done.stderr + done.stdout[:300])
+                    done = ok(subprocess.run(command, capture_output=True, cwd=self.folder))
                     text = read(self.path("out")) if "{}" in options else done.stdout
                     heads.append(text.decode().split("# - - -")[1:2])
                 self.assertEqual(heads[0], heads[1])
@@ -153,15 +150,13 @@ class Habits(SharedInputs):
         models = self.write("written.hmm", written.decode())
         tables = ["--tblout", "--domtblout", "--pfamtblout"]
         outputs = lambda tag: sum(([name, self.path(tag + name)] for name in tables), [])
-        self.assertEqual(hmmsearch(["--cut_ga", "-o", self.path("h")] + outputs("h") + [models, self.targets]).returncode,
-                         0)
+        ok(hmmsearch(["--cut_ga", "-o", self.path("h")] + outputs("h") + [models, self.targets]))
         strip = lambda tag: result_lines(read(self.path(tag)))
         self.assertGreater(len(strip("h--tblout")), 10)
         for name, arguments in [("search", ["search"]), ("memory", ["search", "--mem", "300k"])]:
             with self.subTest(run=name):
-                done = hmmjit(*arguments, "--quiet", "--cut-file", table, "-o", self.path("o"), *outputs("o"),
-                              self.library, self.targets)
-                self.assertEqual(done.returncode, 0, done.stderr)
+                done = ok(hmmjit(*arguments, "--quiet", "--cut-file", table, "-o", self.path("o"), *outputs("o"),
+                                 self.library, self.targets))
                 for output in tables + [""]:
                     self.assertEqual(strip("o" + output), strip("h" + output), output)
         # As hmmscan, by itself and from parts.
@@ -219,8 +214,8 @@ class Habits(SharedInputs):
         some = self.path("some.hmm")
         with open(some, "wb") as file:
             file.write(read(self.fn3) + read(self.kinase))
-        self.assertEqual(hmmsearch(["--cut_ga", "--tblout", self.path("h"), "-o", "/dev/null", some,
-                                    self.targets]).returncode, 0)
+        ok(hmmsearch(["--cut_ga", "--tblout", self.path("h"), "-o", "/dev/null", some,
+                      self.targets]))
         self.assertEqual(result_lines(read(table)), result_lines(read(self.path("h"))))
         done = search(["--cut_ga", "--cut-missing", "default", "--tblout", table, "-o", "/dev/null", self.library,
                        self.targets])
@@ -240,9 +235,8 @@ class Habits(SharedInputs):
         self.says(done, INPUT_ERROR, "unavailable on model globins4")
         # hmmscan's Z counts the models that are searched.
         for library, options in ((self.library, ["--cut-missing", "skip"]), (some, [])):
-            done = search(["--as", "hmmscan", "--cut_ga", "-o", "/dev/null", "--tblout", self.path("scan"), *options,
-                           library, self.targets])
-            self.assertEqual(done.returncode, 0)
+            ok(search(["--as", "hmmscan", "--cut_ga", "-o", "/dev/null", "--tblout", self.path("scan"), *options,
+                       library, self.targets]))
             if not options:
                 self.assertEqual(rows, result_lines(read(self.path("scan"))))
             rows = result_lines(read(self.path("scan")))
@@ -295,16 +289,14 @@ class Habits(SharedInputs):
 
         def run(suffix):
             paths = {name: self.path(name.strip("-") + suffix) for name in outputs}
-            done = search([word for pair in paths.items() for word in pair] + [self.library, self.targets])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(search([word for pair in paths.items() for word in pair] + [self.library, self.targets]))
             return paths
         plain = run(".txt")
         for suffix, tool in ((".gz", "gzip"), (".zst", "zstd")):
             if shutil.which(tool) is None:
                 continue
             for name, path in run(suffix).items():
-                done = scenario.run([tool, "-dc", path])
-                self.assertEqual(done.returncode, 0, (name, done.stderr))
+                done = ok(scenario.run([tool, "-dc", path]))
                 text, want = done.stdout, read(plain[name])
                 if name == "-o":
                     text, want = (b"\n".join(line for line in t.split(b"\n") if not line.startswith(b"#"))
@@ -326,9 +318,8 @@ class Habits(SharedInputs):
             with opener(self.path(name), "wb") as file:
                 file.write(read(self.path("plain")))
             names.append(self.path(name))
-        done = search(["--noali", "-o", self.path("{target}.out"), "--tblout", self.path("all-{target}.tbl"),
-                       self.library] + names)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(search(["--noali", "-o", self.path("{target}.out"), "--tblout", self.path("all-{target}.tbl"),
+                   self.library] + names))
         for name, stem in zip(names, ("one", "two.v1")):
             alone = search(["--noali", "--tblout", self.path("alone"), self.library, name])
             self.assertEqual(result_lines(read(self.path(f"all-{stem}.tbl"))), result_lines(read(self.path("alone"))))
@@ -362,9 +353,8 @@ class Habits(SharedInputs):
         rows = [line.split("\t") for line in read(self.path("all.tsv")).decode().rstrip("\n").split("\n")]
         self.assertEqual(rows[0][-1], "target_file")
         for number, name in enumerate(names):
-            alone = search(["--tblout", self.path("alone.tbl"), "--domtblout", self.path("alone.dom"), "--tsv",
-                            self.path("alone.tsv"), "-o", "/dev/null", self.library, name])
-            self.assertEqual(alone.returncode, 0, alone.stderr)
+            ok(search(["--tblout", self.path("alone.tbl"), "--domtblout", self.path("alone.dom"), "--tsv",
+                       self.path("alone.tsv"), "-o", "/dev/null", self.library, name]))
             self.assertEqual(result_lines(read(self.path(f"GCF_{number + 1}.tbl"))),
                              result_lines(read(self.path("alone.tbl"))))
             self.assertEqual(result_lines(read(name[:-4] + ".domtbl")), result_lines(read(self.path("alone.dom"))))
@@ -372,8 +362,7 @@ class Habits(SharedInputs):
             self.assertEqual(of_file, read(self.path("alone.tsv")).decode().rstrip("\n").split("\n")[1:])
             self.assertGreater(len(of_file), 10)
         for result in ("all.tsv", "all.json"):
-            done = hmmjit("report", self.path(result), "-o", self.path("page.html"))
-            self.assertEqual(done.returncode, 0, done.stderr)
+            ok(hmmjit("report", self.path(result), "-o", self.path("page.html")))
         self.assertIn(b"2 results of hmmjit search", read(self.path("page.html")))
 
     def test_an_output_for_each_query(self):
@@ -385,8 +374,7 @@ class Habits(SharedInputs):
                 ("search", [], self.library, ("-A", "--domtblout", "--json", "-o"))):
             with self.subTest(command=command):
                 names = [self.path(f"{command}-{{query}}{kind}") for kind in kinds]
-                done = hmmjit(command, "--quiet", *options, *sum(map(list, zip(kinds, names)), []), first, self.targets)
-                self.assertEqual(done.returncode, 0, done.stderr)
+                ok(hmmjit(command, "--quiet", *options, *sum(map(list, zip(kinds, names)), []), first, self.targets))
                 singles = self.models if command == "search" else []
                 for record in [] if singles else self.kinases(2):
                     singles.append(self.path("single-" + record[0].replace("/", "_")))
@@ -420,8 +408,7 @@ class Habits(SharedInputs):
 
     def kinases(self, count):
         """The best targets of one model."""
-        done = search(["-o", "/dev/null", "--tblout", self.path("kinases"), self.kinase, self.targets])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(search(["-o", "/dev/null", "--tblout", self.path("kinases"), self.kinase, self.targets]))
         names = [line.split()[0].decode() for line in read(self.path("kinases")).splitlines() if line[:1] != b"#"]
         return [record for record in self.records if record[0] in names[:count]]
 
@@ -435,14 +422,12 @@ class Habits(SharedInputs):
         scenario.write_fasta(queries, self.kinases(2))
         for command, options in (("phmmer", []), ("jackhmmer", ["-N", "2"])):
             with self.subTest(command=command):
-                done = hmmjit(command, "--quiet", *options, "-o", self.path("{target}.out"), "--tblout",
-                              self.path("{target}.tbl"), "-A", self.path("{target}.sto"), queries, *names)
-                self.assertEqual(done.returncode, 0, done.stderr)
+                ok(hmmjit(command, "--quiet", *options, "-o", self.path("{target}.out"), "--tblout",
+                          self.path("{target}.tbl"), "-A", self.path("{target}.sto"), queries, *names))
                 for name in names:
                     stem = name[:-len(".fasta")]
-                    alone = hmmjit(command, "--quiet", *options, "-o", self.path("alone"), "--tblout",
-                                   self.path("alone.tbl"), "-A", self.path("alone.sto"), queries, name)
-                    self.assertEqual(alone.returncode, 0, alone.stderr)
+                    ok(hmmjit(command, "--quiet", *options, "-o", self.path("alone"), "--tblout",
+                              self.path("alone.tbl"), "-A", self.path("alone.sto"), queries, name))
                     self.assertGreater(len(result_lines(read(self.path("alone.tbl")))), 5)
                     self.assertEqual(result_lines(read(stem + ".tbl")), result_lines(read(self.path("alone.tbl"))))
                     self.assertEqual(read(stem + ".sto"), read(self.path("alone.sto")))
@@ -461,9 +446,8 @@ class Habits(SharedInputs):
             theirs = {"search": "hmmsearch"}.get(command, command)
             if shutil.which(theirs) is None:
                 continue
-            everything = hmmjit(command, "--quiet", *options, *fixed, "--a3m", self.path("all.a3m"), "-A",
-                                self.path("all.sto"), "-o", self.path("all.out"), first, self.targets)
-            self.assertEqual(everything.returncode, 0, everything.stderr)
+            ok(hmmjit(command, "--quiet", *options, *fixed, "--a3m", self.path("all.a3m"), "-A",
+                      self.path("all.sto"), "-o", self.path("all.out"), first, self.targets))
             names = []
             for line in read(self.path("all.a3m")).decode().splitlines():
                 if re.match(r">\S+/\d+-\d+", line):
@@ -472,15 +456,13 @@ class Habits(SharedInputs):
             self.assertGreater(len(names), 5)
             for limit in (1, 5, 10**6):
                 with self.subTest(command=command, limit=limit):
-                    done = hmmjit(command, "--quiet", *options, *fixed, "--seq-limit", str(limit), "--a3m",
-                                  self.path("some.a3m"), "-A", self.path("some.sto"), "-o", self.path("some.out"),
-                                  first, self.targets)
-                    self.assertEqual(done.returncode, 0, done.stderr)
+                    ok(hmmjit(command, "--quiet", *options, *fixed, "--seq-limit", str(limit), "--a3m",
+                              self.path("some.a3m"), "-A", self.path("some.sto"), "-o", self.path("some.out"),
+                              first, self.targets))
                     best = self.path("best.fasta")
                     scenario.write_fasta(best, [record for record in self.records if record[0] in names[:limit]])
-                    want = scenario.run([theirs, "--cpu", "0", *options, *fixed, "-A", self.path("want.sto"), first,
-                                         best])
-                    self.assertEqual(want.returncode, 0, want.stderr)
+                    ok(scenario.run([theirs, "--cpu", "0", *options, *fixed, "-A", self.path("want.sto"), first,
+                                     best]))
                     sto, wanted = ([line for line in read(self.path(name)).split(b"\n")
                                     if not line.startswith(b"#=GF AU")] for name in ("some.sto", "want.sto"))
                     self.assertEqual(sto, wanted)
@@ -493,10 +475,9 @@ class Habits(SharedInputs):
 
     def features(self, options):
         tables = ["--domtblout", self.path("domtbl"), "--tblout", self.path("tbl")]
-        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--pfamtblout", self.path("pfamtbl"), "--gff",
-                       self.path("gff"), "--bed", self.path("bed"), "--fasta", self.path("fasta"), "--domfasta",
-                       self.path("domains")] + tables + options + [self.library, self.targets])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = ok(search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--pfamtblout", self.path("pfamtbl"), "--gff",
+                          self.path("gff"), "--bed", self.path("bed"), "--fasta", self.path("fasta"), "--domfasta",
+                          self.path("domains")] + tables + options + [self.library, self.targets]))
 
         def rows_of(table):
             return [line.split() for line in result_lines(read(self.path(table))) if line]
@@ -522,11 +503,9 @@ class Habits(SharedInputs):
             for half in shown[1::2]:
                 self.assertEqual(sorted(half, key=lambda row: float(row[2])), half)
             # hmmscan's tables have exactly the same domains.
-            whole = search(["-o", "/dev/null", "--as", "hmmscan"] + tables + [self.library, self.targets])
-            self.assertEqual(whole.returncode, 0, whole.stderr)
+            ok(search(["-o", "/dev/null", "--as", "hmmscan"] + tables + [self.library, self.targets]))
             all_domains, all_targets = rows_of("domtbl"), rows_of("tbl")
-            done = search(["-o", "/dev/null", "--as", "hmmscan"] + tables + options + [self.library, self.targets])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            ok(search(["-o", "/dev/null", "--as", "hmmscan"] + tables + options + [self.library, self.targets]))
             remain = {(row["target"], row["model"], row["env_from"]) for row in kept}
             self.assertEqual(rows_of("domtbl"), [row for row in all_domains if (row[3], row[0], row[19]) in remain])
             self.assertEqual(rows_of("tbl"), [row for row in all_targets if (row[2], row[0]) in
@@ -578,9 +557,8 @@ class Habits(SharedInputs):
         names = ["#hash", "##gff-version", ">more", "track", "trackdb", "browser", "per%cent", "semi;colon=x", '"quote',
                  "'single", "=sum()", "-x"]
         scenario.write_fasta(self.targets, [[name, "", residues] for name in names])
-        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed", self.path("bed"),
-                       "--resolve-overlaps", "--domtblout", self.path("domtbl"), self.fn3, self.targets])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed", self.path("bed"),
+                   "--resolve-overlaps", "--domtblout", self.path("domtbl"), self.fn3, self.targets]))
         table = [line.split()[0] for line in read(self.path("domtbl")).decode().splitlines()]
         self.assertEqual({name for name in names if name in table}, set(names))
         with open(self.path("tsv"), newline="") as file:
@@ -601,8 +579,7 @@ class Habits(SharedInputs):
         if not os.path.exists(stockholm) or shutil.which("hmmbuild") is None:
             self.skipTest("hmmbuild or fn3.sto not installed")
         other = self.path("other.hmm")
-        built = scenario.run(["hmmbuild", "-n", "fn3_again", "--wnone", other, stockholm])
-        self.assertEqual(built.returncode, 0, built.stderr)
+        ok(scenario.run(["hmmbuild", "-n", "fn3_again", "--wnone", other, stockholm]))
         with open(self.library, "ab") as file:
             file.write(scenario.run(["hmmconvert", other]).stdout)
         with open(self.library, "rb") as file:  # one format for all
@@ -643,17 +620,15 @@ class Habits(SharedInputs):
 
     def test_sequences_by_name(self):
         database = self.path("t.hjdb")
-        self.assertEqual(hmmjit("db", "build", "--quiet", "-o", database, self.targets).returncode, 0)
+        ok(hmmjit("db", "build", "--quiet", "-o", database, self.targets))
         chosen = [self.records[i] for i in (3, 17, 40)]
         names = [record[0] for record in reversed(chosen)]
         for source in (database, self.targets):
-            done = hmmjit("db", "fetch", source, *names)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(hmmjit("db", "fetch", source, *names))
             self.assertEqual(scenario.fasta_records(done.stdout.decode()),
                              [[name, description, residues.upper()] for name, description, residues in chosen])
-        done = hmmjit("db", "fetch", database, "-f", "-", "-o", self.path("part.fa"),
-                      data=f"{names[0]}/2-11 and more\n".encode())
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(hmmjit("db", "fetch", database, "-f", "-", "-o", self.path("part.fa"),
+                  data=f"{names[0]}/2-11 and more\n".encode()))
         self.assertEqual(scenario.fasta_records(read(self.path("part.fa")).decode())[0][::2],
                          [f"{names[0]}/2-11", chosen[-1][2].upper()[1:11]])
         self.says(hmmjit("db", "fetch", database, names[0], "nobody", "-o", self.path("no.fa")), INPUT_ERROR,

@@ -7,7 +7,7 @@ import time
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, read, search
+from scenario import ScratchFolder, example_model, ok, read, search
 
 RESOURCE_ERROR = 5
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU,
@@ -143,11 +143,11 @@ class Interruption(ScratchFolder):
             running.stdin.flush()
             time.sleep(0.01)
         self.assertEqual(len(os.listdir(self.results)), 6)
-        self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
+        ok(search(self.outputs() + [self.model, self.targets]))
         self.assertEqual(len(os.listdir(self.results)), 12)
         running.kill()
         running.communicate(timeout=60)
-        self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
+        ok(search(self.outputs() + [self.model, self.targets]))
         self.assertEqual(len(os.listdir(self.results)), 6)
 
     def test_threads_or_memory_that_run_out_while_threads_start(self):
@@ -175,7 +175,7 @@ class Interruption(ScratchFolder):
 
     def test_an_interrupted_run_keeps_older_results(self):
         old = os.path.join(self.results, "t")
-        self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
+        ok(search(self.outputs() + [self.model, self.targets]))
         before = read(old)
         process = subprocess.Popen(
             [scenario.program, "search", "--quiet", "--tblout", old, self.model, "-"],
@@ -206,8 +206,7 @@ class Interruption(ScratchFolder):
         self.assertEqual(os.listdir(self.results), [])
         # With a bound below the limit, targets are streamed.
         scenario.write_fasta(targets, [["t", "", "ACDEFGHIKLMNPQRSTVWY" * 1000]] * 500)
-        done = limited(["--mem", "4M"] + self.outputs() + [self.model, targets])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(limited(["--mem", "4M"] + self.outputs() + [self.model, targets]))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import time
 import unittest
 
 import scenario
-from scenario import read, result_lines
+from scenario import ok, read, result_lines
 
 INPUT_ERROR, RESOURCES = 3, 5
 MIB = 1 << 20
@@ -250,11 +250,10 @@ class MemoryTest(unittest.TestCase):
         scenario.write_fasta(targets, [[f"t{number}", "", self.copy()] for number in range(50_000)])
         for memory in ("4G", "1M"):
             table = self.path(f"domains_{memory}")
-            done = subprocess.run([scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", "2", "--mem", memory,
-                                   "-o", "/dev/null", "--pfamtblout", table, self.model, targets],
-                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)),
-                                  capture_output=True, text=True)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            ok(subprocess.run([scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", "2", "--mem", memory,
+                               "-o", "/dev/null", "--pfamtblout", table, self.model, targets],
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)),
+                              capture_output=True, text=True))
             tables.append(result_lines(read(table)))
         self.assertGreater(len(tables[0]), 100_000)
         self.assertEqual(scenario.first_difference(*tables) if tables[0] != tables[1] else "", "")

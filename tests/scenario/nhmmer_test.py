@@ -17,7 +17,7 @@ import unittest
 
 import builder_test
 import scenario
-from scenario import SEED, ScratchFolder, read, result_lines, run
+from scenario import SEED, ScratchFolder, ok, read, result_lines, run
 
 SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 6))
 COMPLEMENT = str.maketrans("ACGTURYMKBDHV", "TGCAAYRKMVHDB")
@@ -97,9 +97,8 @@ class Nhmmer(ScratchFolder):
         if shared is None or not os.path.isdir(data):
             self.skipTest("recorded runs (shared/data/dna) are not here; set HMMJIT_SHARED")
         cases = ["nh_*", "nhs_[!b]*", "nhs_bad_ga*", "nhs_bad_nomaxl"] if os.environ.get("HMMJIT_TEST_ALL") else self.QUICK
-        replayed = run([sys.executable, tool, "--data", data, "--cases", data + "/expected", "--program", scenario.program,
-                        "--options=--quiet", "--work", self.folder, "--only"] + cases)
-        self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
+        replayed = ok(run([sys.executable, tool, "--data", data, "--cases", data + "/expected", "--program", scenario.program,
+                           "--options=--quiet", "--work", self.folder, "--only"] + cases))
         print(replayed.stdout.decode().strip().split("\n")[-1])
 
     def compare(self, program, outputs, options, query, targets):
@@ -132,7 +131,7 @@ class Nhmmer(ScratchFolder):
             with open(alignments, "w") as file:
                 for number in range(rng.choice([1, 2, 3])):
                     file.write(builder_test.random_nucleotides(rng, f"family{number}", degenerate=False).replace("DF0001", f"DF{number:04}"))
-            self.assertEqual(run(["hmmbuild", "--dna", self.path("models.hmm"), alignments]).returncode, 0, seed)
+            ok(run(["hmmbuild", "--dna", self.path("models.hmm"), alignments]))
             emitted = run(["hmmemit", "-N", "3", "--seed", str(seed % 1000 + 1), self.path("models.hmm")]).stdout.decode()
             pieces = ["".join(record.split("\n")[1:]).upper().replace("U", "T") for record in emitted.split(">")[1:]]
             pieces = [piece for piece in pieces if piece] or ["ACGTACGTAA"]
@@ -142,7 +141,7 @@ class Nhmmer(ScratchFolder):
             options = random_options(rng, program)
             outputs, query = ["o", "tblout", "dfamtblout"], "models.hmm"
             if program == "nhmmscan":
-                self.assertEqual(run(["hmmpress", "-f", self.path("models.hmm")]).returncode, 0, seed)
+                ok(run(["hmmpress", "-f", self.path("models.hmm")]))
             else:
                 outputs += ["A", "aliscoresout"]
                 query = rng.choice(["models.hmm", "models.hmm", "alignments.sto", "queries.fa"])
@@ -165,7 +164,7 @@ class Nhmmer(ScratchFolder):
         text = "".join(rng.choices("ACGT", k=length))
         with open(self.path("family.sto"), "w") as file:
             file.write(f"# STOCKHOLM 1.0\nfamily {text}\n//\n")
-        self.assertEqual(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]).returncode, 0)
+        ok(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]))
         return text
 
     def flat_file(self, name, text, features):
@@ -203,8 +202,7 @@ class Nhmmer(ScratchFolder):
         scenario.write_fasta(self.path("genome.fa"), [["chr", "", background[:1000] + family[28:] + background[1000:]]])
         for options in ([], ["--max"]):
             for program in ("nhmmer", "nhmmscan"):
-                done = run([scenario.program, program, *options, self.path("rare.hmm"), self.path("genome.fa")])
-                self.assertEqual(done.returncode, 0, (program, options, done.stderr))
+                ok(run([scenario.program, program, *options, self.path("rare.hmm"), self.path("genome.fa")]))
 
     @unittest.skipIf(shutil.which("hmmbuild") is None or shutil.which("hmmemit") is None,
                      "hmmbuild or hmmemit not installed")
@@ -215,8 +213,8 @@ class Nhmmer(ScratchFolder):
             with open(path, "w") as file:
                 file.write(builder_test.random_nucleotides(random.Random(8 if name == "far" else 9), name, degenerate=False))
             models.append(self.path(name + ".hmm"))
-            self.assertEqual(run(["hmmbuild", "--dna", "-n", name] + (["--wnone"] if name == "two" else []) +
-                                 [models[-1], path]).returncode, 0)
+            ok(run(["hmmbuild", "--dna", "-n", name] + (["--wnone"] if name == "two" else []) +
+                   [models[-1], path]))
         with open(self.path("models.hmm"), "wb") as file:
             for path in models:
                 file.write(read(path))
@@ -237,9 +235,8 @@ class Nhmmer(ScratchFolder):
             return [tuple(line.split()[column] for column in columns) for line in result_lines(read(self.path(name))) if line]
 
         def nhmmer(*options, program="nhmmer"):
-            done = run([scenario.program, program, "--quiet", "-o", "/dev/null", *options, self.path("models.hmm"),
-                        self.path("genome.fa")])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = ok(run([scenario.program, program, "--quiet", "-o", "/dev/null", *options, self.path("models.hmm"),
+                           self.path("genome.fa")]))
 
         nhmmer("--tsv", self.path("tsv"), "--tblout", self.path("tbl"), "--dfamtblout", self.path("{query}.dfam"),
                "--fasta", self.path("fasta"), "--domfasta", self.path("domains"))
@@ -268,7 +265,7 @@ class Nhmmer(ScratchFolder):
                        data=read(self.path("genome.fa")) if targets == "-" else None)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(read(self.path("other")), read(self.path("tsv")), targets)
-        self.assertEqual(run([scenario.program, "report", self.path("json"), "-o", self.path("page.html")]).returncode, 0)
+        ok(run([scenario.program, "report", self.path("json"), "-o", self.path("page.html")]))
         page = re.search(b'id="data">([^<]*)<', read(self.path("page.html"))).group(1)
         shown = json.loads(gzip.decompress(base64.b64decode(page)))["domains"]
         self.assertEqual(sorted(zip(shown["ali_from"], shown["ali_to"])), sorted((int(row["ali_from"]), int(row["ali_to"])) for row in rows))
@@ -307,10 +304,9 @@ class Nhmmer(ScratchFolder):
             wanted = outputs if query == "models.hmm" else outputs + ["hmmout"]
             for prefix, numbers in (("whole", [1]), ("slice", range(1, slices + 1))):
                 for number in numbers:
-                    done = run([scenario.program, "nhmmer", "--quiet", "--dna", *self.output_options(f"{prefix}{number}", wanted),
-                                *(["--slice", f"{number}/{slices}"] if prefix == "slice" else []),
-                                *(["--qformat", "fasta"] if query == "all.fa" else []), self.path(query), self.path("genome.fa")])
-                    self.assertEqual(done.returncode, 0, done.stderr)
+                    ok(run([scenario.program, "nhmmer", "--quiet", "--dna", *self.output_options(f"{prefix}{number}", wanted),
+                            *(["--slice", f"{number}/{slices}"] if prefix == "slice" else []),
+                            *(["--qformat", "fasta"] if query == "all.fa" else []), self.path(query), self.path("genome.fa")]))
             for output in wanted:
                 self.assertEqual(joined("slice", range(1, slices + 1), output), joined("whole", [1], output), (query, output))
             self.assertNotEqual(joined("slice", [slices], "tsv"), joined("whole", [1], "tsv"))

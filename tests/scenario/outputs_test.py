@@ -9,7 +9,7 @@ import shutil
 import unittest
 
 import scenario
-from scenario import SEED, SharedInputs, example_model, first_difference, printed, read, result_lines, search
+from scenario import SEED, SharedInputs, example_model, first_difference, ok, printed, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 INPUT_ERROR, USAGE_ERROR = 3, 2
@@ -108,10 +108,9 @@ class ResultsFolder(SharedInputs):
     def run_search(self, options, targets=None):
         paths = {name: self.path("result." + name) for name in
                  ("out", "tbl", "domtbl", "tsv", "target_tsv", "json", "a3m", "sto")}
-        done = search(["-o", paths["out"], "--tblout", paths["tbl"], "--domtblout", paths["domtbl"],
-                       "--tsv", paths["tsv"], "--target-tsv", paths["target_tsv"], "--json", paths["json"], "--a3m", paths["a3m"],
-                       "-A", paths["sto"]] + options + [self.library, targets or self.targets])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(search(["-o", paths["out"], "--tblout", paths["tbl"], "--domtblout", paths["domtbl"],
+                   "--tsv", paths["tsv"], "--target-tsv", paths["target_tsv"], "--json", paths["json"], "--a3m", paths["a3m"],
+                   "-A", paths["sto"]] + options + [self.library, targets or self.targets]))
         return paths
 
     def records_of(self, path):
@@ -346,22 +345,19 @@ class Outputs(ResultsFolder):
 
     @unittest.skipIf(shutil.which("hmmscan") is None, "hmmscan not installed")
     def test_as_hmmscan(self):
-        pressed = scenario.run(["hmmpress", self.library])
-        self.assertEqual(pressed.returncode, 0, pressed.stderr)
+        ok(scenario.run(["hmmpress", self.library]))
         plain = self.path("plain.fasta")  # hmmscan stops at bytes beyond ASCII in names
         some = sorted(self.records[:100], key=lambda record: record[0])[-60:]  # most with domains, which are called emitted...
         scenario.write_fasta(plain, [[f"s{n}", d, r] for n, (_, d, r) in enumerate(some)])
         for options in ([], ["-E", "1e-3", "--domE", "1e-2"], ["-T", "15", "--domT", "12"],
                         ["--incE", "1e-9", "--incdomE", "1e-6"], ["--max"], ["--nobias"],
                         ["-Z", "20000", "--domZ", "50"], ["--nonull2", "--seed", "3"]):
-            scanned = scenario.run(["hmmscan", "--cpu", "0", "--tblout", self.path("s.tbl"),
-                                    "--domtblout", self.path("s.dom"), "-o", self.path("s.out")] +
-                                   options + [self.library, plain])
-            self.assertEqual(scanned.returncode, 0, scanned.stderr)
-            done = search(["--as", "hmmscan", "--tblout", self.path("h.tbl"), "--domtblout",
-                           self.path("h.dom"), "-o", self.path("h.out")] + options +
-                          [self.library, plain])
-            self.assertEqual(done.returncode, 0, done.stderr)
+            ok(scenario.run(["hmmscan", "--cpu", "0", "--tblout", self.path("s.tbl"),
+                             "--domtblout", self.path("s.dom"), "-o", self.path("s.out")] +
+                            options + [self.library, plain]))
+            ok(search(["--as", "hmmscan", "--tblout", self.path("h.tbl"), "--domtblout",
+                       self.path("h.dom"), "-o", self.path("h.out")] + options +
+                      [self.library, plain]))
             for name in ("tbl", "dom"):
                 want = result_lines(read(self.path("s." + name)))
                 got = result_lines(read(self.path("h." + name)))
@@ -416,13 +412,11 @@ class Outputs(ResultsFolder):
                                                  ("model", "match", "target", "pp")])
             else:
                 self.assertEqual(alignments, [])
-        few = report([paths["json"], "-o", self.path("few.html"), "--top", "3"])
-        self.assertEqual(few.returncode, 0)
+        ok(report([paths["json"], "-o", self.path("few.html"), "--top", "3"]))
         text = read(self.path("few.html")).decode()
         self.assertIn(f"The best 3 of {len(targets)} reported proteins are on this page.", text)
         self.assertEqual(len(page_data(text)[0]["targets"]["name"]), 3)
-        chosen = report([paths["json"], "-o", self.path("some.html"), "--included", "--model", "fn3", "-E", "1e-6"])
-        self.assertEqual(chosen.returncode, 0, chosen.stderr)
+        ok(report([paths["json"], "-o", self.path("some.html"), "--included", "--model", "fn3", "-E", "1e-6"]))
         data, _ = page_data(read(self.path("some.html")).decode())
         self.assertEqual(sorted((target["name"], domain["env_from"]) for target, _, domain in page_domains(data)),
                          sorted((line["name"], domain["env_from"]) for line in lines

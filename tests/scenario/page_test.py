@@ -24,7 +24,7 @@ if importlib.util.find_spec("selenium") is None and os.path.exists(DEBIAN_PYTHON
     os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, "-B"] + sys.argv)
 
 import scenario
-from scenario import SEED, ScratchFolder, printed
+from scenario import SEED, ScratchFolder, ok, printed
 
 
 def localhost_is_known():
@@ -147,8 +147,7 @@ class PageInChromium(ScratchFolder):
     def page(self, domains, alignments=True):
         result, page = self.path(f"{domains}.json"), self.path(f"{domains}.html")
         self.models, self.targets = made_result(result, domains, alignments, SEED)
-        done = scenario.run([scenario.program, "report", result, "-o", page, "--title", f"{domains} domains"])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(scenario.run([scenario.program, "report", result, "-o", page, "--title", f"{domains} domains"]))
         return page
 
     def open(self, driver, page):
@@ -342,8 +341,7 @@ class PageInChromium(ScratchFolder):
         made = [made_result(result, domains, False, SEED)
                 for result, domains in zip(results, (300, 200))]
         page = self.path("two.html")
-        done = scenario.run([scenario.program, "report", "-o", page, *results])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(scenario.run([scenario.program, "report", "-o", page, *results]))
         driver = self.browser()
         self.open(driver, page)
 
@@ -485,8 +483,7 @@ class PageInChromium(ScratchFolder):
                      "targets": 1, "residues": length, "targets_reported": 1, "targets_included": 1,
                      "domains_reported": len(domains), "domains_included": len(domains)}):
                 file.write(json.dumps(line) + "\n")
-        done = scenario.run([scenario.program, "report", result, "-o", page])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(scenario.run([scenario.program, "report", result, "-o", page]))
         return page
 
     def test_boxes_that_overlap_are_below_one_another(self):

@@ -4,7 +4,7 @@ import os
 import re
 
 import scenario
-from scenario import ScratchFolder, run
+from scenario import ScratchFolder, ok, run
 
 USAGE, COMPILE = 2, 6
 
@@ -19,8 +19,7 @@ class Plan(ScratchFolder):
                     *arguments], timeout=120)
 
     def test_the_answer_is_short(self):
-        short = self.plan("--length", "150", "--device", "H200")
-        self.assertEqual(short.returncode, 0, short.stderr)
+        short = ok(self.plan("--length", "150", "--device", "H200"))
         lines = short.stdout.decode().rstrip("\n").split("\n")
         kernels = json.loads(self.plan("--length", "150", "--device", "H200", "--json").stdout)["searches"][0]["kernels"]
         self.assertEqual(lines[0], "length 150: a search on H200 uses")
@@ -54,8 +53,7 @@ class Plan(ScratchFolder):
         return done
 
     def test_the_list_of_cached_kernels_names_them(self):
-        done = self.warm("--target", "sm_90", "--stage", "ssv,bias")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        ok(self.warm("--target", "sm_90", "--stage", "ssv,bias"))
         text = run([scenario.program, "cache", "list", "--cache-dir", self.cache]).stdout.decode()
         kernels = [entry["kernel"] for entry in
                    json.loads(run([scenario.program, "cache", "list", "--json", "--cache-dir", self.cache]).stdout)]

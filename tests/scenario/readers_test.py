@@ -89,8 +89,7 @@ class Readers(ResultsFolder):
         code = ("x <- read.delim(commandArgs(TRUE)[1], na.strings = ''); stopifnot(is.numeric(x$evalue), "
                 "is.numeric(x$ln_p)); writeLines(ifelse(is.na(x$description), '', x$description)); "
                 "writeLines(x$target); writeLines(format(x$evalue, digits = 17))")
-        done = scenario.run(["Rscript", "--vanilla", "-e", code, paths["tsv"]])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = scenario.ok(scenario.run(["Rscript", "--vanilla", "-e", code, paths["tsv"]]))
         lines = done.stdout.decode().split("\n")[:-1]
         rows = len(want)
         self.assertEqual(list(zip(lines[rows:2 * rows], lines[:rows])), want)

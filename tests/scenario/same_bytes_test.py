@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import scenario
-from scenario import SEED, SharedInputs, example_model, first_difference, read, result_lines, search
+from scenario import SEED, SharedInputs, example_model, first_difference, ok, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
 
@@ -38,8 +38,7 @@ class SameBytes(SharedInputs):
         if statistics:
             arguments += ["--stats", statistics]
         data = read(self.plain) if kind == "stdin" else None  # a pipe can be read only once
-        done = search(arguments + options + [self.library, self.inputs[kind]], data=data)
-        self.assertEqual(done.returncode, 0, (options, kind, done.stderr))
+        ok(search(arguments + options + [self.library, self.inputs[kind]], data=data))
         found = [result_lines(read(path)) for path in paths[:3]]
         found.append(read(paths[3]).split(b"\n"))
         return found

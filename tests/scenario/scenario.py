@@ -72,7 +72,7 @@ def comparable(name, text):
 
 def ok(done):
     """The finished process, which must have succeeded."""
-    assert done.returncode == 0, (done.args, done.stderr)
+    assert done.returncode == 0, (done.args, done.returncode, (done.stdout or b"")[-3000:], done.stderr)
     return done
 
 

@@ -127,8 +127,7 @@ class Serve(unittest.TestCase):
             file.write(both[:-2000])
         with open(os.path.join(cls.data, "dna.fa"), "w") as file:
             file.write(">a\n" + "ACGT" * 40 + "\n")
-        made = scenario.run([scenario.program, "db", "build", "-o", cls.data + "/g.hjdb", cls.data + "/globins45.fa"])
-        assert made.returncode == 0, made.stderr
+        scenario.ok(scenario.run([scenario.program, "db", "build", "-o", cls.data + "/g.hjdb", cls.data + "/globins45.fa"]))
         cls.databases = {name: name for name in ("globins45.fa", "7LESS_DROME", "g.hjdb", "large.fa", "slow.fa", "both.hmm", "dna.fa")}
         cls.server = Server(cls.folder, cls.databases, ["--queued", "40", "--max-request", "4M"], cwd=cls.data)
 
