@@ -172,8 +172,7 @@ class Campaign(ScratchFolder):
         os.mkdir(folder)
         if before == "old":
             for name in work.expected:
-                with open(os.path.join(folder, name), "wb") as file:
-                    file.write(OLD)
+                self.write(os.path.join(folder, name), OLD)
         return folder
 
     def calls_of(self, work, function, before):

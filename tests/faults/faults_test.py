@@ -61,8 +61,7 @@ class Faults(ScratchFolder):
         for name in os.listdir(self.results):
             os.unlink(os.path.join(self.results, name))
         for name in self.names() if before == "old" else []:
-            with open(name, "wb") as file:
-                file.write(OLD)
+            self.write(name, OLD)
 
     def count(self, arguments, function):
         counted = self.path("count")
@@ -149,12 +148,10 @@ class Faults(ScratchFolder):
         arguments = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "--tblout", link,
                      self.model, self.targets]
         for function in ("stat", "lstat", "fstat", "access", "open"):
-            with open(real, "wb") as file:
-                file.write(OLD)
+            self.write(real, OLD)
             for call in range(1, self.count(arguments, function) + 1):
                 with self.subTest(function=function, call=call):
-                    with open(real, "wb") as file:
-                        file.write(OLD)
+                    self.write(real, OLD)
                     os.chmod(real, 0o640)
                     done = self.program(arguments,
                                         {"HMMJIT_FAULT": f"{function}:{call}:{errno.EACCES}"})

@@ -102,8 +102,7 @@ class AgainstHmmalign(ScratchFolder):
                 mask = "".join(rng.choice("m...") if c not in " \t" else c for c in line[7:])
                 text = text.replace(line, line + "\n#=GC MM" + mask, 1)
         head, _, body = text.partition("\n\n")
-        with open(source, "w") as file:
-            file.write(head + "\n" + annotated + "\n" + body)
+        self.write(source, head + "\n" + annotated + "\n" + body)
         built = run(["hmmbuild", "--symfrac", str(rng.choice([0.2, 0.5, 0.9])), "--fragthresh", "0", self.path("own.hmm"), source])
         return (self.path("own.hmm"), source) if built.returncode == 0 else (model, None)
 
@@ -148,12 +147,10 @@ class AgainstHmmalign(ScratchFolder):
             sequences = sorted(glob.glob(f"{shared}/{part}/seq/*a.gz") + glob.glob(f"{shared}/{part}/seq/*.fasta"))
             for file, number in self.random.sample(models, min(several, len(models))):
                 path, targets = self.path("recorded.hmm"), self.path("recorded.fasta")
-                with open(path, "wb") as copy:
-                    copy.write(text(file).split(b"//\n")[number] + b"//\n")
+                self.write(path, text(file).split(b"//\n")[number] + b"//\n")
                 records = text(self.random.choice(sequences)).split(b"\n>")
                 at, most = self.random.randrange(len(records)), min(3000, CELLS // 12 // length_of(path))
-                with open(targets, "wb") as copy:
-                    copy.write(b"".join(b">" + record.lstrip(b">").strip()[:most] + b"\n" for record in records[at:at + 12]))
+                self.write(targets, b"".join(b">" + record.lstrip(b">").strip()[:most] + b"\n" for record in records[at:at + 12]))
                 for name in (targets, self.emitted(path)):
                     with self.subTest(model=file, number=number, sequences=name):
                         self.compare([], path, name)
@@ -161,12 +158,9 @@ class AgainstHmmalign(ScratchFolder):
     def test_odd_inputs(self):
         model, odd = self.models[0], self.path("odd.fasta")
         for text in (">a\nACD\n>e desc here\n\n>star\nACD*KLM\n", ">e\n\n", ">s\n***\n", ">x\nXXXX\n", ">w\nW\n"):
-            with open(odd, "w") as file:
-                file.write(text)
+            self.write(odd, text)
             self.compare([], model, odd)
-        rows = self.path("rows.sto")
-        with open(rows, "wb") as file:
-            file.write(run(["hmmalign", model, self.emitted(model)]).stdout)
+        rows = self.write("rows.sto", run(["hmmalign", model, self.emitted(model)]).stdout)
         self.compare(["--informat", "stockholm"], model, rows)
         data = read(self.path("emitted.fasta"))
         want, got = (run(program + [model, "-"], data=data) for program in (["hmmalign"], [scenario.program, "align"]))

@@ -182,17 +182,14 @@ class BlastDatabases(SharedInputs):
         before = read(database + ".psq")
         says(USAGE_ERROR, "whole.psq", ["-o", database + ".psq"] + ncbi + [database])
         self.assertEqual(read(database + ".psq"), before)
-        with open(self.path("alias.pal"), "w") as file:
-            file.write("TITLE x\nDBLIST whole\n")
+        self.write("alias.pal", "TITLE x\nDBLIST whole\n")
         says(USAGE_ERROR, "alias.pal", ["-o", self.path("alias.pal")] + ncbi + [self.path("alias")])
         self.assertEqual(read(self.path("alias.pal")), b"TITLE x\nDBLIST whole\n")
         for suffix, words in ((".psq", "record "), (".phr", "record "), (".pin", "index ends early")):
             content = read(database + suffix)
-            with open(database + suffix, "wb") as file:
-                file.write(content[:len(content) // 2])
+            self.write(database + suffix, content[:len(content) // 2])
             says(INPUT_ERROR, words, ncbi + [database])
-            with open(database + suffix, "wb") as file:
-                file.write(content)
+            self.write(database + suffix, content)
 
 
 if __name__ == "__main__":

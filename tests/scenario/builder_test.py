@@ -211,8 +211,7 @@ class AgainstHmmer(SharedInputs):
             paths.append(self.path(f"random{number}.sto"))
             if number % 3 == 0:
                 clean.append(paths[-1])
-            with open(paths[-1], "w") as file:
-                file.write(random_nucleotides(rng, f"random{number}", degenerate=number % 3 != 0))
+            self.write(paths[-1], random_nucleotides(rng, f"random{number}", degenerate=number % 3 != 0))
         for path in paths:
             alphabet = rng.choice(["--rna", "--dna"])
             cases = NUCLEIC_CASES + BUILD_CASES
@@ -236,9 +235,7 @@ class AgainstHmmer(SharedInputs):
         self.compare_build([], path, None)
 
     def test_build_formats(self):
-        alignment = self.path("named.sto")
-        with open(alignment, "w") as file:
-            file.write(self.emitted_alignment(self.models[1], SEED % 1000 + 1))
+        alignment = self.write("named.sto", self.emitted_alignment(self.models[1], SEED % 1000 + 1))
         self.compare_build(["-n", "given"], alignment)
         rows, reference = {}, ""
         for line in read(alignment).decode().split("\n"):
@@ -275,9 +272,7 @@ class AgainstHmmer(SharedInputs):
                 row[:40] + "\n" + row[40:] + "\n" for row in short)}
         for name, text in texts.items():
             with self.subTest(format=name):
-                path = self.path("other." + name)
-                with open(path, "w") as file:
-                    file.write(text)
+                path = self.write("other." + name, text)
                 self.compare_build(["--informat", name], path)
                 if name in ("afa", "a2m", "clustal", "pfam"):
                     self.compare_build([], path)

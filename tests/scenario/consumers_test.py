@@ -236,8 +236,8 @@ class Consumers(ScratchFolder):
         os.makedirs(os.path.join(package, "definitions"))
         for path in self.models:
             shutil.copy(path, os.path.join(package, "profiles"))
-        with open(os.path.join(package, "metadata.yml"), "w") as file:
-            file.write("maintainer:\n  name: nobody\n  email: nobody@example.org\nshort_desc: test\nvers: 1.0\n")
+        self.write(os.path.join(package, "metadata.yml"),
+                   "maintainer:\n  name: nobody\n  email: nobody@example.org\nshort_desc: test\nvers: 1.0\n")
         with open(os.path.join(package, "definitions", "All.xml"), "w") as file:
             genes = "".join(f'<gene name="{os.path.basename(path)[:-4]}" presence="{presence}"/>'
                             for path, presence in zip(self.models, ("mandatory", "accessory", "accessory")))

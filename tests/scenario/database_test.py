@@ -56,9 +56,7 @@ class Database(SharedInputs):
 
     def test_streams_in_several_passes(self):
         statistics = self.path("stats.json")
-        many = self.path("many.hmm")
-        with open(many, "wb") as file:
-            file.write(read(self.library) * 3)
+        many = self.write("many.hmm", read(self.library) * 3)
         for memory in ([], ["--mem", "200K"]):
             found = []
             for targets in (self.fasta, self.database):
@@ -72,9 +70,7 @@ class Database(SharedInputs):
             self.assertEqual(strip(found[0]), strip(found[1]))
 
     def test_inputs_of_every_kind_and_several(self):
-        compressed = self.path("targets.fasta.gz")
-        with open(compressed, "wb") as file:
-            file.write(gzip.compress(read(self.fasta)))
+        compressed = self.write("targets.fasta.gz", gzip.compress(read(self.fasta)))
         ok(db(["build", compressed]))  # default name
         information = [json.loads(db(["info", "--json", path]).stdout)
                        for path in (self.database, self.path("targets.fasta.hjdb"))]
@@ -120,8 +116,7 @@ class Database(SharedInputs):
             if n in (3, 4, 11):
                 text = read(path) * (40 if n == 11 else 1)
                 path += ".gz"
-                with open(path, "wb") as file:
-                    file.write(gzip.compress(text, 1))
+                self.write(path, gzip.compress(text, 1))
             inputs.append(path)
         inputs.insert(7, self.database)
         with open(inputs[9], "ab") as file:
@@ -170,8 +165,7 @@ class Database(SharedInputs):
                          ("targets", sections["targets"]["offset"] + 32),
                          ("text", sections["text"]["offset"] + 3),
                          ("order", sections["order"]["offset"] + 4)]:
-            with open(bad, "wb") as file:
-                file.write(good[:at] + bytes([good[at] ^ 0x84]) + good[at + 1:])
+            self.write(bad, good[:at] + bytes([good[at] ^ 0x84]) + good[at + 1:])
             done = db(["verify", bad])
             with self.subTest(section=name):
                 self.assertEqual(done.returncode, INPUT_ERROR)
@@ -181,8 +175,7 @@ class Database(SharedInputs):
             self.assertIn(searched.returncode,
                           (INPUT_ERROR,) if name in ("header", "residues", "targets") else (0,))
         for size in (0, 7, 100, 511, 512, 700, len(good) // 2, len(good) - 1):
-            with open(bad, "wb") as file:
-                file.write(good[:size])
+            self.write(bad, good[:size])
             for done in (db(["verify", bad]), db(["info", bad]),
                          search(["--tblout", self.path("t"), self.library, bad])):
                 self.assertEqual(done.returncode, INPUT_ERROR, (size, done))
@@ -190,9 +183,7 @@ class Database(SharedInputs):
             self.assertFalse(os.path.exists(self.path("t")))
 
     def test_file_cut_short_while_it_is_searched(self):
-        many = self.path("many.hmm")
-        with open(many, "wb") as file:
-            file.write(read(self.library) * 200)
+        many = self.write("many.hmm", read(self.library) * 200)
         table = self.path("never.tbl")
         run = subprocess.Popen([scenario.program, "search", "--quiet", "--noali", "--cpu", "1",
                                 "--tblout", table, many, self.database],
@@ -209,9 +200,7 @@ class Database(SharedInputs):
 
     def test_file_overwritten_while_it_is_searched(self):
         """For any new content, the search ends with a status, never with an invalid access."""
-        many = self.path("many.hmm")
-        with open(many, "wb") as file:
-            file.write(read(self.library) * 20)
+        many = self.write("many.hmm", read(self.library) * 20)
         good = read(self.database)
         sections = {section["name"]: section for section in
                     json.loads(db(["info", "--json", self.database]).stdout)["sections"]}
@@ -226,8 +215,7 @@ class Database(SharedInputs):
                 (["residues"], noise, ["--max"]), (["targets"], noise, ["--restrictdb_n", "200"]),
                 (everything, noise, ["--mem", "100K"]), (["text"], noise, []),
                 (everything, codes, [])):
-            with open(self.database, "wb") as file:
-                file.write(good)
+            self.write(self.database, good)
             run = subprocess.Popen(
                 [scenario.program, "search", "--quiet", "--noali", "--device", "cpu", "--cpu", "1",
                  "--tblout", self.path("never.tbl")] + options + [many, self.database],

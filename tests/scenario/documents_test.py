@@ -100,8 +100,7 @@ class Documents(ScratchFolder):
     def test_manual_pages_are_well_formed(self):
         pages = {name: self.path(name + ".1") for name in [""] + command_names()}
         for name, path in pages.items():
-            with open(path, "w") as file:
-                file.write(hmmjit(*(["man", name] if name else ["man"])))
+            self.write(path, hmmjit(*(["man", name] if name else ["man"])))
         if shutil.which("groff"):
             for path in pages.values():
                 done = scenario.run(["groff", "-man", "-ww", "-Tascii", "-rLL=100n", path])
@@ -117,8 +116,7 @@ class Documents(ScratchFolder):
         """Bash's completions of a command line."""
         script = self.path("hmmjit.bash")
         if not os.path.exists(script):
-            with open(script, "w") as file:
-                file.write(hmmjit("completions", "bash"))
+            self.write(script, hmmjit("completions", "bash"))
         quoted = " ".join(f"'{word}'" for word in words)
         code = (f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _hmmjit; "
                 "printf '%s\\n' \"${COMPREPLY[@]}\"")

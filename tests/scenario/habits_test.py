@@ -80,8 +80,7 @@ class Habits(SharedInputs):
         self.assertEqual(done.stderr.count(b"is newer than"), 1, done.stderr)
         database, alignment = self.path("genome.hjdb"), self.path("genome.sto")
         ok(hmmjit("db", "build", "--quiet", "-o", database, dna))
-        with open(alignment, "w") as file:
-            file.write("# STOCKHOLM 1.0\nchromosome " + "ACGTTGCAATGC" * 200 + "\n//\n")
+        self.write(alignment, "# STOCKHOLM 1.0\nchromosome " + "ACGTTGCAATGC" * 200 + "\n//\n")
         for command, query, targets in (("search", self.globins, dna), ("search", self.globins, database),
                                         ("search", self.globins, alignment), ("search", self.globins, "-"),
                                         ("scan", self.globins, dna), ("phmmer", self.targets, dna),
@@ -211,9 +210,7 @@ class Habits(SharedInputs):
         done = search(["--cut_ga", "--cut-missing", "skip", "--tblout", table, "-o", "/dev/null", self.library,
                        self.targets])
         self.says(done, 0, "warning: model globins4 has no GA cutoffs: not searched")
-        some = self.path("some.hmm")
-        with open(some, "wb") as file:
-            file.write(read(self.fn3) + read(self.kinase))
+        some = self.write("some.hmm", read(self.fn3) + read(self.kinase))
         ok(hmmsearch(["--cut_ga", "--tblout", self.path("h"), "-o", "/dev/null", some,
                       self.targets]))
         self.assertEqual(result_lines(read(table)), result_lines(read(self.path("h"))))
@@ -224,9 +221,7 @@ class Habits(SharedInputs):
         self.assertGreater(len(result_lines(read(self.path("g")))), 5)
         self.assertEqual(result_lines(read(table)),
                          result_lines(read(self.path("h")))[:-1] + result_lines(read(self.path("g"))))
-        none = self.path("none.hmm")
-        with open(none, "wb") as file:
-            file.write(without_cutoffs(read(self.fn3)))
+        none = self.write("none.hmm", without_cutoffs(read(self.fn3)))
         self.says(search(["--cut_tc", "--cut-missing", "skip", none, self.targets]), INPUT_ERROR, "no model")
         self.says(search(["--cut-missing", "skip", self.fn3, self.targets]), USAGE_ERROR, "--cut_ga")
         self.says(search(["--cut_ga", "--cut-missing", "maybe", self.fn3, self.targets]), USAGE_ERROR, "default")
@@ -584,8 +579,7 @@ class Habits(SharedInputs):
             file.write(scenario.run(["hmmconvert", other]).stdout)
         with open(self.library, "rb") as file:  # one format for all
             converted = scenario.run(["hmmconvert", "-"], data=file.read())
-        with open(self.library, "wb") as file:
-            file.write(converted.stdout)
+        self.write(self.library, converted.stdout)
 
         def shared(a, b):
             return min(int(a["env_to"]), int(b["env_to"])) - max(int(a["env_from"]), int(b["env_from"])) + 1

@@ -162,8 +162,7 @@ class Nhmmer(ScratchFolder):
     def family(self, rng, length):
         """A random sequence, of which family.hmm becomes a model."""
         text = "".join(rng.choices("ACGT", k=length))
-        with open(self.path("family.sto"), "w") as file:
-            file.write(f"# STOCKHOLM 1.0\nfamily {text}\n//\n")
+        self.write("family.sto", f"# STOCKHOLM 1.0\nfamily {text}\n//\n")
         ok(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]))
         return text
 
@@ -197,8 +196,7 @@ class Nhmmer(ScratchFolder):
             inserts = 1e-7 * 2 ** (19 if node >= 30 else -21)
             chances = [0.99 - inserts, inserts, 0.01, 0.5, 0.5]
             lines[at] = "  ".join([f"{-math.log(chance):.5f}" for chance in chances] + lines[at].split()[5:])
-        with open(self.path("rare.hmm"), "w") as file:
-            file.write("\n".join(lines))
+        self.write("rare.hmm", "\n".join(lines))
         scenario.write_fasta(self.path("genome.fa"), [["chr", "", background[:1000] + family[28:] + background[1000:]]])
         for options in ([], ["--max"]):
             for program in ("nhmmer", "nhmmscan"):
@@ -209,9 +207,8 @@ class Nhmmer(ScratchFolder):
     def test_outputs_that_hmmer_lacks(self):
         rng, models = random.Random(7), []
         for name in ("one", "two", "far"):
-            path = self.path(name + ".sto")
-            with open(path, "w") as file:
-                file.write(builder_test.random_nucleotides(random.Random(8 if name == "far" else 9), name, degenerate=False))
+            path = self.write(name + ".sto",
+                              builder_test.random_nucleotides(random.Random(8 if name == "far" else 9), name, degenerate=False))
             models.append(self.path(name + ".hmm"))
             ok(run(["hmmbuild", "--dna", "-n", name] + (["--wnone"] if name == "two" else []) +
                    [models[-1], path]))

@@ -437,9 +437,7 @@ class Outputs(ResultsFolder):
             changed = list(lines)
             changed[target], count = re.subn(r'"env_from":\d+', f'"env_from":{value}', lines[target])
             self.assertGreater(count, 0)
-            path = self.path("changed.json")
-            with open(path, "w") as file:
-                file.write("\n".join(changed) + "\n")
+            path = self.write("changed.json", "\n".join(changed) + "\n")
             done = report([path, "-o", self.path("page.html")])
             with self.subTest(value=value):
                 self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)
@@ -453,9 +451,7 @@ class Outputs(ResultsFolder):
         domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}
         target["domains"] = [dict(domain, number=n + 1, env_from=1, env_to=1 + n % 9)
                              for n in range(50000)]
-        path = self.path("many.json")
-        with open(path, "w") as file:
-            file.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        path = self.write("many.json", "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
         before = os.times()
         done = report([path, "-o", self.path("many.html")])
         used = os.times().children_user - before.children_user
@@ -471,8 +467,7 @@ class Outputs(ResultsFolder):
                                (b"{}\n", b"not a record"), (b"", b"neither"),
                                (b"# STOCKHOLM", b"neither"), (b"target\tx\n1\n", b"fields"),
                                (b"target\tx\n1\t2\n", b"column")]:
-            with open(bad, "wb") as file:
-                file.write(content)
+            self.write(bad, content)
             done = report([bad, "-o", self.path("bad.html")])
             with self.subTest(content=content[:40]):
                 self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)

@@ -103,8 +103,7 @@ class Parts(PartsFolder):
         models = [example_model(name, self.folder) for name in MODELS]
         # A model without hits between the others.
         none = self.path("none.hmm")
-        with open(self.path("nothing.fa"), "w") as file:
-            file.write(">a\nWWWWCWWWWHWWWWCWWWMWWWCWWWW\n")
+        self.write("nothing.fa", ">a\nWWWWCWWWWHWWWWCWWWMWWWCWWWW\n")
         ok(scenario.run(["hmmbuild", "--amino", "-n", "nothing", "--informat", "afa", none,
                          self.path("nothing.fa")]))
         self.library = self.join_models(models[:3] + [none] + models[3:])
@@ -255,9 +254,7 @@ class Parts(PartsFolder):
         self.assertIn(b"hmmjit part index", done.stderr)
         self.call(["part", "index", "--quiet", self.library])
         text = self.library
-        binary = self.path("binary.h3m")
-        with open(binary, "wb") as file:
-            file.write(scenario.run(["hmmconvert", "-b", self.library]).stdout)
+        binary = self.write("binary.h3m", scenario.run(["hmmconvert", "-b", self.library]).stdout)
         self.call(["part", "index", "--quiet", binary])
         for library, number, of in ((text, 3, 2), (binary, 1, 3), (text, 2, 20)):
             self.library = library
