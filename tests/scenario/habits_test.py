@@ -15,7 +15,7 @@ import urllib.parse
 import scenario
 from scenario import SharedInputs, example_model, hmmsearch, ok, read, result_lines, search
 
-USAGE_ERROR, INPUT_ERROR, COMPILE_ERROR = 2, 3, 6
+USAGE_ERROR, INPUT_ERROR = 2, 3
 
 
 def hmmjit(*arguments, **keywords):
@@ -44,51 +44,6 @@ class Habits(SharedInputs):
             self.assertIn(word, text)
 
     # ----- messages
-
-    def test_the_version_for_a_report_of_a_bug(self):
-        for arguments in (["--version", "--verbose"], ["-V", "--verbose"], ["--verbose", "--version"]):
-            done = hmmjit(*arguments)
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
-            lines = done.stdout.decode().rstrip("\n").split("\n")
-            self.assertEqual(lines[0], hmmjit("--version").stdout.decode().strip())
-            said = dict(line.split(": ", 1) for line in lines[1:])
-            self.assertEqual(list(said), ["compiler", "build", "libraries", "C library", "system", "cores",
-                                          "vector instructions", "GPU", "run-time compiler"])
-            self.assertIn(int(said["cores"]), range(1, len(os.sched_getaffinity(0)) + 1))
-            self.assertIn(os.uname().machine, said["system"])
-            self.assertIn("SCALAR", said["vector instructions"])
-            self.assertRegex(said["libraries"], r"zstd 1\.\d+\.\d+")
-
-    def test_stale_pressed_files_and_nucleotides_are_warned_of(self):
-        dna = self.path("genome.fa")
-        scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
-        model = shutil.copy(self.fn3, self.path("copy.hmm"))
-        ok(scenario.run(["hmmpress", model]))
-        for command in ("search", "scan"):
-            self.assertNotIn(b"newer", hmmjit(command, "-o", "/dev/null", model, self.targets).stderr)
-        made1 = shutil.copy(scenario.example_model("MADE1.hmm", self.folder), self.path("dna.hmm"))
-        ok(scenario.run(["hmmpress", made1]))
-        later = time.time() + 100
-        os.utime(model, (later, later))
-        os.utime(made1, (later, later))
-        done = hmmjit("nhmmscan", "-o", "/dev/null", made1, dna)
-        self.assertIn(f"{made1} is newer than {made1}.h3m", done.stderr.decode())
-        for command in ("search", "scan"):
-            done = ok(hmmjit(command, "-o", "/dev/null", model, self.targets))
-            self.assertIn(f"{model} is newer than {model}.h3m, which is read in its place", done.stderr.decode())
-        done = hmmjit("search", "-o", "/dev/null", model, self.targets, self.targets)
-        self.assertEqual(done.stderr.count(b"is newer than"), 1, done.stderr)
-        database, alignment = self.path("genome.hjdb"), self.path("genome.sto")
-        ok(hmmjit("db", "build", "--quiet", "-o", database, dna))
-        self.write(alignment, "# STOCKHOLM 1.0\nchromosome " + "ACGTTGCAATGC" * 200 + "\n//\n")
-        for command, query, targets in (("search", self.globins, dna), ("search", self.globins, database),
-                                        ("search", self.globins, alignment), ("search", self.globins, "-"),
-                                        ("scan", self.globins, dna), ("phmmer", self.targets, dna),
-                                        ("jackhmmer", self.targets, dna)):
-            with self.subTest(command=command, targets=targets):
-                done = ok(hmmjit(command, "-o", "/dev/null", query, targets, data=read(dna)))
-                self.assertEqual(done.stderr.decode().count(f"{targets} looks like DNA"), 1, done.stderr)
-        self.assertNotIn(b"looks like", search(["-o", "/dev/null", self.globins, self.targets]).stderr)
 
     def test_lines_about_options_are_hmmers(self):
         filters = "--F1 0.03 --F2 0.002 --F3 0.00002 --nobias --nonull2 -Z 45 --domZ 3.7 --seed 3 --cpu 1 "
@@ -197,45 +152,6 @@ class Habits(SharedInputs):
         self.says(hmmjit("search", "--cut-file", table, "--cut_ga", self.library, self.targets), USAGE_ERROR,
                   "--cut_ga")
 
-    def test_missing_cutoffs_are_found_before_the_search(self):
-        table = self.path("t")
-        report = self.path("report")
-        with open(report, "wb") as file:
-            done = subprocess.run([scenario.program, "search", "--quiet", "--cut_ga", "--tblout", table,
-                                   self.library, self.targets], stdout=file, stderr=subprocess.PIPE)
-        self.says(done, INPUT_ERROR, "GA bit thresholds unavailable on 1 of 3 models: globins4",
-                  "--cut-missing skip")
-        self.assertEqual(read(report), b"")  # nothing was searched
-        # The same hits as hmmsearch with the other models.
-        done = search(["--cut_ga", "--cut-missing", "skip", "--tblout", table, "-o", "/dev/null", self.library,
-                       self.targets])
-        self.says(done, 0, "warning: model globins4 has no GA cutoffs: not searched")
-        some = self.write("some.hmm", read(self.fn3) + read(self.kinase))
-        ok(hmmsearch(["--cut_ga", "--tblout", self.path("h"), "-o", "/dev/null", some,
-                      self.targets]))
-        self.assertEqual(result_lines(read(table)), result_lines(read(self.path("h"))))
-        done = search(["--cut_ga", "--cut-missing", "default", "--tblout", table, "-o", "/dev/null", self.library,
-                       self.targets])
-        self.says(done, 0, "warning: model globins4 has no GA cutoffs: searched with the default")
-        hmmsearch(["--tblout", self.path("g"), "-o", "/dev/null", self.globins, self.targets])
-        self.assertGreater(len(result_lines(read(self.path("g")))), 5)
-        self.assertEqual(result_lines(read(table)),
-                         result_lines(read(self.path("h")))[:-1] + result_lines(read(self.path("g"))))
-        none = self.write("none.hmm", without_cutoffs(read(self.fn3)))
-        self.says(search(["--cut_tc", "--cut-missing", "skip", none, self.targets]), INPUT_ERROR, "no model")
-        self.says(search(["--cut-missing", "skip", self.fn3, self.targets]), USAGE_ERROR, "--cut_ga")
-        self.says(search(["--cut_ga", "--cut-missing", "maybe", self.fn3, self.targets]), USAGE_ERROR, "default")
-        # Models from a pipe are checked as they are read.
-        done = search(["--cut_ga", "-", self.targets], data=read(self.library))
-        self.says(done, INPUT_ERROR, "unavailable on model globins4")
-        # hmmscan's Z counts the models that are searched.
-        for library, options in ((self.library, ["--cut-missing", "skip"]), (some, [])):
-            ok(search(["--as", "hmmscan", "--cut_ga", "-o", "/dev/null", "--tblout", self.path("scan"), *options,
-                       library, self.targets]))
-            if not options:
-                self.assertEqual(rows, result_lines(read(self.path("scan"))))
-            rows = result_lines(read(self.path("scan")))
-
     # ----- progress
 
     def terminal(self, arguments, stdout=None, wanted=None):
@@ -303,30 +219,6 @@ class Habits(SharedInputs):
                 self.assertEqual(text, want, name)
                 self.assertLess(os.path.getsize(path), os.path.getsize(plain[name]))
         self.assertGreater(len(gzip.decompress(read(self.path("json.gz")))), 1000)
-
-    def test_several_target_files(self):
-        half = len(self.records) // 2
-        names = []
-        for name, records in (("one.faa", self.records[:half]), ("two.v1.fasta.gz", self.records[half:])):
-            scenario.write_fasta(self.path("plain"), records)
-            opener = gzip.open if name.endswith(".gz") else open
-            with opener(self.path(name), "wb") as file:
-                file.write(read(self.path("plain")))
-            names.append(self.path(name))
-        ok(search(["--noali", "-o", self.path("{target}.out"), "--tblout", self.path("all-{target}.tbl"),
-                   self.library] + names))
-        for name, stem in zip(names, ("one", "two.v1")):
-            alone = search(["--noali", "--tblout", self.path("alone"), self.library, name])
-            self.assertEqual(result_lines(read(self.path(f"all-{stem}.tbl"))), result_lines(read(self.path("alone"))))
-            self.assertEqual(read(self.path(f"{stem}.out")).count(b"\n//\n"), alone.stdout.count(b"\n//\n"))
-        self.says(search(["-o", self.path("x"), self.library] + names), USAGE_ERROR, "would both be written to")
-        self.assertFalse(os.path.exists(self.path("x")))
-        same = self.path("folder")
-        os.mkdir(same)
-        shutil.copy(names[0], same)
-        self.says(search(["-o", self.path("{target}"), self.library, names[0], os.path.join(same, "one.faa")]),
-                  USAGE_ERROR, "one")
-        self.says(search(["-"] + names, data=read(self.library)), USAGE_ERROR, "instead of a pipe")
 
     def test_many_genomes(self):
         """NCBI's folders: files of the same name; one table and one page for all."""
@@ -629,29 +521,6 @@ class Habits(SharedInputs):
                   "1 of 2 names not found: nobody")
         self.assertFalse(os.path.exists(self.path("no.fa")))
         self.says(hmmjit("db", "fetch", database, names[0] + "/1-99999"), INPUT_ERROR, "is not in it")
-
-    # ----- kernels
-
-    def test_an_edited_template_with_an_error_ends_at_once(self):
-        if hmmjit("plan", "--length", "50", "--device", "T4", "--stage", "ssv", "--emit", "ptx").returncode != 0:
-            self.skipTest("no NVRTC here")
-        folder = self.path("templates")
-        shutil.copytree(os.path.join(scenario.SOURCE, "kernel_templates"), folder)
-        plan = ["plan", "--length", "50", "--device", "T4", "--stage", "ssv", "--emit", "log", "--cache-dir",
-                self.path("cache")]
-        environment = dict(os.environ, HMMJIT_TEMPLATE_DIR=folder, HMMJIT_CACHE_DIR=self.path("cache"))
-        chosen = subprocess.run([scenario.program] + plan[:7] + ["--json"], stdout=subprocess.PIPE).stdout.decode()
-        variant = re.search(r'"template": ?"ssv/(\w+)\.cu"|"variant": ?"(\w+)"', chosen)
-        for name in os.listdir(os.path.join(folder, "ssv")):
-            with open(os.path.join(folder, "ssv", name), "a") as file:
-                file.write("garbage\n")
-        done = subprocess.run([scenario.program] + plan[:9], env=environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE)
-        self.assertIsNotNone(variant)
-        self.assertEqual(done.returncode, COMPILE_ERROR, done.stderr)
-        self.assertIn(b"error:", done.stderr)
-        self.assertNotIn(b"passed over", done.stderr)
-        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
 
 
 if __name__ == "__main__":
