@@ -7,7 +7,6 @@ import gzip
 import os
 import random
 import shutil
-import sys
 import unittest
 
 import scenario
@@ -289,19 +288,11 @@ class Replay(ScratchFolder):
              "sc_[!bl]*", "sc_lee_ecolihits*", "sc_long"]
 
     def test_recorded_runs(self):
-        shared = scenario.shared_folder()
-        tool = os.path.join(shared or "", "tools", "replay_programs.py")
-        nucleic = os.path.join(shared or "", "data", "dna")
-        if shared is None or not os.path.exists(tool):
-            self.skipTest("recorded runs (shared/data/programs) are not here; set HMMJIT_SHARED")
-        replayed = run([sys.executable, tool, "--program", scenario.program,
-                        "--program-hmmscan", scenario.program + " scan", "--options=--quiet", "--work", self.folder, "--only"] + self.CASES)
-        self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
-        print(replayed.stdout.decode().strip().split("\n")[-1])
-        replayed = ok(run([sys.executable, tool, "--data", nucleic, "--cases", nucleic + "/expected",
-                           "--program-hmmbuild", scenario.program + " build", "--work", self.folder,
-                           "--only", "hb_*"]))
-        print(replayed.stdout.decode().strip().split("\n")[-1])
+        tool, nucleic = "replay_programs.py", os.path.join(scenario.shared_folder() or "", "data", "dna")
+        scenario.replay(tool, "--program", scenario.program, "--program-hmmscan", scenario.program + " scan", "--options=--quiet",
+                        "--work", self.folder, only=self.CASES)
+        scenario.replay(tool, "--data", nucleic, "--cases", nucleic + "/expected", "--program-hmmbuild",
+                        scenario.program + " build", "--work", self.folder, only=["hb_*"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import os
 import random
 import re
 import shutil
-import sys
 import time
 import unittest
 
@@ -91,15 +90,10 @@ class Nhmmer(ScratchFolder):
              "nh_w4", "nh_tc*", "nhs_[acmntwd]*", "nhs_bad_ga*", "nhs_bad_nomaxl"]
 
     def test_recorded_runs(self):
-        shared = scenario.shared_folder()
-        tool = os.path.join(shared or "", "tools", "replay_programs.py")
-        data = os.path.join(shared or "", "data", "dna")
-        if shared is None or not os.path.isdir(data):
-            self.skipTest("recorded runs (shared/data/dna) are not here; set HMMJIT_SHARED")
+        data = os.path.join(scenario.shared_folder() or "", "data", "dna")
         cases = ["nh_*", "nhs_[!b]*", "nhs_bad_ga*", "nhs_bad_nomaxl"] if os.environ.get("HMMJIT_TEST_ALL") else self.QUICK
-        replayed = ok(run([sys.executable, tool, "--data", data, "--cases", data + "/expected", "--program", scenario.program,
-                           "--options=--quiet", "--work", self.folder, "--only"] + cases))
-        print(replayed.stdout.decode().strip().split("\n")[-1])
+        scenario.replay("replay_programs.py", "--data", data, "--cases", data + "/expected", "--program", scenario.program,
+                        "--options=--quiet", "--work", self.folder, only=cases)
 
     def compare(self, program, outputs, options, query, targets):
         # nhmmer cuts targets differently with threads and with --cpu 0. With several threads, its results depend on which

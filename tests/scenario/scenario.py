@@ -30,6 +30,14 @@ def shared_folder():
     return None
 
 
+def replay(script, *options, only):
+    """Replays the recorded runs whose names match `only` with a script of the recorded data; prints the script's last line."""
+    if shared_folder() is None:
+        raise unittest.SkipTest("recorded runs (shared/data) are not here; set HMMJIT_SHARED")
+    done = ok(run([sys.executable, os.path.join(shared_folder(), "tools", script), *options, "--only", *only]))
+    print(done.stdout.decode().strip().split("\n")[-1])
+
+
 def hmmsearch_missing():
     return shutil.which("hmmsearch") is None or shutil.which("hmmemit") is None \
         or not os.path.isdir(EXAMPLES)

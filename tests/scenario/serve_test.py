@@ -14,7 +14,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -459,10 +458,7 @@ class Serve(unittest.TestCase):
             words = []
             for option, command in programs.values():
                 words += [option, shlex.join([scenario.program, command, "--server", server.socket])]
-            done = scenario.run([sys.executable, os.path.join(shared, "tools", script), "--data", os.path.join(shared, "data"),
-                                 "--work", work, *words, "--only", *patterns])
-            self.assertEqual(done.returncode, 0, done.stdout.decode()[-3000:])
-            print(script, done.stdout.decode().strip().split("\n")[-1])
+            scenario.replay(script, "--data", os.path.join(shared, "data"), "--work", work, *words, only=patterns)
             self.assertEqual(server.end(), 0)
 
 
