@@ -51,8 +51,7 @@ class Cluster(ScratchFolder):
         records = scenario.emitted_targets(models, SEED, per_model=60, decoys=300)
         scenario.write_fasta(os.path.join(cls.inputs, "targets.fasta"), records)
         cls.targets = os.path.join(cls.inputs, "targets.hjdb")
-        done = ok(scenario.run([scenario.program, "db", "build", "-o", cls.targets,
-                                os.path.join(cls.inputs, "targets.fasta")]))
+        done = ok(scenario.run([scenario.program, "db", "build", "-o", cls.targets, os.path.join(cls.inputs, "targets.fasta")]))
         cls.whole = os.path.join(cls.inputs, "whole")
         os.mkdir(cls.whole)
         arguments = [option for name, option in RESULTS.items()
@@ -113,8 +112,7 @@ exec {scenario.program} "$@"
         submit = [os.path.join(EXAMPLES, "submit.sh"), "--cpus-per-task=1", "--mem=400M"]
 
         def run():
-            done = ok(subprocess.run(submit, cwd=self.folder, env=environment, text=True,
-                                     capture_output=True, timeout=120))
+            done = ok(subprocess.run(submit, cwd=self.folder, env=environment, text=True, capture_output=True, timeout=120))
             return done.stdout.split()[-1]
 
         def logs():
@@ -144,8 +142,7 @@ exec {scenario.program} "$@"
                    f"models={self.library}", f"targets={self.targets}", "parts=2",
                    f"hmmjit={scenario.program}", "mem_mb=400", "merge_mem_mb=400"]
         environment = dict(os.environ, HOME=self.folder)
-        done = ok(subprocess.run(command + more, cwd=self.folder, env=environment,
-                                 capture_output=True, text=True, timeout=300))
+        done = ok(subprocess.run(command + more, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300))
         return done.stderr
 
     @unittest.skipIf(snakemake() is None, "Snakemake is not installed (tools/install_packages.sh --snakemake)")

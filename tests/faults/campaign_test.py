@@ -177,8 +177,7 @@ class Campaign(ScratchFolder):
 
     def calls_of(self, work, function, before):
         folder, counted = self.fresh(work, "count", before), self.path("count")
-        ok(work.run(folder, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted},
-                    2))
+        ok(work.run(folder, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted}, 2))
         if work.expected is None and not isinstance(work, CacheWork):
             work.expected = work.content(folder)
             self.assertEqual(len(work.expected), work.outputs)

@@ -65,8 +65,7 @@ class Faults(ScratchFolder):
 
     def count(self, arguments, function):
         counted = self.path("count")
-        ok(self.program(arguments, {"HMMJIT_FAULT": f"{function}:0:0",
-                                    "HMMJIT_FAULT_COUNT": counted}))
+        ok(self.program(arguments, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted}))
         return int(read(counted))
 
     def search(self):

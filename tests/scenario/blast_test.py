@@ -120,9 +120,8 @@ class BlastDatabases(SharedInputs):
         self.assertEqual(rows(database, "--tformat", "ncbi"), wanted)
         os.remove(self.path("many"))
         # In $BLASTDB, like BLAST's programs.
-        ok(subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout", table,
-                           self.library, "many"], cwd="/", env=dict(os.environ, BLASTDB=self.folder),
-                          capture_output=True))
+        ok(subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout", table, self.library, "many"],
+                          cwd="/", env=dict(os.environ, BLASTDB=self.folder), capture_output=True))
         self.assertEqual(result_lines(read(table)), wanted)
 
     def test_nucleotides(self):

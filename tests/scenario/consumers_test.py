@@ -246,9 +246,8 @@ class Consumers(ScratchFolder):
         found = []
         for name in (shutil.which("hmmsearch"), self.link("hmmsearch")):
             out = self.path(f"out{len(found)}")
-            ok(scenario.run([macsyfinder, "--hmmer", name, "--db-type", "ordered_replicon", "--models-dir",
-                             self.path("models"), "--models", "Test", "all", "--sequence-db", self.targets, "-o", out,
-                             "-w", "1", "--mute"]))
+            ok(scenario.run([macsyfinder, "--hmmer", name, "--db-type", "ordered_replicon", "--models-dir", self.path("models"),
+                             "--models", "Test", "all", "--sequence-db", self.targets, "-o", out, "-w", "1", "--mute"]))
             tables = {}
             for table in sorted(os.listdir(out)):
                 if table.endswith(".tsv"):

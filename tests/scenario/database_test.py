@@ -35,9 +35,8 @@ class Database(SharedInputs):
 
     def outputs(self, targets, options):
         paths = [self.path("result." + name) for name in ("o", "t", "d", "p", "a")]
-        ok(search(["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2],
-                   "--pfamtblout", paths[3], "-A", paths[4]] + options +
-                  [self.library, targets]))
+        ok(search(["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2], "--pfamtblout", paths[3], "-A", paths[4]] +
+                  options + [self.library, targets]))
         return [result_lines(read(path)) for path in paths[:4]] + [read(paths[4]).split(b"\n")]
 
     def test_same_bytes_as_fasta(self):

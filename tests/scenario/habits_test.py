@@ -343,13 +343,11 @@ class Habits(SharedInputs):
             self.assertGreater(len(names), 5)
             for limit in (1, 5, 10**6):
                 with self.subTest(command=command, limit=limit):
-                    ok(hmmjit(command, "--quiet", *options, *fixed, "--seq-limit", str(limit), "--a3m",
-                              self.path("some.a3m"), "-A", self.path("some.sto"), "-o", self.path("some.out"),
-                              first, self.targets))
+                    ok(hmmjit(command, "--quiet", *options, *fixed, "--seq-limit", str(limit), "--a3m", self.path("some.a3m"),
+                              "-A", self.path("some.sto"), "-o", self.path("some.out"), first, self.targets))
                     best = self.path("best.fasta")
                     scenario.write_fasta(best, [record for record in self.records if record[0] in names[:limit]])
-                    ok(scenario.run([theirs, "--cpu", "0", *options, *fixed, "-A", self.path("want.sto"), first,
-                                     best]))
+                    ok(scenario.run([theirs, "--cpu", "0", *options, *fixed, "-A", self.path("want.sto"), first, best]))
                     sto, wanted = ([line for line in read(self.path(name)).split(b"\n")
                                     if not line.startswith(b"#=GF AU")] for name in ("some.sto", "want.sto"))
                     self.assertEqual(sto, wanted)
@@ -513,8 +511,7 @@ class Habits(SharedInputs):
             done = ok(hmmjit("db", "fetch", source, *names))
             self.assertEqual(scenario.fasta_records(done.stdout.decode()),
                              [[name, description, residues.upper()] for name, description, residues in chosen])
-        ok(hmmjit("db", "fetch", database, "-f", "-", "-o", self.path("part.fa"),
-                  data=f"{names[0]}/2-11 and more\n".encode()))
+        ok(hmmjit("db", "fetch", database, "-f", "-", "-o", self.path("part.fa"), data=f"{names[0]}/2-11 and more\n".encode()))
         self.assertEqual(scenario.fasta_records(read(self.path("part.fa")).decode())[0][::2],
                          [f"{names[0]}/2-11", chosen[-1][2].upper()[1:11]])
         self.says(hmmjit("db", "fetch", database, names[0], "nobody", "-o", self.path("no.fa")), INPUT_ERROR,

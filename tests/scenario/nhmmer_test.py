@@ -204,8 +204,7 @@ class Nhmmer(ScratchFolder):
             path = self.write(name + ".sto",
                               builder_test.random_nucleotides(random.Random(8 if name == "far" else 9), name, degenerate=False))
             models.append(self.path(name + ".hmm"))
-            ok(run(["hmmbuild", "--dna", "-n", name] + (["--wnone"] if name == "two" else []) +
-                   [models[-1], path]))
+            ok(run(["hmmbuild", "--dna", "-n", name] + (["--wnone"] if name == "two" else []) + [models[-1], path]))
         with open(self.path("models.hmm"), "wb") as file:
             for path in models:
                 file.write(read(path))

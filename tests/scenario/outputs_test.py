@@ -352,12 +352,10 @@ class Outputs(ResultsFolder):
         for options in ([], ["-E", "1e-3", "--domE", "1e-2"], ["-T", "15", "--domT", "12"],
                         ["--incE", "1e-9", "--incdomE", "1e-6"], ["--max"], ["--nobias"],
                         ["-Z", "20000", "--domZ", "50"], ["--nonull2", "--seed", "3"]):
-            ok(scenario.run(["hmmscan", "--cpu", "0", "--tblout", self.path("s.tbl"),
-                             "--domtblout", self.path("s.dom"), "-o", self.path("s.out")] +
-                            options + [self.library, plain]))
-            ok(search(["--as", "hmmscan", "--tblout", self.path("h.tbl"), "--domtblout",
-                       self.path("h.dom"), "-o", self.path("h.out")] + options +
-                      [self.library, plain]))
+            ok(scenario.run(["hmmscan", "--cpu", "0", "--tblout", self.path("s.tbl"), "--domtblout", self.path("s.dom"), "-o",
+                             self.path("s.out")] + options + [self.library, plain]))
+            ok(search(["--as", "hmmscan", "--tblout", self.path("h.tbl"), "--domtblout", self.path("h.dom"), "-o",
+                       self.path("h.out")] + options + [self.library, plain]))
             for name in ("tbl", "dom"):
                 want = result_lines(read(self.path("s." + name)))
                 got = result_lines(read(self.path("h." + name)))

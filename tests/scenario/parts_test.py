@@ -104,8 +104,7 @@ class Parts(PartsFolder):
         # A model without hits between the others.
         none = self.path("none.hmm")
         self.write("nothing.fa", ">a\nWWWWCWWWWHWWWWCWWWMWWWCWWWW\n")
-        ok(scenario.run(["hmmbuild", "--amino", "-n", "nothing", "--informat", "afa", none,
-                         self.path("nothing.fa")]))
+        ok(scenario.run(["hmmbuild", "--amino", "-n", "nothing", "--informat", "afa", none, self.path("nothing.fa")]))
         self.library = self.join_models(models[:3] + [none] + models[3:])
         records = scenario.emitted_targets(models, SEED, per_model=12, decoys=60)
         rng = random.Random(SEED)
