@@ -32,7 +32,7 @@ class Habits(SharedInputs):
         self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
         self.fn3, self.kinase, self.globins = self.models
         self.library = self.join_models(self.models)  # globins4 has no cutoffs
-        self.records = scenario.emitted_targets(self.models, 7, per_model=12, decoys=40)
+        self.records = scenario.emitted_targets(self.models, 7, per_model=12, decoys=8)
         self.targets = self.path("targets.fasta")
         scenario.write_fasta(self.targets, self.records)
 
@@ -156,14 +156,14 @@ class Habits(SharedInputs):
 
     def terminal(self, arguments, stdout=None, wanted=None):
         """The output of a search of a slow pipe to a terminal, which is its standard error and, unless `stdout` is
-        given, its standard output. The pipe ends after two seconds, or with `wanted` in the output."""
+        given, its standard output. The pipe ends after two seconds, or when the output has `wanted`, in 20 s at most."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen([scenario.program, "search", "--device", "cpu"] + arguments + [self.fn3, "-"],
                                    stdin=subprocess.PIPE, stdout=theirs if stdout is None else stdout, stderr=theirs)
         os.close(theirs)
         process.stdin.write(read(self.targets) * 400)  # the search reads 1 MiB at a time
         process.stdin.flush()
-        text, until = b"", time.monotonic() + 2
+        text, until = b"", time.monotonic() + (2 if wanted is None else 20)
         while time.monotonic() < until and (wanted is None or wanted not in text):
             if select.select([ours], [], [], 0.1)[0]:
                 text += os.read(ours, 65536)

@@ -53,6 +53,7 @@ class MemoryTest(unittest.TestCase):
         cls.model = cls.path("one.hmm")
         subprocess.run(["hmmbuild", "--amino", cls.model, cls.path("one.sto")], check=True,
                        stdout=subprocess.DEVNULL)
+        cls.copies = [cls.copy() for _ in range(50_000)]
         # The memory of the program and its threads without targets, sanitizers included.
         cls.few = cls.path("few.fasta")
         scenario.write_fasta(cls.few, [["few", "", cls.domain]])
@@ -201,8 +202,7 @@ class MemoryTest(unittest.TestCase):
 
     def test_many_hits(self):
         targets = self.path("many.fasta")
-        scenario.write_fasta(targets, [[f"t{number}", "a near copy", self.copy()]
-                                       for number in range(30_000)])
+        scenario.write_fasta(targets, [[f"t{number}", "a near copy", self.copies[number]] for number in range(30_000)])
         outputs = {option: "hits" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
                     "--gff", "--bed", "--fasta", "--domfasta")}
@@ -215,7 +215,7 @@ class MemoryTest(unittest.TestCase):
         """Hits are stored until all models are finished, then written target by target. The bound is far below the size
         of all hits."""
         targets = self.path("by_target.fasta")
-        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(17_500)))
+        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copies[number]] for number in range(17_500)))
         models = self.path("three.hmm")
         with open(models, "w") as file:
             for name in ("first", "second", "third"):
@@ -247,7 +247,7 @@ class MemoryTest(unittest.TestCase):
     def test_domains_that_are_sorted_on_disk(self):
         """Open files and buffers are few for any memory bound."""
         targets, tables = self.path("sorted.fasta"), []
-        scenario.write_fasta(targets, [[f"t{number}", "", self.copy()] for number in range(50_000)])
+        scenario.write_fasta(targets, [[f"t{number}", "", copy] for number, copy in enumerate(self.copies)])
         for memory in ("4G", "1M"):
             table = self.path(f"domains_{memory}")
             ok(subprocess.run([scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", "2", "--mem", memory,
