@@ -220,38 +220,6 @@ class Habits(SharedInputs):
                 self.assertLess(os.path.getsize(path), os.path.getsize(plain[name]))
         self.assertGreater(len(gzip.decompress(read(self.path("json.gz")))), 1000)
 
-    def test_many_genomes(self):
-        """NCBI's folders: files of the same name; one table and one page for all."""
-        half = len(self.records) // 2
-        names = []
-        for folder, records in (("GCF_1", self.records[:half]), ("GCF_2", self.records[half:])):
-            os.mkdir(self.path(folder))
-            names.append(self.path(f"{folder}/protein.faa"))
-            scenario.write_fasta(names[-1], records)
-        self.says(search(["-o", self.path("{target}.out"), self.library] + names), USAGE_ERROR,
-                  "GCF_1/protein.faa and ", "GCF_2/protein.faa would both be written to", "{folder}")
-        self.says(search(["-o", self.path("{genome}.out"), self.library, names[0]]), USAGE_ERROR, "{genome}", "{folder}")
-        self.says(search(["-o", "/dev/null", "--gff", self.path("{query}.gff"), self.library, names[0]]), USAGE_ERROR,
-                  "{query}")
-        done = search(["-o", "/dev/null", "--tblout", self.path("{folder}.tbl"), "--domtblout", "{path}.domtbl",
-                       "--tsv", self.path("all.tsv"), "--target-tsv", self.path("all.target.tsv"), "--json",
-                       self.path("all.json"), self.library] + names)
-        self.says(done, 0) if done.returncode else None
-        rows = [line.split("\t") for line in read(self.path("all.tsv")).decode().rstrip("\n").split("\n")]
-        self.assertEqual(rows[0][-1], "target_file")
-        for number, name in enumerate(names):
-            ok(search(["--tblout", self.path("alone.tbl"), "--domtblout", self.path("alone.dom"), "--tsv",
-                       self.path("alone.tsv"), "-o", "/dev/null", self.library, name]))
-            self.assertEqual(result_lines(read(self.path(f"GCF_{number + 1}.tbl"))),
-                             result_lines(read(self.path("alone.tbl"))))
-            self.assertEqual(result_lines(read(name[:-4] + ".domtbl")), result_lines(read(self.path("alone.dom"))))
-            of_file = ["\t".join(row[:-1]) for row in rows[1:] if row[-1] == name]
-            self.assertEqual(of_file, read(self.path("alone.tsv")).decode().rstrip("\n").split("\n")[1:])
-            self.assertGreater(len(of_file), 10)
-        for result in ("all.tsv", "all.json"):
-            ok(hmmjit("report", self.path(result), "-o", self.path("page.html")))
-        self.assertIn(b"2 results of hmmjit search", read(self.path("page.html")))
-
     def test_an_output_for_each_query(self):
         queries = self.path("queries.fasta")
         scenario.write_fasta(queries, self.kinases(2))
@@ -298,30 +266,6 @@ class Habits(SharedInputs):
         ok(search(["-o", "/dev/null", "--tblout", self.path("kinases"), self.kinase, self.targets]))
         names = [line.split()[0].decode() for line in read(self.path("kinases")).splitlines() if line[:1] != b"#"]
         return [record for record in self.records if record[0] in names[:count]]
-
-    def test_several_databases_for_sequences(self):
-        half = len(self.records) // 2
-        names = []
-        for name, records in (("one.fasta", self.records[:half]), ("two.fasta", self.records[half:])):
-            scenario.write_fasta(self.path(name), records)
-            names.append(self.path(name))
-        queries = self.path("queries.fasta")
-        scenario.write_fasta(queries, self.kinases(2))
-        for command, options in (("phmmer", []), ("jackhmmer", ["-N", "2"])):
-            with self.subTest(command=command):
-                ok(hmmjit(command, "--quiet", *options, "-o", self.path("{target}.out"), "--tblout",
-                          self.path("{target}.tbl"), "-A", self.path("{target}.sto"), queries, *names))
-                for name in names:
-                    stem = name[:-len(".fasta")]
-                    ok(hmmjit(command, "--quiet", *options, "-o", self.path("alone"), "--tblout",
-                              self.path("alone.tbl"), "-A", self.path("alone.sto"), queries, name))
-                    self.assertGreater(len(result_lines(read(self.path("alone.tbl")))), 5)
-                    self.assertEqual(result_lines(read(stem + ".tbl")), result_lines(read(self.path("alone.tbl"))))
-                    self.assertEqual(read(stem + ".sto"), read(self.path("alone.sto")))
-        out = ["-o", self.path("{target}.x")]
-        self.says(hmmjit("phmmer", "-o", self.path("x"), queries, *names), USAGE_ERROR, "would both be written to")
-        self.says(hmmjit("jackhmmer", *out, "--chkali", "c", queries, *names), USAGE_ERROR, "do not go with --chkali")
-        self.says(hmmjit("jackhmmer", *out, "-", *names, data=read(queries)), USAGE_ERROR, "the queries of several")
 
     def test_alignments_of_the_best_targets(self):
         """--seq-limit n: -A equals HMMER's for the n best targets alone; --a3m is a prefix of that without the limit."""
@@ -501,23 +445,6 @@ class Habits(SharedInputs):
                         clan.get(a["model"], 0) == clan.get(b["model"], -1))
         self.assertEqual(written(), same)
         self.assertLess(len(same), len(everything))
-
-    def test_sequences_by_name(self):
-        database = self.path("t.hjdb")
-        ok(hmmjit("db", "build", "--quiet", "-o", database, self.targets))
-        chosen = [self.records[i] for i in (3, 17, 40)]
-        names = [record[0] for record in reversed(chosen)]
-        for source in (database, self.targets):
-            done = ok(hmmjit("db", "fetch", source, *names))
-            self.assertEqual(scenario.fasta_records(done.stdout.decode()),
-                             [[name, description, residues.upper()] for name, description, residues in chosen])
-        ok(hmmjit("db", "fetch", database, "-f", "-", "-o", self.path("part.fa"), data=f"{names[0]}/2-11 and more\n".encode()))
-        self.assertEqual(scenario.fasta_records(read(self.path("part.fa")).decode())[0][::2],
-                         [f"{names[0]}/2-11", chosen[-1][2].upper()[1:11]])
-        self.says(hmmjit("db", "fetch", database, names[0], "nobody", "-o", self.path("no.fa")), INPUT_ERROR,
-                  "1 of 2 names not found: nobody")
-        self.assertFalse(os.path.exists(self.path("no.fa")))
-        self.says(hmmjit("db", "fetch", database, names[0] + "/1-99999"), INPUT_ERROR, "is not in it")
 
 
 if __name__ == "__main__":
