@@ -52,19 +52,14 @@ class OnArm(ScratchFolder):
     def setUp(self):
         super().setUp()
         models = [example_model(name, self.folder) for name in MODELS]
-        self.models = self.path("models.hmm")
-        with open(self.models, "wb") as library:
-            for path in models:
-                library.write(scenario.run(["hmmconvert", path]).stdout)
+        self.models = self.join_models(models, "models.hmm")
         records = scenario.emitted_targets(models, SEED, per_model=4, decoys=40)
         self.targets = self.path("targets.fasta")
         scenario.write_fasta(self.targets, records)
         self.query = self.path("query.fasta")
         scenario.write_fasta(self.query, [record for record in records if 40 < len(record[2]) < 400][:2])
-        self.alignment = self.path("family.sto")
         made = scenario.run(["hmmemit", "-a", "-N", "12", "--seed", str(SEED % 1000 + 1), models[0]])
-        with open(self.alignment, "wb") as file:
-            file.write(made.stdout)
+        self.alignment = self.write("family.sto", made.stdout)
 
     def outputs(self, label, run, arguments, inputs, kinds):
         files = {kind: self.path(f"{label}.{kind}") for kind in kinds}

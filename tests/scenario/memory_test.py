@@ -48,8 +48,7 @@ class MemoryTest(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="hmmjit-memory-")
         cls.random = random.Random(20261)
         cls.domain = "".join(cls.random.choices(RESIDUES, k=30))
-        with open(cls.path("one.sto"), "w") as file:
-            file.write(f"# STOCKHOLM 1.0\nfamily {cls.domain}\n//\n")
+        scenario.write(cls.path("one.sto"), f"# STOCKHOLM 1.0\nfamily {cls.domain}\n//\n")
         cls.model = cls.path("one.hmm")
         subprocess.run(["hmmbuild", "--amino", cls.model, cls.path("one.sto")], check=True,
                        stdout=subprocess.DEVNULL)
@@ -284,8 +283,7 @@ class MemoryTest(unittest.TestCase):
                                          for number in range(18_000)])
         # A weaker model with a long name: it determines column widths if it is a candidate only because few models have
         # been searched, and other models are reported.
-        with open(self.path("less.sto"), "w") as file:
-            file.write(f"# STOCKHOLM 1.0\nfamily {self.domain[:27]}\n//\n")
+        scenario.write(self.path("less.sto"), f"# STOCKHOLM 1.0\nfamily {self.domain[:27]}\n//\n")
         less = self.path("less.hmm")
         subprocess.run(["hmmbuild", "--amino", less, self.path("less.sto")], check=True, stdout=subprocess.DEVNULL)
         with open(models, "w") as file:
@@ -362,8 +360,7 @@ class ControlGroupTest(unittest.TestCase):
             for number, length in enumerate((80, 300, 700)):
                 sequence = "".join(generator.choices(RESIDUES, k=length))
                 alignment = os.path.join(cls.folder, "one.sto")
-                with open(alignment, "w") as file:
-                    file.write(f"# STOCKHOLM 1.0\nfamily{number} {sequence}\n//\n")
+                scenario.write(alignment, f"# STOCKHOLM 1.0\nfamily{number} {sequence}\n//\n")
                 model = os.path.join(cls.folder, "one.hmm")
                 subprocess.run(["hmmbuild", "--amino", "-n", f"family{number}", model, alignment],
                                check=True, stdout=subprocess.DEVNULL)

@@ -10,7 +10,6 @@ import importlib.util
 import os
 import shutil
 import sys
-import unittest
 
 ENVIRONMENT = os.environ.pop("HMMJIT_TEST_READERS", "")
 if os.access(os.path.join(ENVIRONMENT, "bin", "python3"), os.X_OK):

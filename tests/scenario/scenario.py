@@ -89,6 +89,13 @@ def read(path):
         return file.read()
 
 
+def write(path, data):
+    """Writes text or bytes to a file; returns its path."""
+    with open(path, "wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+    return path
+
+
 def first_difference(want, got):
     for number, (a, b) in enumerate(zip(want, got)):
         if a != b:
@@ -229,10 +236,7 @@ class ScratchFolder(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def write(self, name, data):
-        """Writes text or bytes to a file of the folder; returns its path."""
-        with open(self.path(name), "wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-        return self.path(name)
+        return write(self.path(name), data)
 
     def join_models(self, paths, name="library.hmm"):
         """A file of these models in one format version."""

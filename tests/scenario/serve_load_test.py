@@ -36,11 +36,9 @@ class Load(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="hmmjit-load-test-")
         cls.model = scenario.read(scenario.example_model("globins4.hmm", cls.folder))
         shutil.copy(scenario.example_model("globins45.fa", cls.folder), cls.folder + "/globins45.fa")
-        with open(cls.folder + "/few.fa", "wb") as file:
-            file.write(b">".join(scenario.read(cls.folder + "/globins45.fa").split(b">")[:21]))
+        scenario.write(cls.folder + "/few.fa", b">".join(scenario.read(cls.folder + "/globins45.fa").split(b">")[:21]))
         cls.file = os.path.join(cls.folder, "model.hmm")
-        with open(cls.file, "wb") as file:
-            file.write(cls.model)
+        scenario.write(cls.file, cls.model)
         # An answer too large for the buffers of a socket.
         scenario.write_fasta(cls.folder + "/many.fa", scenario.emitted_targets([cls.file], 3, 1500, 100))
         cls.want = {name + option: rows(scenario.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout",

@@ -120,12 +120,8 @@ class Serve(unittest.TestCase):
         scenario.write_fasta(os.path.join(cls.data, "large.fa"), records * 40)
         scenario.write_fasta(os.path.join(cls.data, "slow.fa"), records * 90)
         both = b"".join(scenario.read(os.path.join(cls.data, name)) for name in ("globins4.hmm", "fn3.hmm"))
-        with open(os.path.join(cls.data, "both.hmm"), "wb") as file:
-            file.write(both)
-        with open(os.path.join(cls.data, "cut.hmm"), "wb") as file:
-            file.write(both[:-2000])
-        with open(os.path.join(cls.data, "dna.fa"), "w") as file:
-            file.write(">a\n" + "ACGT" * 40 + "\n")
+        for name, text in (("both.hmm", both), ("cut.hmm", both[:-2000]), ("dna.fa", ">a\n" + "ACGT" * 40 + "\n")):
+            scenario.write(os.path.join(cls.data, name), text)
         scenario.ok(scenario.run([scenario.program, "db", "build", "-o", cls.data + "/g.hjdb", cls.data + "/globins45.fa"]))
         cls.databases = {name: name for name in ("globins45.fa", "7LESS_DROME", "g.hjdb", "large.fa", "slow.fa", "both.hmm", "dna.fa")}
         cls.server = Server(cls.folder, cls.databases, ["--queued", "40", "--max-request", "4M"], cwd=cls.data)
@@ -273,9 +269,7 @@ class Serve(unittest.TestCase):
         self.assertEqual((status, b"too large when decompressed" in text), (400, True), text)
         status, text = self.server.ask("POST", "/v1/phmmer?db=globins45.fa", b">long\n" + b"ACDEFGHIKL" * 10001)
         self.assertEqual((status, b"long: a query of 100010 residues" in text), (400, True), text)
-        large = os.path.join(self.folder, "large.hmm")
-        with open(large, "wb") as file:
-            file.write(b"x" * (5 << 20))
+        large = scenario.write(os.path.join(self.folder, "large.hmm"), b"x" * (5 << 20))
         done = scenario.run([scenario.program, "search", "--server", self.server.socket, large, "globins45.fa"])
         self.assertEqual(done.returncode, 5)
         self.assertIn(b"the request is too large", done.stderr)
@@ -392,9 +386,7 @@ class Serve(unittest.TestCase):
 
     def test_port(self):
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            token = os.path.join(folder, "token")
-            with open(token, "w") as file:
-                file.write("secret-word\n")
+            token = scenario.write(os.path.join(folder, "token"), "secret-word\n")
             free = socket.create_server(("127.0.0.1", 0))
             port = free.getsockname()[1]
             free.close()
