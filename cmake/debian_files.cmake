@@ -1,6 +1,8 @@
 # Run by cpack on the installed files of a Debian package: applies those rules of Debian's policy that `cmake --install`
 # does not.
 if(CPACK_GENERATOR STREQUAL "DEB")
+  # They would have those of the umask.
+  execute_process(COMMAND find ${CPACK_TEMPORARY_DIRECTORY} -type d -exec chmod 755 {} + COMMAND_ERROR_IS_FATAL ANY)
   file(GLOB pages ${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/man/man1/*.1)
   if(pages)
     execute_process(COMMAND gzip -9n ${pages} COMMAND_ERROR_IS_FATAL ANY)

@@ -33,9 +33,11 @@ endif()
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hmmjit)
 install(TARGETS hmmjit RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(TARGETS hmmjit_shared EXPORT hmmjit_shared
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS hmmjit_static EXPORT hmmjit_static
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY engine/api/include/hmmjit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 foreach(kind shared static)
   install(EXPORT hmmjit_${kind} FILE hmmjit-${kind}.cmake NAMESPACE hmmjit::
@@ -51,8 +53,12 @@ install(FILES ${PROJECT_BINARY_DIR}/package/hmmjit-config.cmake
         DESTINATION ${package_folder} COMPONENT development)
 
 set(pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-file(RELATIVE_PATH HMMJIT_PC_TO_PREFIX /${pc_folder} /)
-string(REGEX REPLACE "/$" "" HMMJIT_PC_TO_PREFIX "${HMMJIT_PC_TO_PREFIX}")
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE HMMJIT_PC_TO_PREFIX)
+foreach(kind LIB INCLUDE)
+  set(HMMJIT_PC_${kind}DIR "\${prefix}")
+  cmake_path(APPEND HMMJIT_PC_${kind}DIR "${CMAKE_INSTALL_${kind}DIR}")  # an absolute path replaces the prefix
+endforeach()
 set(HMMJIT_PC_URL "")
 if(HMMJIT_HOMEPAGE_URL)
   set(HMMJIT_PC_URL "URL: ${HMMJIT_HOMEPAGE_URL}\n")
@@ -83,7 +89,8 @@ install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/ker
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
         PATTERN __pycache__ EXCLUDE
         PATTERN examples/CMakeLists.txt EXCLUDE  # for hmmjit's own build
-        PATTERN tests EXCLUDE)
+        PATTERN tests EXCLUDE
+        PATTERN *.sh PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
 # ---- packages: cpack -G DEB in the build folder, configured with -DCMAKE_INSTALL_PREFIX=/usr --------
 set(CPACK_GENERATOR DEB TGZ)

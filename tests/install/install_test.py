@@ -4,6 +4,7 @@
 usage: install_test.py install BUILD_DIR PREFIX
        install_test.py project PREFIX SOURCE_DIR WORK_DIR KIND PROGRAM... -- ARGUMENTS...
        install_test.py subproject HMMJIT_SOURCE_DIR SOURCE_DIR WORK_DIR
+       install_test.py folders HMMJIT_SOURCE_DIR WORK_DIR
        install_test.py refusals PREFIX WORK_DIR
        install_test.py pkg-config PREFIX SOURCE_DIR WORK_DIR PACKAGE ARGUMENTS...
 
@@ -11,8 +12,10 @@ install: installs into another folder and moves that to PREFIX. subproject: conf
 adds hmmjit's folder and links hmmjit::hmmjit, and asks what its programs would be linked with. project: configures and builds a
 CMake project against PREFIX and runs its programs with the arguments; their output must match
 $HMMJIT_TEST_EXPECTED, if given. pkg-config: compiles
-SOURCE_DIR/main.cpp by hand and runs it. refusals: what cannot work is said in the first error.
+SOURCE_DIR/main.cpp by hand and runs it. folders: what CMake and pkg-config read names the folders that the builder chose.
+refusals: what cannot work is said in the first error.
 """
+import glob
 import os
 import re
 import shlex
@@ -37,7 +40,14 @@ def install(build, prefix):
     staging = prefix + " before moving"
     for folder in (staging, prefix):
         shutil.rmtree(folder, ignore_errors=True)
+    # The list of what the folder's user has installed elsewhere, by which the README uninstalls, stays.
+    manifest = os.path.join(build, "install_manifest.txt")
+    if os.path.exists(manifest):
+        os.rename(manifest, manifest + ".kept")
     run(["cmake", "--install", build, "--prefix", staging], stdout=subprocess.DEVNULL)
+    os.remove(manifest)
+    if os.path.exists(manifest + ".kept"):
+        os.rename(manifest + ".kept", manifest)
     os.rename(staging, prefix)
     for folder, _, names in os.walk(prefix):
         for name in names:
@@ -51,6 +61,8 @@ def install(build, prefix):
                  "bash-completion/completions/hmmjit"):
         if os.path.getsize(os.path.join(prefix, "share", name)) == 0:
             sys.exit(f"{name} is empty")
+    if not os.access(os.path.join(prefix, "share/doc/hmmjit/examples/cluster/parallel.sh"), os.X_OK):
+        sys.exit("a script of the examples cannot be run")
     check_links(os.path.join(prefix, "share", "doc", "hmmjit"))
     run([os.path.join(prefix, "bin", "hmmjit"), "--version"])
 
@@ -95,6 +107,11 @@ def subproject(hmmjit, source, work):
         library = "libhmmjit.so" if kind == "shared" else "libhmmjit.a"
         if library not in inputs:
             sys.exit(f"{option}: consumer is not linked with {library}:\n{inputs}")
+        with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
+            if ("CMAKE_BUILD_TYPE:STRING=Release\n" in cache.read()) != ("BUILD_TYPE" in option):
+                sys.exit(f"{option}: the host has another build type than it asked for")
+        # The host installs nothing, and hmmjit, which is not built here, nothing of its own.
+        run(["cmake", "--install", build, "--prefix", os.path.join(work, "prefix")], stdout=subprocess.DEVNULL)
 
 
 def project(prefix, source, work, kind, rest):
@@ -117,23 +134,38 @@ def project(prefix, source, work, kind, rest):
             sys.exit(f"{program} is not linked with the {kind} library:\n{linked}")
 
 
+def folders(hmmjit, work):
+    shutil.rmtree(work, ignore_errors=True)
+    run(["cmake", "-S", hmmjit, "-B", work, "-G", "Ninja", "-DCMAKE_INSTALL_LIBDIR=/opt/own/lib",
+         "-DCMAKE_INSTALL_INCLUDEDIR=headers"], stdout=subprocess.DEVNULL)
+    for pattern, wanted in (("package/*.pc", "libdir=/opt/own/lib\nincludedir=${prefix}/headers\n"),
+                            ("CMakeFiles/Export/*/hmmjit-*.cmake", '"${_IMPORT_PREFIX}/headers"')):
+        texts = [open(path, encoding="utf-8").read() for path in glob.glob(os.path.join(work, pattern))]
+        if sum(wanted in text for text in texts) < 2:
+            sys.exit(f"{pattern}: no {wanted} for both libraries")
+
+
 REFUSED = """cmake_minimum_required(VERSION 3.25)
 project(host LANGUAGES CXX)
-find_package(hmmjit REQUIRED COMPONENTS bogus)
+find_package(hmmjit {request})
 """
 
 
 def refusals(prefix, work):
-    """A component that does not exist and a dialect that is too old are named in the message."""
+    """A component that does not exist, a library that is not here and a dialect that is too old are named in the message.
+    What is not REQUIRED ends no configuration."""
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    with open(os.path.join(work, "CMakeLists.txt"), "w", encoding="utf-8") as file:
-        file.write(REFUSED)
-    done = subprocess.run(["cmake", "-S", work, "-B", os.path.join(work, "build"), "-G", "Ninja",
-                           "-DCMAKE_PREFIX_PATH=" + prefix], capture_output=True, text=True)
-    said = " ".join(done.stderr.split())
-    if done.returncode == 0 or "no component bogus here; there are: shared static" not in said:
-        sys.exit(f"find_package of a component that does not exist said:\n{done.stderr}")
+    no_zstd = dict(os.environ, PKG_CONFIG_LIBDIR=work)
+    for request, fails, message, settings in (
+            ("REQUIRED COMPONENTS bogus", True, "no component bogus here; there are: shared static", None),
+            ("COMPONENTS static", False, "the static library needs libzstd", no_zstd)):
+        with open(os.path.join(work, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+            file.write(REFUSED.format(request=request))
+        done = subprocess.run(["cmake", "-S", work, "-B", os.path.join(work, "build"), "-G", "Ninja",
+                               "-DCMAKE_PREFIX_PATH=" + prefix], capture_output=True, text=True, env=settings)
+        if (done.returncode != 0) != fails or message not in " ".join(done.stderr.split()):
+            sys.exit(f"find_package(hmmjit {request}) said:\n{done.stderr}")
     folder = next(where for where, _, names in os.walk(prefix) if "hmmjit.hpp" in names)
     headers = sorted(name for name in os.listdir(folder) if name.endswith(".hpp"))
     for name in headers:
@@ -163,6 +195,8 @@ def main():
         project(*sys.argv[2:6], sys.argv[6:])
     elif len(sys.argv) == 5 and sys.argv[1] == "subproject":
         subproject(*sys.argv[2:])
+    elif len(sys.argv) == 4 and sys.argv[1] == "folders":
+        folders(*sys.argv[2:])
     elif len(sys.argv) == 4 and sys.argv[1] == "refusals":
         refusals(*sys.argv[2:])
     elif len(sys.argv) > 5 and sys.argv[1] == "pkg-config":

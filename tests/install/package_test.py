@@ -50,14 +50,17 @@ def main():
         return 77
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    # The fastest compression: these packages are only looked at.
-    output("cpack", "-G", "DEB", "-B", work, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=build)
+    # The fastest compression: these packages are only looked at. Their modes do not depend on the umask.
+    output("cpack", "-G", "DEB", "-B", work, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=build, umask=0o077)
     root = os.path.join(work, "root")
     fields = {}
     for package in glob.glob(os.path.join(work, "*.deb")):
         name = output("dpkg-deb", "-f", package, "Package").strip()
         fields[name] = output("dpkg-deb", "-f", package, "Depends")
         output("dpkg-deb", "-x", package, root)
+        closed = [line for line in output("dpkg-deb", "-c", package).splitlines() if "r-x" not in line[7:10] and line[0] == "d"]
+        if closed:
+            sys.exit(f"{name} has folders that not all may read:\n" + "\n".join(closed))
     print("packages:", ", ".join(sorted(fields)))
     check_policy(glob.glob(os.path.join(work, "*.deb")), build)
     library = next(n for n in fields if n.startswith("libhmmjit") and n != "libhmmjit-dev")
