@@ -13,7 +13,7 @@ mkdir -p "$FOLDER" "$RESULTS"
 search=("$HMMJIT" search --quiet --cpu "${CPUS:-1}" --part "{}/$PARTS"
         --part-file "$FOLDER/{}.hjpart" ${OPTIONS:-} "$MODELS" "$TARGETS")
 if command -v parallel >/dev/null; then
-  parallel --will-cite -j "$JOBS" "${search[@]}" ::: $(seq "$PARTS")
+  parallel --will-cite -q -j "$JOBS" "${search[@]}" ::: $(seq "$PARTS")
 else
   seq "$PARTS" | xargs -P "$JOBS" -I '{}' "${search[@]}"
 fi

@@ -3,7 +3,7 @@
 #
 #   PARTS=64 MODELS=Pfam-A.h3m TARGETS=proteins.hjdb OPTIONS=--cut_ga ./submit.sh [sbatch options]
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 : "${PARTS:?}" "${MODELS:?}" "${TARGETS:?}"
 export PARTS MODELS TARGETS
 FOLDER=${FOLDER:-parts}

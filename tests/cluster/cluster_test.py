@@ -41,7 +41,7 @@ def slurm_executor():
 class Cluster(ScratchFolder):
     @classmethod
     def setUpClass(cls):
-        cls.inputs, cls.started = tempfile.mkdtemp(prefix="hmmjit-cluster-"), None
+        cls.inputs, cls.started = tempfile.mkdtemp(prefix="hmmjit cluster "), None
         cls.addClassCleanup(shutil.rmtree, cls.inputs, ignore_errors=True)
         models = [example_model(name, cls.inputs) for name in MODELS]
         cls.library = os.path.join(cls.inputs, "models.hmm")
