@@ -3,7 +3,7 @@
 # then three families against 20,000 UniProt sequences. The results are the same with and without a
 # GPU.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH='' cd "$(dirname "$0")/.."
 tools/install_packages.sh
 cmake --preset release
 cmake --build --preset release --target hmmjit

@@ -28,7 +28,7 @@ done
 [ -n "$folder" ] || usage
 [ "$(id -u)" = 0 ] || { echo "fresh_root.sh: must run as root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "fresh_root.sh: install the package debootstrap" >&2; exit 2; }
-source_folder=$(cd "$(dirname "$0")/.." && pwd)
+source_folder=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
 mark=.hmmjit_fresh_root
 
 if [ -e "$folder" ] && [ ! -e "$folder/$mark" ]; then
@@ -50,7 +50,8 @@ finish() {
 trap finish EXIT
 
 SECONDS=0
-if [ ! -e "$folder/etc/debian_version" ]; then
+# An unfinished root has a folder debootstrap.
+if [ -e "$folder/debootstrap" ] || [ ! -e "$folder/etc/debian_version" ]; then
   debootstrap --variant=minbase bookworm "$folder" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" \
     >"$folder/debootstrap.log" 2>&1 || { tail -n 20 "$folder/debootstrap.log" >&2; exit 1; }
   echo "fresh_root.sh: root ready after $SECONDS s"

@@ -10,10 +10,16 @@
 #   CXX=clang++-19 tools/sanitize.sh         with another compiler, in folders of its own
 # Exit status: 0; 1 where a test failed or a sanitizer found something.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH='' cd "$(dirname "$0")/.."
 short=0
 [ "${1:-}" != --short ] || { short=1; shift; }
 (($#)) || set -- address thread
+for kind in "$@"; do
+  case "$kind" in
+    address | undefined | thread) ;;
+    *) echo "usage: $0 [--short] [address] [undefined] [thread]" >&2; exit 2 ;;
+  esac
+done
 compiler=${CXX:-c++}
 suffix=
 [ "$compiler" = c++ ] || suffix=-$(basename "$compiler")
@@ -61,7 +67,7 @@ for kind in "$@"; do
       build tsan "${programs[@]}"
       # Where the kernel places programs more at random than the sanitizer's runtime can do with, they run without it.
       first=$(find "build/tsan$suffix/tests" -type f -name "${programs[0]}" -perm -u+x)
-      if "$first" --gtest_list_tests 2>&1 | grep -q 'unexpected memory mapping'; then
+      if [[ $("$first" --gtest_list_tests 2>&1 || true) == *'unexpected memory mapping'* ]]; then
         if ! setarch -R "$first" --gtest_list_tests >/dev/null 2>&1; then
           echo "---- skipped: the thread sanitizer does not run on this kernel (see vm.mmap_rnd_bits)"
           continue
@@ -72,10 +78,6 @@ for kind in "$@"; do
         run "build/tsan$suffix" "$program" '*'
       done
       start=()
-      ;;
-    *)
-      echo "usage: $0 [--short] [address] [undefined] [thread]" >&2
-      exit 2
       ;;
   esac
 done

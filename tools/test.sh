@@ -3,7 +3,7 @@
 # lines of failed tests at the end.
 # --arm64: builds for 64-bit ARM as well, and runs the tests of that build alone.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH='' cd "$(dirname "$0")/.."
 if [ "${1:-}" = --arm64 ]; then
   tools/install_packages.sh --arm64
   cmake --preset arm64

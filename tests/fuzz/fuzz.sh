@@ -5,7 +5,7 @@
 # Findings stay in build/fuzz/findings; a target reproduces a finding given as its argument. Inputs that reach new edges
 # stay in build/fuzz/corpus. Exit status: 0; 1 after a finding; 77 without a suitable Clang.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH='' cd "$(dirname "$0")/../.."
 seconds=60 build_only=0 targets=()
 while (($#)); do
   case "$1" in

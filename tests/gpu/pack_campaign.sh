@@ -14,7 +14,7 @@ if [[ $# -lt 1 || $# -gt 2 ]]; then
   sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
-tree=$(cd "$(dirname "$0")/../.." && pwd)
+tree=$(CDPATH='' cd "$(dirname "$0")/../.." && pwd)
 out=$1
 build=${2:-$tree/build/release}
 data=${HMMJIT_SHARED:?names the folder of the recorded data}/data
@@ -42,7 +42,7 @@ for name in machines campaign; do
 #!/usr/bin/env bash
 # With what was packed beside this file; options are those of device_scenario.py or random_searches.py.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} PYTHONUNBUFFERED=1
 RUN
   chmod +x "$out/$name.sh"

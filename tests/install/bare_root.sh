@@ -13,7 +13,8 @@ set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "bare_root.sh: must run as root" >&2; exit 2; }
 root=$1 models=$2 targets=$3
 shift 3
-if [ ! -e "$root/etc/debian_version" ]; then
+# An unfinished root has a folder debootstrap.
+if [ -e "$root/debootstrap" ] || [ ! -e "$root/etc/debian_version" ]; then
   debootstrap --variant=minbase bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >/dev/null
 fi
 

@@ -70,6 +70,11 @@ class Recipes(ScratchFolder):
         self.assertGreater(len(files), 12)
         self.findings([linter("shellcheck")] + [path_of(name) for name in files])
 
+    def test_refusals(self):
+        """Scripts that cannot do what they are asked for do nothing and say so."""
+        for name, argument, status in (("tools/sanitize.sh", "memory", 2), (".ci/check_changes", "no-such-commit", 1)):
+            self.assertEqual(scenario.run([path_of(name), argument]).returncode, status, name)
+
     @unittest.skipIf(shutil.which("apt-cache") is None, "no list of Debian's packages")
     def test_packages_of_containers_exist(self):
         known = set(scenario.run(["apt-cache", "pkgnames"]).stdout.decode().split())

@@ -12,7 +12,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- Dockerfile Dockerfile.cuda
-cd "$(dirname "$0")/../.."
+CDPATH='' cd "$(dirname "$0")/../.."
 buildah() { command buildah --storage-driver vfs "$@"; }
 
 if ! buildah inspect --type image localhost/bookworm >"$folder/log" 2>&1; then
