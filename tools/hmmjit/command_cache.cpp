@@ -10,6 +10,7 @@
 
 #include "cache/entry_lock.hpp"
 #include "cache/maintenance.hpp"
+#include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
