@@ -66,7 +66,8 @@ int run_ssv(const FakeLaunch& launch, int error) {
     s16 best = 0;  // cells above the floor, which is where a path starts
     for (u32 i = 0; i < item.rows; ++i) {
       std::swap(row, old);
-      const s8* __restrict emissions = p.emissions + static_cast<std::size_t>(residues[i]) * p.emission_stride;
+      const s8* __restrict emissions =
+          p.emissions + static_cast<std::size_t>(residues[i]) * p.emission_stride;
       s16* __restrict to = row.data() + 1;
       const s16* __restrict from = old.data();
       for (u32 k = 0; k < M; ++k) {
@@ -95,7 +96,8 @@ int run_msv(const FakeLaunch& launch, int error) {
     int best = 0;
     for (u32 i = 0; i < item.rows && best + p.bias < 255; ++i) {
       std::swap(row, old);
-      const u8* __restrict costs = p.costs + static_cast<std::size_t>(residues[i]) * p.emission_stride;
+      const u8* __restrict costs =
+          p.costs + static_cast<std::size_t>(residues[i]) * p.emission_stride;
       const s16 begin = static_cast<s16>(specials.begin), gain = static_cast<s16>(p.bias + error);
       s16* __restrict to = row.data() + 1;
       const s16* __restrict from = old.data();

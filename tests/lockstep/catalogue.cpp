@@ -77,9 +77,7 @@ const plan::Expected& planned(const KernelInstance& instance) {
 
 }  // namespace
 
-int covered_by_entry(const KernelInstance& instance) {
-  return planned(instance).covered_length;
-}
+int covered_by_entry(const KernelInstance& instance) { return planned(instance).covered_length; }
 
 unsigned threads_by_entry(const KernelInstance& instance) {
   return static_cast<unsigned>(planned(instance).launch.block_threads);
@@ -97,9 +95,7 @@ ScratchNeeds scratch_by_entry(const KernelInstance& instance) {
 
 bool speculates_by_entry(const KernelInstance& instance) { return entry_of(instance).speculates; }
 
-int tile_length_by_entry(const KernelInstance& instance) {
-  return planned(instance).tile_length;
-}
+int tile_length_by_entry(const KernelInstance& instance) { return planned(instance).tile_length; }
 
 std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length) {
   plan::Candidate candidate;

@@ -178,8 +178,8 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
                                const StoredText& stored) -> Status {
           auto found = checkpoints.find({ending, round});
           if (found == checkpoints.end()) {
-            const NamedFile name{
-                option, fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
+            const NamedFile name{option,
+                                 fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
             std::vector<NamedFile> others = inputs_of(run.program, options, options.arguments()[1]);
             std::ranges::move(output_files(run.program.options(), options),
                               std::back_inserter(others));

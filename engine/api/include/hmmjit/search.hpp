@@ -31,9 +31,9 @@ enum class Program { kHmmsearch, kJackhmmer, kNhmmer };
 /// must live until the search returns.
 ///
 /// Concurrent searches share nothing: a host that runs N of them sets `threads` to cores / N and
-/// `memory` to available bytes / N. One search of many models keeps all cores busy by itself. Several
-/// searches may use one GPU; set `vram` for each, because the default is nine tenths of the memory
-/// that is free when the search begins.
+/// `memory` to available bytes / N. One search of many models keeps all cores busy by itself.
+/// Several searches may use one GPU; set `vram` for each, because the default is nine tenths of the
+/// memory that is free when the search begins.
 ///
 /// If a GPU's result that `verify` chose differs from the CPU's before a `result` callback has been
 /// called, `warning` is called and the search is repeated on the CPU; otherwise it throws.
