@@ -161,8 +161,9 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
         start_again(run.progress);
       }
       RoundSink sink(std::move(active), texts, text);
-      HMMJIT_ASSIGN(const SearchStatistics round,
-                    run.session.search(run.search, sink.models(), *targets, sink, run.progress));
+      HMMJIT_ASSIGN(
+          const SearchStatistics round,
+          run.devices.session.search(run.search, sink.models(), *targets, sink, run.progress));
       add(statistics, round);
     }
     for (const auto& query : queries) {

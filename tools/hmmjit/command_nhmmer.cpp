@@ -55,7 +55,7 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
                                      .first_query = range.first,
                                      .target_file = options.arguments()[1],
                                      .memory = run.search.memory,
-                                     .device = run.scan},
+                                     .device = run.devices.scan},
                                     *run.targets, run.progress);
   if (statistics && models) run.further_files.push_back(*std::move(models));
   return statistics;

@@ -57,7 +57,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
   std::size_t sequence = 0;
-  nucleotide::DeviceScan* const device = run.scan;
+  nucleotide::DeviceScan* const device = run.devices.scan;
   nucleotide::Search search(std::move(models), options, device);
   for (;;) {
     CoreClock clock;

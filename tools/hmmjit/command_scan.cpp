@@ -38,7 +38,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     HMMJIT_TRY(run.writer.receive(result));
     return run.add_features ? for_each_model(result, run.add_features) : Status{};
   };
-  return run_scan(run.session, scanned, *run.targets, run.progress);
+  return run_scan(run.devices.session, scanned, *run.targets, run.progress);
 }
 
 }  // namespace

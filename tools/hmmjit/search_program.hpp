@@ -37,6 +37,11 @@ struct SequenceQueries {
   std::shared_ptr<NucleotideQueries> nucleotides;
 };
 
+struct Devices {
+  Session& session;
+  nucleotide::DeviceScan* scan;  ///< for long targets; null: the CPU alone
+};
+
 /// The input of a program with its own search loop: everything is open, nothing has been read.
 struct ProgramRun {
   const SearchProgram& program;
@@ -48,8 +53,7 @@ struct ProgramRun {
   ModelSource profiles;      ///< where queries are profiles
   std::shared_ptr<const ResidentModels> kept_models;  ///< those of the profile file; may be null
   std::unique_ptr<TargetSource>& targets;
-  Session& session;
-  nucleotide::DeviceScan* scan;  ///< a device for long targets; null: the CPU alone
+  Devices devices;
   ReportWriter& writer;
   SearchProgress& progress;
   /// The program's own files, complete, which get their final names together with the reports.
