@@ -62,7 +62,9 @@ class Cluster(ScratchFolder):
     def slurm(cls):
         """One for all tests, with the first that asks for it."""
         if cls.started is None:
-            cls.started = one_machine_slurm.Slurm(os.path.join(cls.inputs, "slurm"))
+            folder = tempfile.mkdtemp(prefix="hmmjit-slurm-")  # Slurm's own paths must have no blanks
+            cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+            cls.started = one_machine_slurm.Slurm(os.path.join(folder, "slurm"))
             cls.addClassCleanup(cls.started.stop)
         return cls.started
 

@@ -199,7 +199,7 @@ TEST_P(Catalogue, FirstChoicesOfPlans) {
     const auto devices = devices_for(architectures_);
     std::size_t index = sample_, step = sample_ + static_cast<std::size_t>(stage);
     for (const int length : classes_) {
-      if (index++ % 180 != 0) continue;
+      if (index++ % 90 != 0) continue;
       add(stage, length, devices[step % devices.size()]);
       step += 5;  // coprime to the number of architectures
     }

@@ -186,7 +186,8 @@ class DeviceScanSearch : public testing::Test {
 
   void expect_the_cpus_results(const Options& options, DeviceScan& device,
                                std::size_t least_hits = 4) const {
-    expect_results(search(options, nullptr), search(options, &device), least_hits);
+    const auto want = search(options, nullptr);
+    expect_results(want, search(options, &device), least_hits);
   }
   void expect_results(const Result<std::vector<HitList>>& want,
                       const Result<std::vector<HitList>>& got, std::size_t least_hits = 4) const {
