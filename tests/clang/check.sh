@@ -2,7 +2,8 @@
 # Clang accepts the sources without a warning, as its sanitizers and libFuzzer need, and its lock analysis
 # (-Wthread-safety) holds where types are annotated with core/mutex.hpp: guarded data is accessed only under its mutex.
 #   check.sh SOURCE_TREE
-# Compiles all vector code and one file of each folder without locks; analyses all files of those with locks, and the fuzz programs.
+# Compiles all vector code and one file of each folder without locks; analyses all files of those with locks, the fuzz programs
+# and the benchmarks, which are built on request only.
 # Exit status: 0; 1 after a warning or an error; 77 without a Clang that reads this C++ (19 or later).
 set -euo pipefail
 tree=$1
@@ -51,7 +52,7 @@ if "${analyse[@]}" wrong.cpp 2>/dev/null; then
   exit 1
 fi
 
-analysed=("$tree/engine/core/workers.cpp" "$tree"/tests/fuzz/*_fuzz.cpp)
+analysed=("$tree/engine/core/workers.cpp" "$tree"/tests/fuzz/*_fuzz.cpp "$tree"/benchmarks/*.cpp)
 for folder in "${with_locks[@]}"; do analysed+=("$tree/$folder"/*.cpp); done
 compiled=("$tree"/engine/{cpu,domain}/*kernels*.cpp)
 for folder in "$tree"/engine/*/ "$tree/tools/hmmjit/"; do
