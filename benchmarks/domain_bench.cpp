@@ -42,7 +42,7 @@ struct Options {
   std::size_t workspace = gpu::DomainStage::kMostWorkspace;
 };
 
-struct Hit {
+struct ScoredHit {
   TargetView target;
   domain::TargetScore score;
 };
@@ -99,12 +99,12 @@ double seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-void print_rows(const SearchModel& model, std::vector<Hit>& hits, std::size_t Z) {
+void print_rows(const SearchModel& model, std::vector<ScoredHit>& hits, std::size_t Z) {
   const auto evalue = [](double log_p, double n) { return e_value(log_p, n); };
   std::erase_if(hits,
-                [&](const Hit& h) { return evalue(h.score.log_p, static_cast<double>(Z)) > 10.0; });
+                [&](const ScoredHit& h) { return evalue(h.score.log_p, static_cast<double>(Z)) > 10.0; });
   const auto domZ = static_cast<double>(hits.size());
-  for (const Hit& h : hits) {
+  for (const ScoredHit& h : hits) {
     const domain::TargetScore& s = h.score;
     fmt::print("T {} {:.2g} {:.1f} {:.1f} {:.1f} {} {} {} {} {}\n", h.target.name,
                evalue(s.log_p, static_cast<double>(Z)), s.bits, s.pre_bits - s.bits,
@@ -362,7 +362,7 @@ int main(int argc, char** argv) {
       }
       domain_time += seconds() - start;
       forwarded += survivors.size();
-      std::vector<Hit> hits;
+      std::vector<ScoredHit> hits;
       for (std::size_t n = 0; n < views.size(); ++n) {
         if (!results[n]) continue;
         ++found;
@@ -372,7 +372,7 @@ int main(int argc, char** argv) {
       if (o.device && repeat == 0 && !hits.empty()) {
         Passed& p = passed.emplace_back();
         p.model = model;
-        for (const Hit& hit : hits) {
+        for (const ScoredHit& hit : hits) {
           p.targets.push_back(hit.target);
           p.scores.push_back(hit.score);
         }
