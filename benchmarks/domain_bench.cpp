@@ -101,8 +101,9 @@ double seconds() {
 
 void print_rows(const SearchModel& model, std::vector<ScoredHit>& hits, std::size_t Z) {
   const auto evalue = [](double log_p, double n) { return e_value(log_p, n); };
-  std::erase_if(hits,
-                [&](const ScoredHit& h) { return evalue(h.score.log_p, static_cast<double>(Z)) > 10.0; });
+  std::erase_if(hits, [&](const ScoredHit& h) {
+    return evalue(h.score.log_p, static_cast<double>(Z)) > 10.0;
+  });
   const auto domZ = static_cast<double>(hits.size());
   for (const ScoredHit& h : hits) {
     const domain::TargetScore& s = h.score;
