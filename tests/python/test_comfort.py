@@ -481,10 +481,14 @@ def test_alignments_of_results(results, tmp_path):
     for format in ("stockholm", "fasta"):
         msa.write(tmp_path / format, format)
         assert list(hmmjit.MSA.load(tmp_path / format)) == list(msa)
-    (tmp_path / "foreign").write_text("# STOCKHOLM 1.0\n#\n\n s1\tAC-D\n  s2 \tACED\n//\n")
+    (tmp_path / "foreign").write_text("# STOCKHOLM 1.0\n#\n\n#comment AC\n s1\tAC-D\n  s2 \tACED\n//\n")
     assert list(hmmjit.MSA.load(tmp_path / "foreign")) == [("s1", "AC-D"), ("s2", "ACED")]
-    (tmp_path / "fasta").write_text(">s1 a->b > c\nAC-D\n>s2\nACED\n")
-    assert list(hmmjit.MSA.load(tmp_path / "fasta")) == [("s1", "AC-D"), ("s2", "ACED")]
+    for text in (">s1 a->b > c\nAC-D\n>s2\nACED\n", "\ufeff>s1\nAC-D\n >s2\nACED\n", "\n >s1\rAC-D\r>s2\rACED\r"):
+        (tmp_path / "fasta").write_text(text, "utf-8")
+        assert list(hmmjit.MSA.load(tmp_path / "fasta")) == [("s1", "AC-D"), ("s2", "ACED")]
+    (tmp_path / "fasta").write_text("s1\n>s2\nACED\n")
+    with pytest.raises(hmmjit.InputError, match="no alignment"):
+        hmmjit.MSA.load(tmp_path / "fasta")
     named = [(mark + s.name, s.residues) for mark, s in zip(["#", "//", ""] * 100, hmmjit.Targets.load(TARGETS))]
     assert len(hmmjit.search(MODELS, named, device="cpu")[1].to_msa()) == included
     built = hmmjit.Builder().build_msa(msa)

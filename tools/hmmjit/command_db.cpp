@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <ranges>
 #include <set>
@@ -162,7 +163,7 @@ std::optional<WantedByName::value_type> part_of(const std::string& word) {
 }
 
 // Names on the command line and, one a line, of a file.
-Result<WantedByName> wanted_names(const ParsedOptions& options) {
+Result<std::vector<std::string>> wanted_names(const ParsedOptions& options) {
   std::vector<std::string> names(options.arguments().begin() + 1, options.arguments().end());
   if (options.is_set("--file")) {
     HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(options.path("--file")));
@@ -178,9 +179,7 @@ Result<WantedByName> wanted_names(const ParsedOptions& options) {
   if (names.empty())
     return fail(ErrorCode::kUsage, "no name of a sequence is given", {},
                 "give names, or a file of them with -f");
-  WantedByName wanted;
-  for (const std::string& name : names) wanted.emplace(name, Wanted{.word = name});
-  return wanted;
+  return names;
 }
 
 Status for_each_block(TargetSource& source, const std::function<Status(const TargetBlock&)>& take) {
@@ -193,29 +192,35 @@ Status for_each_block(TargetSource& source, const std::function<Status(const Tar
   }
 }
 
-// Sequences may have names such as a/2-3 themselves: only other words of this form ask for parts.
-Status find_parts(WantedByName& wanted, std::unique_ptr<TargetSource>& source) {
-  const auto may_be_part = [](const auto& one) { return part_of(one.first).has_value(); };
-  if (std::ranges::none_of(wanted, may_be_part)) return {};
-  if (!source->rewindable()) source = keep_targets(std::move(source), available_memory() / 2);
-  std::set<std::string> names;
-  HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      if (wanted.contains(block[i].name)) names.emplace(block[i].name);
-    }
-    return {};
-  }));
-  WantedByName parts;
-  for (const auto& one : wanted)
-    parts.insert(names.contains(one.first) ? one : part_of(one.first).value_or(one));
-  wanted = std::move(parts);
-  return source->rewind();
+// What the words ask for; parts of one sequence in the order of the words. Sequences may have names such as a/2-3
+// themselves: only other words of this form ask for parts.
+Result<WantedByName> find_parts(const std::vector<std::string>& words,
+                                std::unique_ptr<TargetSource>& source) {
+  std::set<std::string, std::less<>> like_parts, names;
+  std::ranges::copy_if(words, std::inserter(like_parts, like_parts.end()),
+                       [](const std::string& word) { return part_of(word).has_value(); });
+  if (!like_parts.empty()) {
+    if (!source->rewindable()) source = keep_targets(std::move(source), available_memory() / 2);
+    HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        if (like_parts.contains(block[i].name)) names.emplace(block[i].name);
+      }
+      return {};
+    }));
+    HMMJIT_TRY(source->rewind());
+  }
+  WantedByName wanted;
+  for (const std::string& word : words) {
+    const auto part = names.contains(word) ? std::nullopt : part_of(word);
+    wanted.insert(part.value_or(WantedByName::value_type(word, {.word = word})));
+  }
+  return wanted;
 }
 
 Result<int> run_fetch(const ParsedOptions& options) {
   const std::string& input = options.arguments()[0];
   const std::string output(options.text("--output"));
-  HMMJIT_ASSIGN(auto wanted, wanted_names(options));
+  HMMJIT_ASSIGN(const std::vector<std::string> words, wanted_names(options));
   const Alphabet* alphabet = &named_alphabet(options.text("--alphabet"));
   if (const auto database = TargetDatabase::open(input)) alphabet = (*database)->summary().alphabet;
   HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
@@ -226,7 +231,7 @@ Result<int> run_fetch(const ParsedOptions& options) {
                                                    {"--file", options.path("--file")}}}));
     HMMJIT_ASSIGN(file, TextOutput::create(output));
   }
-  HMMJIT_TRY(find_parts(wanted, source));
+  HMMJIT_ASSIGN(WantedByName wanted, find_parts(words, source));
   HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
     std::string text;
     ResidueCopies copies;
@@ -245,7 +250,8 @@ Result<int> run_fetch(const ParsedOptions& options) {
                                   residues.size(), from, to),
                       input);
         part.found = true;
-        (text += '>') += part.word;
+        (text += '>') += target.name;
+        if (part.from > 0) text += fmt::format("/{}-{}", part.from, part.to);
         if (!target.description.empty()) (text += ' ') += target.description;
         append_fasta(text += '\n', residues.subspan(from - 1, to - from + 1), *alphabet);
       }

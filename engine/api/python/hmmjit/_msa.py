@@ -27,13 +27,13 @@ class MSA:
         self._stockholm = b""
 
     @classmethod
-    def _of_stockholm(cls, text: bytes, name: str) -> MSA:
+    def _of_stockholm(cls, text: bytes, name: str, comments: Tuple[bytes, ...] = (b"#=", b"# ")) -> MSA:
+        # In the library's own alignments, names of rows may begin with # or //.
         rows: Dict[str, List[bytes]] = {}
         for line in map(bytes.strip, text.split(b"\n")):
             if line.startswith(b"#=GF ID "):
                 name = _b.text(line.split()[2])
-            # In the library's own alignments, names of rows may begin with # or //.
-            if line.startswith((b"#=", b"# ")) or line in (b"", b"#", b"//"):
+            if line.startswith(comments) or line in (b"", b"#", b"//"):
                 continue
             row, *residues = line.split(None, 1)
             rows.setdefault(_b.text(row), []).extend(residues)
@@ -49,12 +49,14 @@ class MSA:
         if data.lstrip().startswith(b"# STOCKHOLM"):
             if len(re.findall(rb"^//\s*$", data, re.MULTILINE)) > 1:
                 raise UsageError(f"{path!r} holds several alignments; Builder.build_all takes them")
-            return cls._of_stockholm(data, "alignment")
+            return cls._of_stockholm(data, "alignment", (b"#",))
+        text = re.sub("\r\n?", "\n", _b.text(data).lstrip("\ufeff"))
+        head, *records = re.split(r"^[ \t]*>", text, flags=re.MULTILINE)
         rows: List[Tuple[str, str]] = []
-        for record in re.split("^>", _b.text(data), flags=re.MULTILINE)[1:]:
+        for record in records:
             header, _, residues = record.partition("\n")
             rows.append(((header.split() or [""])[0], "".join(residues.split())))
-        if not rows:
+        if head.strip() or not rows:
             raise _b.InputError(f"{path!r} holds no alignment in Stockholm format or aligned FASTA")
         return cls(rows)
 
