@@ -192,8 +192,8 @@ Status for_each_block(TargetSource& source, const std::function<Status(const Tar
   }
 }
 
-// What the words ask for; parts of one sequence in the order of the words. Sequences may have names such as a/2-3
-// themselves: only other words of this form ask for parts.
+// What the words ask for; parts of one sequence in the order of the words. Sequences may have names
+// such as a/2-3 themselves: only other words of this form ask for parts.
 Result<WantedByName> find_parts(const std::vector<std::string>& words,
                                 std::unique_ptr<TargetSource>& source) {
   std::set<std::string, std::less<>> like_parts, names;
