@@ -1,8 +1,6 @@
 // hmmjit jackhmmer: query sequences searched in rounds, each with a model of the hits before.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -13,14 +11,12 @@
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "hmmjit/command.hpp"
-#include "output_names.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
 #include "report/rounds.hpp"
 #include "run_text.hpp"
 #include "search/kept_targets.hpp"
 #include "search/search.hpp"
-#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -181,10 +177,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
           if (found == checkpoints.end()) {
             const NamedFile name{option,
                                  fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
-            std::vector<NamedFile> others = inputs_of(run.program, options, options.arguments()[1]);
-            std::ranges::move(output_files(run.program.options(), options),
-                              std::back_inserter(others));
-            HMMJIT_TRY(check_outputs({&name, 1}, others));
+            HMMJIT_TRY(run.writer.check(name));
             HMMJIT_ASSIGN(OutputFile file, OutputFile::create(name.path));
             found = checkpoints.emplace(std::pair(ending, round), std::move(file)).first;
           }
