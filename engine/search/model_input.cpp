@@ -23,12 +23,8 @@ bool ModelInput::has_more() {
   return !read || *read;
 }
 
-void ModelInput::reopen() {
-  const MutexLock lock(mutex_);
-  if (read_ && *read_ && !**read_) read_.reset();
-}
-
 ModelInput::Read& ModelInput::peek() {
+  if (read_ && *read_ && !**read_ && reopened_.exchange(false)) read_.reset();
   if (!read_) read_ = source_();
   return *read_;
 }

@@ -1,6 +1,7 @@
 // The models of a search, in the order of their input, and their preparation.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 
@@ -18,8 +19,8 @@ class ModelInput {
   Result<std::optional<Query>> next(std::size_t& index) HMMJIT_EXCLUDES(mutex_);
   /// Whether a further model exists. An error counts as one: `next` returns it.
   bool has_more() HMMJIT_EXCLUDES(mutex_);
-  /// The source, which had no further model, may have one now.
-  void reopen() HMMJIT_EXCLUDES(mutex_);
+  /// The source, which had no further model, may have one now. Does not wait for the source.
+  void reopen() { reopened_ = true; }
 
  private:
   using Read = Result<std::optional<Query>>;
@@ -27,6 +28,7 @@ class ModelInput {
   Read& peek() HMMJIT_REQUIRES(mutex_);
 
   const ModelSource& source_;
+  std::atomic<bool> reopened_ = false;
   Mutex mutex_;
   std::size_t next_index_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::optional<Read> read_ HMMJIT_GUARDED_BY(mutex_);

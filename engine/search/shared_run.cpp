@@ -33,6 +33,7 @@ SharedSearch::SharedSearch(const SearchOptions& options, const ModelSource& mode
       models_(models),
       sink_(sink),
       progress_(progress),
+      takes_stored_hits_(sink.takes_stored_hits()),
       created_(Trace::now()),
       end_(options.cancellation != nullptr ? std::optional<Event>(std::in_place) : std::nullopt) {}
 
@@ -205,11 +206,11 @@ bool SharedRun::serves(const ResidentTargets& targets, const SearchOptions& opti
 
 bool SharedRun::join(const std::shared_ptr<SharedSearch>& search) {
   const MutexLock lock(mutex_);
+  if (closed_ || searches_.size() + ended_.size() == kMostSearches) return false;
   const auto ended =
       std::ranges::partition(searches_, [](const auto& each) { return !each->ended(); });
   std::ranges::move(ended, std::back_inserter(ended_));
   searches_.erase(ended.begin(), ended.end());
-  if (closed_ || searches_.size() + ended_.size() == kMostSearches) return false;
   searches_.push_back(search);
   if (searches_.size() + ended_.size() > 1) {
     for (const auto& each : searches_) each->share();

@@ -46,7 +46,7 @@ class SharedSearch final : public ResultSink {
   void make(PreparedResult& prepared, std::size_t part) const override;
   Status receive(const ModelResult& result) override;
   bool take_error(std::size_t index, const Error& error) override;
-  bool takes_stored_hits() const override { return sink_.takes_stored_hits(); }
+  bool takes_stored_hits() const override { return takes_stored_hits_; }
 
  private:
   // Calls `use` unless the search has ended. What it throws ends the search.
@@ -59,6 +59,7 @@ class SharedSearch final : public ResultSink {
   const ModelSource& models_;
   ResultSink& sink_;
   SearchProgress& progress_;
+  const bool takes_stored_hits_;
   const double created_;
   mutable std::shared_mutex uses_;  // of the above; exclusive: wait() returns
 
@@ -91,7 +92,7 @@ class SharedRun {
               bool takes_stored_hits) const;
   /// Lets a search take part, unless the run has ended or has had its share of searches.
   bool join(const std::shared_ptr<SharedSearch>& search) HMMJIT_EXCLUDES(mutex_);
-  /// Searches have joined. Waits for models that are being read.
+  /// Searches have joined.
   void announce() { late_models_.announce(); }
   /// A search has ended. Cancels the run once all have.
   void leave() HMMJIT_EXCLUDES(mutex_);
@@ -121,7 +122,7 @@ class SharedRun {
   std::optional<SearchProgress> progress_;  // of the thread of the run, and of its workers
   std::size_t turn_ = 0;  // used by one thread at a time
   mutable Mutex mutex_;
-  Searches searches_ HMMJIT_GUARDED_BY(mutex_);
+  Searches searches_ HMMJIT_GUARDED_BY(mutex_);  // not empty once one has joined
   // Some of those that have ended: their results may still be on their way.
   Searches ended_ HMMJIT_GUARDED_BY(mutex_);
   bool closed_ HMMJIT_GUARDED_BY(mutex_) = false;
