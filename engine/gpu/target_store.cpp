@@ -91,7 +91,13 @@ std::vector<BlockRef> BlockGroups::end() {
 // ---- a search begins and ends ------------------------------------------------------------------
 
 void TargetStore::attach(WorkBoard& board, std::uint64_t host_bytes) {
+  Segments unknown;  // no search can have their views any more
   const MutexLock lock(mutex_);
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    const auto segment = at++;
+    if (std::ranges::any_of((*segment)->views, [](const auto& v) { return v.owner.expired(); }))
+      unknown.splice(unknown.end(), kept_, segment);
+  }
   board_ = &board;
   streaming_ = false;
   groups_.begin(host_bytes);
@@ -209,13 +215,14 @@ void TargetStore::insert(SegmentPtr segment) {
 }
 
 bool TargetStore::find_kept(const BlockRef& block) {
-  const std::span<const Residue> residues = block.targets->packed_residues();
-  if (residues.empty()) return false;
+  const TargetBlock& targets = *block.targets;
+  const std::shared_ptr<const void>& owner = targets.owner();
+  if (owner == nullptr) return false;
   for (auto at = kept_.begin(); at != kept_.end(); ++at) {
     Segment& segment = **at;
-    const auto view = std::ranges::find_if(segment.views, [&](const TargetBlock& v) {
-      return v.packed_residues().data() == residues.data() &&
-             v.packed_residues().size() == residues.size() && v.size() == block.targets->size();
+    const auto view = std::ranges::find_if(segment.views, [&](const Segment::View& v) {
+      return !v.owner.owner_before(owner) && !owner.owner_before(v.owner) &&
+             v.residues == targets.packed_residues().data() && v.targets == targets.size();
     });
     if (view == segment.views.end() || segment.device->lost) continue;
     BlockRef& place = segment.blocks[static_cast<std::size_t>(view - segment.views.begin())];
@@ -435,7 +442,10 @@ void TargetStore::loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTarget
   if (std::ranges::none_of(segment->blocks, [](const BlockRef& block) {
         return block.targets->packed_residues().empty();
       })) {
-    for (const BlockRef& block : segment->blocks) segment->views.push_back(*block.targets);
+    for (const BlockRef& block : segment->blocks) {
+      const TargetBlock& view = *block.targets;
+      segment->views.push_back({view.owner(), view.packed_residues().data(), view.size()});
+    }
   }
   // The device has them now; if they are evicted, they are packed again.
   residues.swap(segment->packed->targets.residues);

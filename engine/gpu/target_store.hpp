@@ -68,8 +68,14 @@ struct Segment {
   std::vector<int> lanes_without_room;  ///< of the device, while it is resident
   bool has_been_resident = false;
   std::uint64_t last_use = 0;
-  /// Once resident, if its blocks are views: these keep the memory alive that identifies them.
-  std::vector<TargetBlock> views;
+  /// Identifies the block of a view in later searches, as long as the owner lives.
+  struct View {
+    std::weak_ptr<const void> owner;
+    const Residue* residues;
+    std::size_t targets;
+  };
+  /// Once resident, if its blocks are views: one for each of them.
+  std::vector<View> views;
 };
 using SegmentPtr = std::shared_ptr<Segment>;
 
@@ -77,7 +83,8 @@ using SegmentPtr = std::shared_ptr<Segment>;
 /// ClientUse for as long as they hold segments. Blocks are destroyed without the lock.
 ///
 /// Resident segments whose blocks are views of targets in memory stay on their device after a
-/// search, while there is room. The next search with the same views finds them there.
+/// search, while there is room and until a search begins after the targets have been freed. The
+/// next search with the same views finds them there.
 class TargetStore {
  public:
   TargetStore(const Settings& settings, Counters& counters, ChangeSignal& changed)

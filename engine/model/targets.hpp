@@ -64,6 +64,8 @@ class TargetBlock {
   /// at a multiple of 16 bytes from the first, and kPaddingCode (at least one) fills the gap to the
   /// next (kernel_templates/common/launch_params.h). Empty for a block with its own storage.
   std::span<const Residue> packed_residues() const { return view_.occupied; }
+  /// Owner of a view's arrays; null for a block with its own storage.
+  const std::shared_ptr<const void>& owner() const { return view_.owner; }
 
   /// Empties the block but keeps its memory for further targets.
   void clear();

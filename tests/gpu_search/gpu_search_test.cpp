@@ -339,6 +339,55 @@ TEST_F(GpuSearch, ASearchJoinsARunWhoseModelsHaveAllBeenRead) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The run of a search that was cancelled before the run began has no search, and none joins it.
+TEST_F(GpuSearch, ASearchFollowsACancelledOneWithTheSameTargets) {
+  const auto targets = resident_targets(data());
+  Session session;
+  ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
+                            [this](const DeviceChoice&) { return fake_settings(driver_); }));
+  wait_until_started(*session.devices());
+  Cancellation cancelled;
+  cancelled.cancel();
+  SearchOptions at_once = small_blocks(2);
+  at_once.cancellation = &cancelled;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(run_search(data(), session, at_once, *targets).error,
+                testing::HasSubstr("cancelled"));
+    EXPECT_EQ(run_search(data(), session, small_blocks(2), *targets).text, expected());
+  }
+}
+
+// A search ends at its deadline while another search of the run waits for its next model.
+TEST_F(GpuSearch, ASearchDoesNotWaitForTheModelsOfOthers) {
+  const auto targets = resident_targets(data());
+  Session session;
+  ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
+                            [this](const DeviceChoice&) { return fake_settings(driver_); }));
+  wait_until_started(*session.devices());
+  std::atomic<bool> reads = false, waits = true;
+  std::thread slow([&] {
+    const ModelSource give = [&]() -> Result<std::optional<Query>> {
+      reads = true;
+      reads.notify_all();
+      waits.wait(true);
+      return std::nullopt;
+    };
+    const auto source = targets->open();
+    TextSink sink;
+    SearchProgress progress;
+    EXPECT_TRUE(session.search(small_blocks(2), give, *source, sink, progress));
+  });
+  reads.wait(false);
+  const Cancellation limit(nullptr, std::chrono::steady_clock::now());
+  SearchOptions limited = small_blocks(2);
+  limited.cancellation = &limit;
+  EXPECT_THAT(run_search(data(), session, limited, *targets).error,
+              testing::HasSubstr("cancelled"));
+  waits = false;
+  waits.notify_all();
+  slow.join();
+}
+
 TEST_F(GpuSearch, SearchesOfASessionGoOnWithoutALostDevice) {
   Session session;
   ASSERT_TRUE(session.start({.use = DeviceChoice::Use::kGpu}, small_blocks(2), {}, {},
@@ -388,6 +437,20 @@ TEST_F(GpuSearch, KeptTargetsGiveWay) {
     }
     EXPECT_LE(gpu.statistics().peak_device_bytes, std::max<std::uint64_t>(vram, 400'000)) << vram;
   }
+}
+
+// A device keeps targets only as long as a search can find them there.
+TEST_F(GpuSearch, TargetsThatHaveBeenFreedLeaveTheDevice) {
+  gpu::GpuFilters gpu(fake_settings(driver_));
+  wait_until_started(gpu);
+  std::uint64_t two_searches = 0;
+  for (int search = 1; search <= 6; ++search) {
+    const auto targets = kept_targets(data());
+    EXPECT_EQ(run_search(data(), &gpu, small_blocks(2), *targets).text, expected());
+    if (search == 2) two_searches = gpu.statistics().peak_device_bytes;
+  }
+  EXPECT_GT(two_searches, 0u);
+  EXPECT_EQ(gpu.statistics().peak_device_bytes, two_searches);
 }
 
 TEST_F(GpuSearch, DoesAllOfTheFirstFilterAndGivesTheSameResults) {
