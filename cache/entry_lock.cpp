@@ -13,7 +13,8 @@
 namespace hmmjit::cache {
 
 Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset,
-                                   std::chrono::milliseconds wait, unsigned file_mode) {
+                                   std::chrono::milliseconds wait, unsigned file_mode,
+                                   const std::function<bool()>& stopped) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
   FileLock lock;
   lock.descriptor_ =
@@ -46,7 +47,7 @@ Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset
                   fmt::format("this file system offers no locks: {}", std::strerror(error)), path);
     }
     const auto now = std::chrono::steady_clock::now();
-    if (now >= deadline) {
+    if (now >= deadline || (stopped && stopped())) {
       return fail(ErrorCode::kResources,
                   fmt::format("another process kept the lock for {} ms", wait.count()), path);
     }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/descriptor.hpp"
@@ -16,10 +17,12 @@ namespace hmmjit::cache {
 /// files behind.
 class FileLock {
  public:
-  /// Waits at most `wait` (zero: tries once). Fails with kResources if another holder kept the lock
-  /// for that long, and with kOutput if the file system has no locks or the file cannot be opened.
+  /// Waits at most `wait` (zero: tries once), and not once `stopped` returns true. Fails with
+  /// kResources if another holder kept the lock for that long, and with kOutput if the file system
+  /// has no locks or the file cannot be opened.
   static Result<FileLock> acquire(const std::string& path, std::uint64_t offset,
-                                  std::chrono::milliseconds wait, unsigned file_mode);
+                                  std::chrono::milliseconds wait, unsigned file_mode,
+                                  const std::function<bool()>& stopped = {});
   bool held() const { return descriptor_.get() >= 0; }
   void release() { descriptor_ = Descriptor(); }
 

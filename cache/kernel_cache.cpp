@@ -218,7 +218,7 @@ Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
   return lookup;
 }
 
-KernelCache::Guard KernelCache::lock(const CacheKey& key) {
+KernelCache::Guard KernelCache::lock(const CacheKey& key, const Stopped& stopped) {
   Guard guard;
   auto state = std::make_unique<Guard::State>();
   const auto deadline = std::chrono::steady_clock::now() + settings_.lock_wait;
@@ -245,7 +245,8 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
     // One stuck holder has cost enough time: waits for many kernels must not add up.
     if (shared_->waited_in_vain) left = {};
     auto lock = FileLock::acquire(user_->lock_path(), EntryStore::lock_offset(key.digest()),
-                                  std::max(left, std::chrono::milliseconds(0)), user_->file_mode());
+                                  std::max(left, std::chrono::milliseconds(0)), user_->file_mode(),
+                                  stopped);
     if (lock) {
       guard.state_->file_lock = std::move(*lock);
       return guard;
@@ -357,7 +358,8 @@ void KernelCache::discard(const CacheKey& key, const Lookup& lookup) {
   }
 }
 
-Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make) {
+Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make,
+                                   const Stopped& stopped) {
   if (Lookup lookup = find(key)) return lookup;
   if (!may_compile()) return std::unexpected(strict_miss(key));
   const auto remembered_failure = [&]() -> std::optional<Error> {
@@ -367,7 +369,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
     return failed->second;
   };
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
-  const Guard guard = lock(key);
+  const Guard guard = lock(key, stopped);
   // The previous holder of the lock may have published the entry, or failed.
   if (Lookup lookup = find(key, Counted::kHits)) return lookup;
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));

@@ -70,8 +70,9 @@ class KernelCache {
 
   /// Claims `key` in order to make it, against other threads and processes. Waits at most
   /// Settings::lock_wait, then returns without the lock: compile anyway. Look up again afterwards,
-  /// because another holder may have published.
-  Guard lock(const CacheKey& key);
+  /// because another holder may have published. `stopped` ends a wait for another process.
+  using Stopped = std::function<bool()>;
+  Guard lock(const CacheKey& key, const Stopped& stopped = {});
 
   /// Keeps the entry in memory and, in modes rw and refresh, stores it; returns a look-up (layer
   /// kNone) that discard() accepts. A failure to store is a warning and a counter. Rejects an empty
@@ -87,7 +88,7 @@ class KernelCache {
   /// the process (except kInterrupted and kResources), but never stored. In strict mode a miss is
   /// an error (kCompile) that names the nearest stored key and the difference.
   using MakeFunction = std::function<Result<Entry>()>;
-  Result<Lookup> obtain(const CacheKey& key, const MakeFunction& make);
+  Result<Lookup> obtain(const CacheKey& key, const MakeFunction& make, const Stopped& stopped = {});
 
   /// False only in strict mode.
   bool may_compile() const { return settings_.mode != Mode::kStrict; }

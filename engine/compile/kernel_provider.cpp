@@ -254,13 +254,12 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
     if (!cache_.may_compile()) return std::unexpected(cache_.strict_miss(job.key));
     return std::unexpected(compiler_.error());
   }
-  auto lookup = cache_.obtain(job.key, [&]() -> Result<cache::Entry> {
+  const auto stopped = [this] { return pool_->stop.load(std::memory_order_relaxed); };
+  const auto compile = [&]() -> Result<cache::Entry> {
     const auto start = Clock::now();
     const double cpu_start = thread_seconds();
     std::string log;
-    auto image = run_job(
-        job, **compiler_, [this] { return pool_->stop.load(std::memory_order_relaxed); }, &log,
-        settings_.developer);
+    auto image = run_job(job, **compiler_, stopped, &log, settings_.developer);
     ProviderEvent event{.kernel = job.name,
                         .log = log,
                         .options = fmt::format("{}", fmt::join(job.options, " ")),
@@ -275,7 +274,8 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
     event.kind = ProviderEvent::Kind::kCompiled;
     report(std::move(event));
     return to_entry(job, *image);
-  });
+  };
+  auto lookup = cache_.obtain(job.key, compile, stopped);
   if (!lookup) return std::unexpected(lookup.error());
   return Obtained{std::move(*lookup), job.key, {}};
 }

@@ -340,6 +340,9 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   EXPECT_GE(waited, std::chrono::milliseconds(299));  // the remaining time is in whole ms
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(other->lock(second).exclusive());
   EXPECT_LT(std::chrono::steady_clock::now() - begun, waited + std::chrono::seconds(10));
+  // A cache of its own, so that it would wait: until it is stopped.
+  const auto stopped = KernelCache::open(settings());
+  EXPECT_FALSE(stopped->lock(key, [] { return true; }).exclusive());
   // Another key does not wait.
   EXPECT_TRUE(cache->lock(make_key("unrelated")).exclusive());
 }
