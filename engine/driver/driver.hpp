@@ -281,6 +281,8 @@ class LoadedKernel {
   std::string entry_name_;
 };
 
+/// The process ends as if a device had been abandoned: nothing waits for the devices.
+void leave_devices_to_the_system();
 /// If any device was abandoned, flushes the standard streams and ends the process with `status`
 /// without running exit handlers, because those of a driver whose kernel does not end may never
 /// return. Call it once all output is written.

@@ -6,6 +6,8 @@ import concurrent.futures
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -53,6 +55,15 @@ class OnHost(unittest.TestCase):
                                 cls.targets])
         assert (done.returncode, done.stderr) == (0, b""), done.stderr
         return scenario.read(table), json.loads(scenario.read(statistics))
+
+    def test_a_closed_pipe_ends_the_program(self):
+        for device in "cpu", "gpu":
+            reader, writer = os.pipe()
+            os.close(reader)
+            with open(writer, "wb") as pipe:
+                done = subprocess.run([scenario.program, "search", "--device", device, "--cpu", "1", self.model, self.targets],
+                                      stdout=pipe, stderr=subprocess.PIPE, timeout=120)
+            self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
 
     def test_shipped_kernels_need_no_cache_and_no_compiler(self):
         for _ in range(50):  # a processor can be done before the device begins

@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "compile_afterwards.hpp"
+#include "driver/driver.hpp"
 #include "output_names.hpp"
 #include "search_options.hpp"
 #include "search_run.hpp"
@@ -34,25 +35,24 @@ Result<int> run_by_server(const SearchProgram& program, const ParsedOptions& opt
 Result<int> run_program(const SearchProgram& program, const ParsedOptions& options) {
   HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
   if (served(program) && options.is_set("--server")) return run_by_server(program, options);
-  const RunContext context;
-  Run run{context};
+  static const RunContext context;
+  auto run = std::make_unique<Run>(context);
   const auto& given = options.arguments();
   const Status status =
       program.targets.several && given.size() > 2 ? search_each_target(program, options, context)
-      : given.size() == 2 ? search_and_repeat(program, for_target(options, given[0], given[1]), run)
-                          : search_and_repeat(program, options, run);
-  if (!status && !run.uses_device()) return std::unexpected(status.error());
-  if (!status)
-    std::_Exit(
-        report_failure(fmt::format("hmmjit {}", program.name), status.error(), program.options()));
-  if (run.uses_device()) {
-    // Everything is written. Waiting for a driver that is still starting, and freeing what the
-    // system frees anyway, would take longer than many a search.
+      : given.size() == 2
+          ? search_and_repeat(program, for_target(options, given[0], given[1]), *run)
+          : search_and_repeat(program, options, *run);
+  if (run->uses_device()) {
+    // Waiting for a driver that is still starting, and freeing what the system frees anyway, would
+    // take longer than many a search.
+    driver::leave_devices_to_the_system();
+    const Run& left = *run.release();
     std::fflush(nullptr);
-    if (const auto devices = run.session->devices())
+    if (const auto devices = left.session->devices(); status && devices)
       compile_afterwards(devices->unfinished_kernels());
-    std::_Exit(0);
   }
+  if (!status) return std::unexpected(status.error());
   return 0;
 }
 
