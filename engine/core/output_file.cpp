@@ -248,6 +248,7 @@ int OutputFile::begin_temporary() {
     descriptor_ = create_temporary(name, &slot_);
     if (descriptor_ < 0) return errno;
     temporary_ = name;
+    process_ = ::getpid();
     return 0;
   };
   std::string stem = place_ + ".hmmjit.tmp-";
@@ -297,6 +298,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   descriptor_ = std::exchange(other.descriptor_, -1);
   old_ = std::exchange(other.old_, -1);
   slot_ = std::exchange(other.slot_, -1);
+  process_ = other.process_;
   step_ = other.step_;
   durable_ = other.durable_;
   write_error_ = other.write_error_;
@@ -314,7 +316,7 @@ void OutputFile::discard() noexcept {
 void OutputFile::discard_temporary() noexcept {
   if (!temporary_.empty()) {
     const InterruptionHold hold;
-    ::unlink(temporary_.c_str());
+    if (process_ == ::getpid()) ::unlink(temporary_.c_str());
     forget_temporary(std::exchange(slot_, -1));
     temporary_.clear();
   }

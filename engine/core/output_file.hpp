@@ -84,6 +84,7 @@ class OutputFile {
   int descriptor_ = -1;
   int old_ = -1;   // the file to overwrite from an unnamed temporary
   int slot_ = -1;  // index in the process-wide table of temporaries
+  int process_ = 0;  // that created the temporary: a forked child leaves it alone
   Step step_ = Step::kWritten;
   bool durable_ = false;
   int write_error_ = 0;

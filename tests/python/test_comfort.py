@@ -1,6 +1,7 @@
 """Conveniences of the Python package: names for editors, pickles, views, asyncio. Run by run_pytest.py, which sets the
 paths."""
 import asyncio
+import contextlib
 import copy
 import gc
 import inspect
@@ -400,13 +401,19 @@ def test_a_forked_child_can_search(results, tmp_path):
     (tmp_path / "big").write_text("".join(f">s{i}\n{'ACDEFGHIKL' * 100000}\n" for i in range(8)))
     begun = iter(hmmjit.Targets(tmp_path / "big"))
     next(begun)
+    session = hmmjit.Session(TARGETS, device="gpu")
+    with contextlib.suppress(hmmjit.NoDeviceError):
+        session.search(MODELS)
+    report = hmmjit.Report("tblout", tmp_path / "table")
     child = os.fork()
     if child == 0:
         # Threads do not survive a fork: the child's search starts its own.
         try:
             with pytest.raises(hmmjit.UsageError, match="belongs to the parent"):
                 list(begun)
-            os._exit(0 if scores_of(MODELS, TARGETS, threads=3)[0] else 1)
+            scores = scores_of(MODELS, TARGETS, threads=3)[0]
+            del session, report  # which stay the parent's
+            os._exit(0 if scores else 1)
         except BaseException:
             os._exit(2)
     limit = time.monotonic() + 60
@@ -414,6 +421,8 @@ def test_a_forked_child_can_search(results, tmp_path):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             assert status == 0 and len(list(begun)) == 7
+            report.complete()
+            assert (tmp_path / "table").exists()
             return
         time.sleep(0.05)
     os.kill(child, 9)

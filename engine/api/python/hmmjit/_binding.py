@@ -260,16 +260,18 @@ def _raise(status: int, error: Any) -> NoReturn:
 
 
 class Handle:
-    """Owns an opaque pointer of the library."""
+    """Owns an opaque pointer of the library. A forked child has no threads of its parent, for which freeing waits: it
+    frees nothing of the parent's."""
 
     def __init__(self, kind: str, make: Callable[..., Any], *arguments: Any) -> None:
         self._free = _declare(f"hmmjit_{kind}_free", "vp")
+        self._process = os.getpid()
         self.pointer: Any = c_void_p()
         self._as_parameter_ = self.pointer  # a call that is given the Handle keeps it, where another thread may let it go
         make(*arguments, byref(self.pointer))
 
-    def __del__(self) -> None:
-        if getattr(self, "pointer", None):
+    def __del__(self, process: Callable[[], int] = os.getpid) -> None:
+        if getattr(self, "pointer", None) and self._process == process():
             self._free(self.pointer)
             self.pointer = None
 
