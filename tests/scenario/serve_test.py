@@ -120,10 +120,14 @@ class Serve(unittest.TestCase):
         scenario.write_fasta(os.path.join(cls.data, "large.fa"), records * 40)
         scenario.write_fasta(os.path.join(cls.data, "slow.fa"), records * 90)
         both = b"".join(scenario.read(os.path.join(cls.data, name)) for name in ("globins4.hmm", "fn3.hmm"))
-        for name, text in (("both.hmm", both), ("cut.hmm", both[:-2000]), ("dna.fa", ">a\n" + "ACGT" * 40 + "\n")):
+        for name, text in (("both.hmm", both), ("cut.hmm", both[:-2000]), ("dna.fa", ">a\n" + "ACGT" * 40 + "\n"),
+                           ("bytes.fa", b"".join(b">caf%c\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ\n" % c for c in b"\xe8\xe9"))):
             scenario.write(os.path.join(cls.data, name), text)
+        not_utf8 = os.fsdecode(b"\xff.fa")
+        shutil.copy(os.path.join(cls.data, "dna.fa"), os.path.join(cls.data, not_utf8))
         scenario.ok(scenario.run([scenario.program, "db", "build", "-o", cls.data + "/g.hjdb", cls.data + "/globins45.fa"]))
         cls.databases = {name: name for name in ("globins45.fa", "7LESS_DROME", "g.hjdb", "large.fa", "slow.fa", "both.hmm", "dna.fa")}
+        cls.databases["not_utf8"] = not_utf8
         cls.server = Server(cls.folder, cls.databases, ["--queued", "40", "--max-request", "4M"], cwd=cls.data)
 
     @classmethod
@@ -162,6 +166,7 @@ class Serve(unittest.TestCase):
                      "phmmer --tblout t --mx BLOSUM45 HBB_HUMAN globins45.fa", "search --tformat uniprot fn3.hmm 7LESS_DROME",
                      "jackhmmer -N 3 --chkhmm c --chkali k -A a.sto HBB_HUMAN globins45.fa", "search fn3.hmm dna.fa",
                      "jackhmmer -N 2 --chkhmm x.gz --chkali {query}z --tblout 'a\nb' HBB_HUMAN globins45.fa",
+                     "phmmer --tblout {query}.t bytes.fa globins45.fa",
                      "scan --tblout t --domtblout d both.hmm 7LESS_DROME", "search --acc --seed 7 --max globins4.hmm globins45.fa"):
             with self.subTest(line):
                 words = shlex.split(line)

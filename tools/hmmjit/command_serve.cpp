@@ -367,7 +367,7 @@ class Server {
       const auto file = ReadOnlyFile::open(output.path);
       there = there && file &&
               connection.write(
-                  frame_head({{"output", output.option}, {"part", output.part}}, file->size())) &&
+                  frame_head({{"output", output.option}, {"part", percent_encoded(output.part)}}, file->size())) &&
               send(connection, *file);
     }
     const std::string messages = query.take_messages();
@@ -468,7 +468,7 @@ class Server {
                                 {"holds", database->targets ? "sequences" : "profiles"}};
     const std::lock_guard lock(mutex_);
     all["status"] = ending_ ? "ending" : "ready";
-    return all.dump() + "\n";
+    return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   std::string metrics() {
     const auto [running, waiting] = queue_.running_and_waiting();

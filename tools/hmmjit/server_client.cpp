@@ -102,7 +102,7 @@ class Answer {
     const auto output = head.find("output");
     if (output == head.end()) return {};
     const auto option = output->get<std::string>();
-    const std::string part = head.value("part", "");
+    const std::string part = percent_decoded(head.value("part", ""));
     if (option.empty()) return receive("/dev/stdout");
     if (part.find('/') != part.npos || !options_.knows(option) || !options_.is_set(option))
       return fail(ErrorCode::kInput, "an output that was not asked for", option);

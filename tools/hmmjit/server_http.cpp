@@ -18,6 +18,8 @@
 #include <boost/beast/http/parser.hpp>
 #endif
 
+#include "server_wire.hpp"
+
 namespace hmmjit::tools {
 namespace {
 
@@ -139,22 +141,6 @@ void set_timeouts(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 }
 
-// "%2B" and '+' of a query string.
-std::string decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    if (text[i] == '%' && i + 2 < text.size() &&
-        std::sscanf(std::string(text.substr(i + 1, 2)).c_str(), "%2x", &code) == 1) {
-      out += static_cast<char>(code);
-      i += 2;
-    } else {
-      out += text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 bool http_is_built_in() { return true; }
@@ -233,8 +219,8 @@ std::optional<HttpRequest> HttpConnection::read_head() {
        !rest.empty();) {
     const std::string_view pair = rest.substr(0, rest.find('&'));
     const std::size_t equals = std::min(pair.find('='), pair.size());
-    request.parameters.emplace_back(decoded(pair.substr(0, equals)),
-                                    decoded(pair.substr(std::min(equals + 1, pair.size()))));
+    request.parameters.emplace_back(percent_decoded(pair.substr(0, equals)),
+                                    percent_decoded(pair.substr(std::min(equals + 1, pair.size()))));
     rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
   }
   const std::string authorization(message[http::field::authorization]);

@@ -1,6 +1,9 @@
 #include "server_wire.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 
 namespace hmmjit::tools {
 
@@ -8,6 +11,31 @@ std::string frame_head(nlohmann::json head, std::uint64_t bytes) {
   if (bytes > 0) head["bytes"] = bytes;
   // Names of files may be any bytes.
   return head.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string percent_encoded(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    const auto code = static_cast<unsigned char>(c);
+    const bool plain = code > 0x20 && code < 0x7f && c != '%' && c != '+';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", code);
+  }
+  return out;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::sscanf(std::string(text.substr(i + 1, 2)).c_str(), "%2x", &code) == 1) {
+      out += static_cast<char>(code);
+      i += 2;
+    } else {
+      out += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return out;
 }
 
 Status FrameReader::feed(std::string_view bytes) {

@@ -14,6 +14,10 @@ namespace hmmjit::tools {
 /// The line of a frame that `bytes` bytes follow.
 std::string frame_head(nlohmann::json head, std::uint64_t bytes = 0);
 
+/// Any bytes as ASCII text ("%FF"), and back: '+' stands for a blank.
+std::string percent_encoded(std::string_view bytes);
+std::string percent_decoded(std::string_view text);
+
 /// Takes frames apart as their bytes arrive.
 class FrameReader {
  public:
