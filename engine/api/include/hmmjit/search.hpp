@@ -91,9 +91,9 @@ struct SearchResults {
 /// Throws Error: kInput for unreadable or unsuitable models and targets (results of the models
 /// before were delivered); kNoDevice; kResources when memory runs out or a target's matrix
 /// exceeds it; kInterrupted after a cancellation, usually within milliseconds, in a large
-/// alignment within seconds; kUsage for options that make no sense; kInternal where a GPU's result
-/// failed a check (`verify` of the options) after a result had been delivered. The calling thread
-/// works along and gets its floating-point mode back.
+/// alignment within seconds, and not while it waits for a pipe to deliver; kUsage for options that
+/// make no sense; kInternal where a GPU's result failed a check (`verify` of the options) after a
+/// result had been delivered. The calling thread works along and gets its floating-point mode back.
 HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const hmmjit_search_options& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
