@@ -365,10 +365,11 @@ class Server {
     there = show_report();
     for (const Query::Output& output : query.outputs()) {
       const auto file = ReadOnlyFile::open(output.path);
-      there = there && file &&
-              connection.write(
-                  frame_head({{"output", output.option}, {"part", percent_encoded(output.part)}}, file->size())) &&
-              send(connection, *file);
+      there =
+          there && file &&
+          connection.write(frame_head(
+              {{"output", output.option}, {"part", percent_encoded(output.part)}}, file->size())) &&
+          send(connection, *file);
     }
     const std::string messages = query.take_messages();
     if (there)

@@ -219,8 +219,9 @@ std::optional<HttpRequest> HttpConnection::read_head() {
        !rest.empty();) {
     const std::string_view pair = rest.substr(0, rest.find('&'));
     const std::size_t equals = std::min(pair.find('='), pair.size());
-    request.parameters.emplace_back(percent_decoded(pair.substr(0, equals)),
-                                    percent_decoded(pair.substr(std::min(equals + 1, pair.size()))));
+    request.parameters.emplace_back(
+        percent_decoded(pair.substr(0, equals)),
+        percent_decoded(pair.substr(std::min(equals + 1, pair.size()))));
     rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
   }
   const std::string authorization(message[http::field::authorization]);
