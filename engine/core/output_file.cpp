@@ -14,8 +14,10 @@
 #include <cstring>
 #include <expected>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "core/descriptor.hpp"
@@ -480,32 +482,49 @@ std::optional<Identity> identity_of(const std::string& path, bool input) {
   return identity;
 }
 
-bool same_file(const std::optional<Identity>& a, const std::optional<Identity>& b) {
-  if (!a || !b || (a->shared && b->shared)) return false;
-  if (a->exists && b->exists && a->device == b->device && a->inode == b->inode) return true;
-  return !a->path.empty() && a->path == b->path;
-}
+// The first of several names of a file. Thousands of outputs are looked up.
+class KnownFiles {
+ public:
+  void add(const Identity& file, const NamedFile& as) {
+    if (!file.path.empty()) by_path_.emplace(file.path, &as);
+    if (file.exists) by_inode_.emplace(std::tuple(file.shared, file.device, file.inode), &as);
+  }
+  // Null: none is the same file, or only open files that both may share.
+  const NamedFile* find(const Identity& file) const {
+    if (const auto found = by_path_.find(file.path); found != by_path_.end()) return found->second;
+    if (!file.exists) return nullptr;
+    auto found = by_inode_.find({false, file.device, file.inode});
+    if (found == by_inode_.end() && !file.shared)
+      found = by_inode_.find({true, file.device, file.inode});
+    return found == by_inode_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::map<std::string, const NamedFile*> by_path_;
+  std::map<std::tuple<bool, dev_t, ino_t>, const NamedFile*> by_inode_;
+};
 
 }  // namespace
 
 Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs) {
-  std::vector<std::optional<Identity>> known;
+  KnownFiles read, written;
+  for (const NamedFile& input : inputs) {
+    if (const auto identity = identity_of(input.path, true)) read.add(*identity, input);
+  }
   for (const NamedFile& output : outputs) {
     if (output.path.empty())
       return fail(ErrorCode::kUsage, "the name of the output file is empty", output.option,
                   "give a file name, or leave the option out");
     const auto identity = identity_of(output.path, false);
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      if (same_file(identity, known[i]))
-        return fail(ErrorCode::kUsage, outputs[i].option + " writes the same file",
-                    output.option + " " + output.path, "give each output a file of its own");
-    }
-    for (const NamedFile& input : inputs) {
-      if (same_file(identity, identity_of(input.path, true)))
-        return fail(ErrorCode::kUsage, "this is the " + input.option,
-                    output.option + " " + output.path, "give the output another name");
-    }
-    known.push_back(identity);
+    if (!identity) continue;
+    const std::string where = output.option + " " + output.path;
+    if (const NamedFile* other = written.find(*identity))
+      return fail(ErrorCode::kUsage, other->option + " writes the same file", where,
+                  "give each output a file of its own");
+    if (const NamedFile* input = read.find(*identity))
+      return fail(ErrorCode::kUsage, "this is the " + input->option, where,
+                  "give the output another name");
+    written.add(*identity, output);
   }
   return {};
 }

@@ -215,6 +215,18 @@ TEST_F(CheckOutputs, EmptyNames) {
   EXPECT_NE(refusal({{"--tblout", ""}}).find("--tblout"), std::string::npos);
 }
 
+// Several target files may have thousands of outputs: each name is resolved once.
+TEST_F(CheckOutputs, ThousandsOfNames) {
+  std::vector<NamedFile> outputs, inputs;
+  for (int i = 0; i < 3000; ++i) {
+    outputs.push_back({"-o", folder_ / ("o" + std::to_string(i))});
+    inputs.push_back({"sequences", folder_ / ("i" + std::to_string(i))});
+  }
+  EXPECT_EQ(refusal(outputs, inputs), "");
+  inputs[0].path = outputs.back().path;
+  EXPECT_NE(refusal(outputs, inputs), "");
+}
+
 TEST_F(CheckOutputs, TheSameFileTwice) {
   const std::string a = folder_ / "a";
   const auto twice = [&](const std::string& first, const std::string& second) {
