@@ -1,6 +1,7 @@
 #include "search/hits.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/score_statistics.hpp"
 
@@ -24,11 +25,15 @@ void count_domains(Hit& hit) {
 // is not shown. Every pair is looked at, removed domains too, as in the reference.
 void drop_duplicate_domains(Hit& hit) {
   const auto& domains = hit.score.domains;
-  for (std::size_t a = 0; a < domains.size(); ++a) {
-    for (std::size_t b = a + 1; b < domains.size(); ++b) {
-      if (domains[a].iali != domains[b].iali || domains[a].jali != domains[b].jali) continue;
-      hit.domain_flags[domains[a].bits >= domains[b].bits ? b : a] = {};
-    }
+  const auto alignment = [&](std::size_t d) {
+    return std::pair(domains[d].iali, domains[d].jali);
+  };
+  std::vector<std::size_t> order(domains.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, alignment);
+  for (auto a = order.begin(); a != order.end(); ++a) {
+    for (auto b = a + 1; b != order.end() && alignment(*a) == alignment(*b); ++b)
+      hit.domain_flags[domains[*a].bits >= domains[*b].bits ? *b : *a] = {};
   }
 }
 

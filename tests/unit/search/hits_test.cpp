@@ -219,6 +219,11 @@ TEST(Duplicates, WeakerCopyOfAnAlignmentIsDropped) {
   EXPECT_TRUE(flags[3].reported);   // another alignment
   EXPECT_EQ(list.hits[0].reported_domains, 2);
   EXPECT_EQ(list.hits[0].included_domains, 2);
+  // In the largest targets most alignments differ.
+  Hit many = make_hit("many", 0, 60, -80, std::vector<DomainSpec>(50'000, {30, -40, 5, 50}));
+  for (int d = 0; d < 50'000; ++d) many.score.domains[static_cast<std::size_t>(d)].iali = d / 2;
+  many.score.overlaps = 1;
+  EXPECT_EQ(finish({}, {many}, 1).hits[0].reported_domains, 25'000);
   hit.score.overlaps = 0;  // without overlapping envelopes there is nothing to compare
   EXPECT_EQ(finish({}, {hit}, 1).hits[0].reported_domains, 4);
 }
