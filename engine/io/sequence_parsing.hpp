@@ -13,8 +13,8 @@
 
 namespace hmmjit::sequence_parsing {
 
-/// Length limit of a target: lengths are int throughout the engine.
-inline constexpr std::uint64_t kLongestTarget = 2147483647u;
+/// Length limit of a target: lengths L are int throughout the engine, and so is L + 3.
+inline constexpr std::uint64_t kLongestTarget = 2147483644u;
 
 /// Longest FASTA header line, and longest line of EMBL and GenBank files, in bytes. hmmsearch has
 /// no limit; the longest lines in NCBI's nr have a few hundred kilobytes.

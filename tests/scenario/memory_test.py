@@ -110,7 +110,7 @@ class MemoryTest(unittest.TestCase):
         targets = self.bomb("beyond.fasta.gz", b">beyond all limits\n", 2049)
         status, errors = self.search(100, [self.model, targets])
         self.assertEqual(status, INPUT_ERROR, errors)
-        self.assertIn("sequence beyond has more than 2147483647 residues", errors)
+        self.assertIn("sequence beyond has more than 2147483644 residues", errors)
 
     def test_a_target_that_does_not_fit(self):
         targets = self.bomb("large.fasta.gz", b">large words\n", 100, b"\n>next\nACDEF\n")

@@ -161,7 +161,7 @@ TEST(Limits, ATargetBeyondWhatAnyMemoryHoldsIsNamedAndNotKept) {
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, ErrorCode::kInput);
   EXPECT_THAT(more.error().to_string(),
-              HasSubstr("sequence endless has more than 2147483647 residues"));
+              HasSubstr("sequence endless has more than 2147483644 residues"));
   EXPECT_LT(block.bytes(), 8u << 20);
 }
 
