@@ -222,7 +222,8 @@ Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
     // Offsets are below 2^63 here and lengths below 2^32: no sum overflows.
     const std::uint64_t stored = stored_bytes(e.length);
     const std::uint64_t described = std::uint64_t{e.name} + e.accession + e.description;
-    if (e.residues != first_residue || e.text != first_text || e.length > sequence_parsing::kLongestTarget ||
+    if (e.residues != first_residue || e.text != first_text ||
+        e.length > sequence_parsing::kLongestTarget ||
         stored > bytes_of(kResidues) - first_residue || described > bytes_of(kText) - first_text)
       return damaged(name, fmt::format("target {} lies outside its section", first + i + 1));
     first_residue += stored;

@@ -25,9 +25,7 @@ void count_domains(Hit& hit) {
 // is not shown. Every pair is looked at, removed domains too, as in the reference.
 void drop_duplicate_domains(Hit& hit) {
   const auto& domains = hit.score.domains;
-  const auto alignment = [&](std::size_t d) {
-    return std::pair(domains[d].iali, domains[d].jali);
-  };
+  const auto alignment = [&](std::size_t d) { return std::pair(domains[d].iali, domains[d].jali); };
   std::vector<std::size_t> order(domains.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, alignment);
