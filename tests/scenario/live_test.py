@@ -2,10 +2,12 @@
 
 The seed is printed; HMMJIT_TEST_SEED repeats a run.
 """
+import os
+import re
 import unittest
 
 import scenario
-from scenario import SEED, ScratchFolder, example_model, hmmsearch, ok, result_lines, search
+from scenario import SEED, ScratchFolder, example_model, hmmsearch, ok, read, result_lines, search
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
 
@@ -97,6 +99,22 @@ class AgainstHmmsearch(ScratchFolder):
         scenario.write_fasta(path, [["titin_like", "many domains", joined],
                                     ["half", "", joined[:len(joined) // 2]]])
         self.compare([], fn3, path)
+
+    @unittest.skipIf("HMMJIT_TEST_WRITE_INPUTS" not in os.environ, "only ctest names the program that writes these inputs")
+    def test_difficult_models_and_targets(self):
+        """Everything is reported, so that the tables and counts show scores, domains and decisions of the filters."""
+        ok(scenario.run([os.environ["HMMJIT_TEST_WRITE_INPUTS"], self.folder, str(SEED)]))
+        everything = ["-E", "1e9", "--domE", "1e9", "-Z", "1", "--domZ", "1"]
+        passed = [0, 0, 0, 0]
+        for alphabet in ("amino", "DNA", "RNA"):
+            models = self.path(alphabet + ".hmm")
+            self.compare([*everything, "--F1", "0.4", "--F2", "0.2", "--F3", "0.1"], models, self.path(alphabet + ".fasta"))
+            counts = re.findall(rb"Passed \w+ filter: +(\d+)", read(self.path("want.o")))
+            passed = [number + sum(map(int, counts[filter::4])) for filter, number in enumerate(passed)]
+        self.assertGreater(min(passed), 500)
+        for options in ([], ["--nonull2", "--seed", str(SEED)]):
+            self.compare([*everything, "--max", *options], self.path("amino.hmm"), self.path("amino.few.fasta"))
+            self.assertGreater(len(result_lines(read(self.path("want.domtblout")))), 300)
 
     def test_restricted_targets(self):
         first = self.records[30][0]
