@@ -14,10 +14,9 @@ Inputs make_inputs(unsigned seed, int models, int targets) {
   for (int m = 0; m < models; ++m) {
     Hmm hmm = random_hmm(random, {20, 120});
     hmm.name = "model" + std::to_string(m);
-    hmms.push_back(hmm);
-    std::string text = model_text(hmm);
-    text.insert(text.find("STATS LOCAL MSV"), "GA    10.00 10.00;\n");
-    out.models += text;
+    hmm.ga = Cutoff{10, 10};
+    out.models += model_text(hmm);
+    hmms.push_back(std::move(hmm));
   }
   for (int t = 0; t < targets; ++t) {
     const auto kind = t % 3 == 0 ? TargetKind::kHomologous : TargetKind::kBackground;

@@ -1,5 +1,5 @@
-// The folder of shared reference data (real models, sequences, expected results), and plain
-// readers of its well-formed files. Tests that need it skip, saying so, where it is absent.
+// The folder of shared reference data (real models, sequences, expected results), and its models
+// and sequences. Tests that need it skip, saying so, where it is absent.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,15 @@ namespace hmmjit::test_support {
 /// $HMMJIT_SHARED, else "shared" next to the source folder, else one level further up.
 std::optional<std::filesystem::path> shared_folder();
 
-/// Models of a well-formed HMMER3/b to HMMER3/f text file. Throws std::runtime_error on anything
-/// else.
+/// Throws std::runtime_error with the reader's error.
 std::vector<Hmm> read_models(const std::filesystem::path& path);
 
 struct Sequence {
   std::string name;
   std::vector<Residue> residues;
 };
-/// Targets of a well-formed FASTA or EMBL/UniProt text file, digitised.
-std::vector<Sequence> read_sequences(const std::filesystem::path& path,
-                                     const Alphabet& alphabet = amino_alphabet());
+/// Proteins; throws like read_models.
+std::vector<Sequence> read_sequences(const std::filesystem::path& path);
 /// A model as HMMER3/f text with the five decimals of such files, so that all programs read equal
 /// models.
 std::string model_text(const Hmm& hmm);
