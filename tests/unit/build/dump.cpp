@@ -7,7 +7,6 @@
 #include "tests/support/command.hpp"
 
 namespace hmmjit::test_support {
-namespace {
 
 std::string hex(double value) {
   char text[64];
@@ -15,9 +14,7 @@ std::string hex(double value) {
   return text;
 }
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
-
-}  // namespace
+static std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string dump(const build::BuiltModel& built) {
   const Hmm& hmm = built.hmm;

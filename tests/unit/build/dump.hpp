@@ -9,6 +9,8 @@
 
 namespace hmmjit::test_support {
 
+/// A number as C's %a.
+std::string hex(double value);
 /// The lines of a dump, from "NAME" on.
 std::string dump(const build::BuiltModel& built);
 /// The dumps in `path` (.gz) by model name, "W" lines included. Throws std::runtime_error.

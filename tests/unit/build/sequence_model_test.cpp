@@ -4,24 +4,17 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "build/calibration.hpp"
 #include "dump.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/shared_data.hpp"
 
 namespace hmmjit {
 namespace {
 
 using build::BuiltModel;
-
-std::string file_text(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 void expect_golden(const std::filesystem::path& folder, const std::string& sequences,
                    const std::string& dumps, const build::SubstitutionMatrix& matrix,
@@ -62,7 +55,8 @@ TEST(SequenceModel, EqualsGoldenDumps) {
   expect_golden(folder, "singles.fa", "singles_popen0.1_pextend0.7_seed7.dump.gz", blosum62, 0.1,
                 0.7, 7);
   expect_golden(folder, "stars.fa", "stars.dump.gz", blosum62);
-  const auto asymmetric = build::parse_matrix(file_text(folder / "asym.mx"), "asym.mx");
+  const auto asymmetric =
+      build::parse_matrix(test_support::read_file(folder / "asym.mx"), "asym.mx");
   ASSERT_TRUE(asymmetric) << asymmetric.error().to_string();
   expect_golden(folder, "singles.fa", "singles_asym.dump.gz", *asymmetric);
 }
@@ -87,7 +81,7 @@ TEST(SubstitutionMatrix, FilesEqualTheBuiltIn) {
   HMMJIT_SHARED_OR_SKIP(shared);
   const auto path = shared / "spec/builder/golden/b62.mx";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
-  const auto matrix = build::parse_matrix(file_text(path), "b62.mx");
+  const auto matrix = build::parse_matrix(test_support::read_file(path), "b62.mx");
   ASSERT_TRUE(matrix) << matrix.error().to_string();
   EXPECT_EQ(matrix->scores, build::find_matrix("BLOSUM62")->scores);
 }
