@@ -106,6 +106,9 @@ int Random::integer(int low, int high) {
   return low + static_cast<int>(next() % span);
 }
 
+ModelKind any_model_kind(Random& random) { return kAllModelKinds[random.integer(0, 6)]; }
+TargetKind any_target_kind(Random& random) { return kAllTargetKinds[random.integer(0, 5)]; }
+
 std::string to_string(ModelKind kind) {
   switch (kind) {
     case ModelKind::kTypical:

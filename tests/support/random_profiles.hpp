@@ -39,6 +39,7 @@ enum class ModelKind {
 inline constexpr ModelKind kAllModelKinds[] = {
     ModelKind::kTypical,    ModelKind::kFlat,       ModelKind::kStrong, ModelKind::kDeleteRich,
     ModelKind::kInsertRich, ModelKind::kImpossible, ModelKind::kExtreme};
+ModelKind any_model_kind(Random& random);
 std::string to_string(ModelKind kind);
 
 /// A calibrated-looking model of M nodes; emissions and transitions sum to one up to rounding.
@@ -71,6 +72,7 @@ enum class TargetKind {
 inline constexpr TargetKind kAllTargetKinds[] = {
     TargetKind::kBackground, TargetKind::kUniformCodes,  TargetKind::kHomologous,
     TargetKind::kTandem,     TargetKind::kLowComplexity, TargetKind::kNonresidue};
+TargetKind any_target_kind(Random& random);
 std::string to_string(TargetKind kind);
 
 /// `hmm` gives the alphabet and, for the homologous kinds, the consensus.

@@ -24,6 +24,8 @@
 namespace hmmjit {
 namespace {
 
+using test_support::any_model_kind;
+using test_support::any_target_kind;
 using test_support::ModelKind;
 using test_support::Random;
 using test_support::TargetKind;
@@ -70,6 +72,11 @@ struct Counts {
   }
 };
 
+// A model's name has its kind, length and seed.
+std::string describe(const SearchModel& model, std::size_t L, TargetKind kind) {
+  return model.hmm.name + " L " + std::to_string(L) + " target " + to_string(kind);
+}
+
 // The kernels of one instruction set, including those for vectors of other processors.
 struct Tested {
   std::string target;
@@ -95,27 +102,27 @@ class CpuFilters : public ::testing::TestWithParam<Tested> {
     EXPECT_EQ(bits(tables.bias_filter(target)), bits(expected.bias)) << "bias " << what;
     return !HasFailure();
   }
+  // The same for a random target.
+  bool check(const cpu::FilterTables& tables, const SearchModel& model, std::uint64_t seed, int L,
+             TargetKind kind) {
+    const auto target = test_support::random_target(seed, L, kind, model.hmm);
+    const Outcome expected = reference_outcome(model, target);
+    counts_.add(expected);
+    return check(tables, target, expected, describe(model, target.size(), kind));
+  }
   cpu::FilterScratch scratch_;
+  Counts counts_;  // of random targets
 };
-
-std::string describe(std::uint64_t seed, int M, std::string_view model, std::size_t L,
-                     TargetKind kind) {
-  return "seed " + std::to_string(seed) + " M " + std::to_string(M) + " model " +
-         std::string(model) + " L " + std::to_string(L) + " target " + to_string(kind);
-}
 
 TEST_P(CpuFilters, EqualReferenceForEveryModelLength) {
   const std::uint64_t seed = base_seed();
   Random random(seed);
   for (int M = 1; M <= 300; ++M) {
-    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    const auto kind = any_model_kind(random);
     const auto model = test_support::random_model(seed + M, M, kind);
     const cpu::FilterTables tables = tables_of(*model);
     for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kUniformCodes}) {
-      const auto target =
-          test_support::random_target(seed ^ M, random.integer(1, 120), target_kind, model->hmm);
-      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
-                        describe(seed + M, M, to_string(kind), target.size(), target_kind)));
+      ASSERT_TRUE(check(tables, *model, seed ^ M, random.integer(1, 120), target_kind));
     }
   }
 }
@@ -123,34 +130,27 @@ TEST_P(CpuFilters, EqualReferenceForEveryModelLength) {
 TEST_P(CpuFilters, EqualReferenceForEveryKindOfModelAndTarget) {
   const std::uint64_t seed = base_seed() + 1;
   Random random(seed);
-  Counts counts;
   for (const int M : {1, 2, 15, 16, 17, 48, 63, 64, 127, 200, 255, 256, 401}) {
     for (const ModelKind kind : test_support::kAllModelKinds) {
       const std::uint64_t model_seed = random.next();
       const auto model = test_support::random_model(model_seed, M, kind);
       const cpu::FilterTables tables = tables_of(*model);
       for (const TargetKind target_kind : test_support::kAllTargetKinds) {
-        const auto target = test_support::random_target(model_seed + 1, random.integer(1, 400),
-                                                        target_kind, model->hmm);
-        const Outcome expected = reference_outcome(*model, target);
-        counts.add(expected);
-        ASSERT_TRUE(check(tables, target, expected,
-                          describe(model_seed, M, to_string(kind), target.size(), target_kind)));
+        ASSERT_TRUE(check(tables, *model, model_seed + 1, random.integer(1, 400), target_kind));
       }
     }
   }
   // The cases must reach every branch.
-  EXPECT_GT(counts.no_result, 10);
-  EXPECT_GT(counts.ssv_score, 10);
-  EXPECT_GT(counts.msv_overflow, 5);
-  EXPECT_GT(counts.viterbi_overflow, 5);
-  EXPECT_GT(counts.viterbi_score, 10);
+  EXPECT_GT(counts_.no_result, 10);
+  EXPECT_GT(counts_.ssv_score, 10);
+  EXPECT_GT(counts_.msv_overflow, 5);
+  EXPECT_GT(counts_.viterbi_overflow, 5);
+  EXPECT_GT(counts_.viterbi_score, 10);
 }
 
 TEST_P(CpuFilters, EqualReferenceForArbitraryQuantisedProfiles) {
   const std::uint64_t seed = base_seed() + 2;
   Random random(seed);
-  Counts counts;
   for (int repeat = 0; repeat < 150; ++repeat) {
     const std::uint64_t model_seed = random.next();
     const int M = random.chance(0.5) ? random.integer(1, 40) : random.integer(1, 500);
@@ -159,18 +159,13 @@ TEST_P(CpuFilters, EqualReferenceForArbitraryQuantisedProfiles) {
     model.words = test_support::random_word_profile(model_seed, M, amino_alphabet());
     const cpu::FilterTables tables = tables_of(model);
     for (const TargetKind kind : {TargetKind::kBackground, TargetKind::kUniformCodes}) {
-      const auto target =
-          test_support::random_target(model_seed + 1, random.integer(1, 200), kind, model.hmm);
-      const Outcome expected = reference_outcome(model, target);
-      counts.add(expected);
-      ASSERT_TRUE(check(tables, target, expected,
-                        describe(model_seed, M, "arbitrary", target.size(), kind)));
+      ASSERT_TRUE(check(tables, model, model_seed + 1, random.integer(1, 200), kind));
     }
   }
-  EXPECT_GT(counts.no_result, 5);
-  EXPECT_GT(counts.msv_overflow, 5);
-  EXPECT_GT(counts.viterbi_overflow, 5);
-  EXPECT_GT(counts.viterbi_score, 5);
+  EXPECT_GT(counts_.no_result, 5);
+  EXPECT_GT(counts_.msv_overflow, 5);
+  EXPECT_GT(counts_.viterbi_overflow, 5);
+  EXPECT_GT(counts_.viterbi_score, 5);
 }
 
 // Gains on gap transitions and free paths, where shortcuts around delete states do not apply.
@@ -203,7 +198,7 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
                                                     TargetKind::kBackground, model.hmm);
     const float expected = reference::viterbi_filter(words, target);
     ASSERT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected))
-        << describe(model_seed, M, "hostile", target.size(), TargetKind::kBackground);
+        << describe(model, target.size(), TargetKind::kBackground);
   }
 }
 
@@ -254,15 +249,12 @@ TEST_P(CpuFilters, EqualReferenceForLongModels) {
   const std::uint64_t seed = base_seed() + 4;
   Random random(seed);
   for (const int M : {193, 385, 512, 768, 1023, 1024, 1025, 1537, 2048, 2049, 3000}) {
-    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    const auto kind = any_model_kind(random);
     const auto model = test_support::random_model(seed + M, M, kind);
     const cpu::FilterTables tables = tables_of(*model);
     // Long enough for segments that span several tiles.
     for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kTandem}) {
-      const auto target = test_support::random_target(seed + 1, random.integer(M / 2, M + 500),
-                                                      target_kind, model->hmm);
-      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
-                        describe(seed + M, M, to_string(kind), target.size(), target_kind)));
+      ASSERT_TRUE(check(tables, *model, seed + 1, random.integer(M / 2, M + 500), target_kind));
     }
   }
 }
@@ -305,9 +297,7 @@ TEST_P(CpuFilters, EqualReferenceForLongTargets) {
     const auto model = test_support::random_model(seed, M, ModelKind::kTypical);
     const cpu::FilterTables tables = tables_of(*model);
     for (const TargetKind kind : {TargetKind::kBackground, TargetKind::kHomologous}) {
-      const auto target = test_support::random_target(seed + M, 50000, kind, model->hmm);
-      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
-                        describe(seed, M, "typical", target.size(), kind)));
+      ASSERT_TRUE(check(tables, *model, seed + M, 50000, kind));
     }
   }
 }
@@ -327,20 +317,15 @@ TEST_P(CpuFilters, EqualReferenceForAnySize) {
     const std::uint64_t case_seed = random.next();
     const int M = spread(3000);
     const int L = spread(std::min(50000.0, most_cells / M));
-    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    const auto kind = any_model_kind(random);
     SearchModel model = *test_support::random_model(case_seed, M, kind);
-    const bool arbitrary = random.chance(0.3);
-    if (arbitrary) {
+    if (random.chance(0.3)) {
       model.bytes = test_support::random_byte_profile(case_seed, M, amino_alphabet());
       model.words = test_support::random_word_profile(case_seed, M, amino_alphabet());
     }
     const cpu::FilterTables tables = tables_of(model);
-    const auto target_kind = test_support::kAllTargetKinds[random.integer(
-        0, static_cast<int>(std::size(test_support::kAllTargetKinds)) - 1)];
-    const auto target = test_support::random_target(case_seed + 1, L, target_kind, model.hmm);
-    ASSERT_TRUE(check(tables, target, reference_outcome(model, target),
-                      describe(case_seed, M, arbitrary ? "arbitrary" : to_string(kind),
-                               target.size(), target_kind)));
+    const auto target_kind = any_target_kind(random);
+    ASSERT_TRUE(check(tables, model, case_seed + 1, L, target_kind));
   }
 }
 
@@ -374,7 +359,7 @@ TEST_P(CpuFilters, EqualReferenceAtTheLargestSizes) {
   }();
   for (const Case& c : cases) {
     const cpu::FilterTables tables = tables_of(*c.model);
-    ASSERT_TRUE(check(tables, c.target, c.expected, describe(c.seed, kM, "typical", kL, c.kind)));
+    ASSERT_TRUE(check(tables, c.target, c.expected, describe(*c.model, kL, c.kind)));
   }
 }
 
@@ -384,9 +369,7 @@ TEST_P(CpuFilters, EqualReferenceForNucleotideAlphabet) {
     const auto model = test_support::random_model(seed, M, ModelKind::kTypical, dna_alphabet());
     const cpu::FilterTables tables = tables_of(*model);
     for (const TargetKind kind : test_support::kAllTargetKinds) {
-      const auto target = test_support::random_target(seed + M, 300, kind, model->hmm);
-      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
-                        describe(seed, M, "DNA", target.size(), kind)));
+      ASSERT_TRUE(check(tables, *model, seed + M, 300, kind));
     }
   }
 }
@@ -431,7 +414,7 @@ TEST_P(CpuFilters, ScansEqualReference) {
         for (const auto& f : found)
           if (f.target == n) got.push_back(f.diagonal);
         const std::string what =
-            describe(seed, M, to_string(kind), views[n].size(), test_support::kAllTargetKinds[n]);
+            describe(*model, views[n].size(), test_support::kAllTargetKinds[n]);
         ASSERT_EQ(got, reference::ssv_scan(model->bytes, scan, views[n])) << what;
         diagonals += got.size();
         tables.viterbi_scan(model->words, move, threshold, views[n], scratch_, got);
@@ -517,8 +500,7 @@ TEST_P(CpuFilters, SsvBatchEqualsReference) {
   for (int repeat = 0; repeat < 300; ++repeat) {
     const std::uint64_t model_seed = random.next();
     const int M = repeat < 280 ? 1 + 2 * repeat + random.integer(0, 1) : random.integer(560, 1700);
-    SearchModel model = *test_support::random_model(
-        model_seed, M, test_support::kAllModelKinds[random.integer(0, 6)]);
+    SearchModel model = *test_support::random_model(model_seed, M, any_model_kind(random));
     if (random.chance(0.2)) {
       model.bytes = test_support::random_byte_profile(model_seed, M, amino_alphabet());
     }
@@ -528,8 +510,7 @@ TEST_P(CpuFilters, SsvBatchEqualsReference) {
     const int count = random.integer(0, 20);
     const int longest = random.chance(0.3) ? 3 : 150;
     for (int i = 0; i < count; ++i) {
-      const auto kind = test_support::kAllTargetKinds[random.integer(
-          0, static_cast<int>(std::size(test_support::kAllTargetKinds)) - 1)];
+      const auto kind = any_target_kind(random);
       const int L = random.integer(0, longest);
       if (L > 0) {
         const auto target = test_support::random_target(random.next(), L, kind, model.hmm);
@@ -563,7 +544,7 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
   for (int repeat = 0; repeat < 120; ++repeat) {
     const std::uint64_t model_seed = random.next();
     const int M = random.integer(1, 300);
-    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    const auto kind = any_model_kind(random);
     SearchModel model = *test_support::random_model(model_seed, M, kind);
     // States that vanish, overflow or are NaN, which no model file gives.
     const bool hostile = repeat % 4 == 3;
@@ -587,8 +568,7 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
     const int longest = random.chance(0.2) ? 3 : 250;
     for (auto& target : targets) {
       const int L = random.chance(0.02) ? 3000 : random.integer(0, longest);
-      const auto target_kind = test_support::kAllTargetKinds[random.integer(
-          0, std::size(test_support::kAllTargetKinds) - 1)];
+      const auto target_kind = any_target_kind(random);
       if (L > 0) target = test_support::random_target(random.next(), L, target_kind, model.hmm);
     }
     const std::vector<std::span<const Residue>> spans(targets.begin(), targets.end());

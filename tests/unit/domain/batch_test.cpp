@@ -32,9 +32,8 @@ Set make_set(const ForwardTables& tables, std::uint64_t seed, int count, Workspa
   Random random(seed);
   Set s;
   for (int n = 0; n < count; ++n) {
-    const TargetKind kind = n % 2 == 0 ? TargetKind::kTandem
-                                       : kAllTargetKinds[static_cast<std::size_t>(random.integer(
-                                             0, static_cast<int>(std::size(kAllTargetKinds)) - 1))];
+    const TargetKind kind =
+        n % 2 == 0 ? TargetKind::kTandem : test_support::any_target_kind(random);
     const int L = random.integer(1, 500);
     auto target = random_target(random.next(), L, kind, tables.model().hmm);
     if (forward_filter(tables, target, workspace)) s.residues.push_back(std::move(target));

@@ -21,7 +21,6 @@ namespace hmmjit::domain {
 namespace {
 
 using test_support::kAllModelKinds;
-using test_support::kAllTargetKinds;
 using test_support::Random;
 using test_support::random_model;
 using test_support::random_target;
@@ -40,10 +39,8 @@ Case make_case(const SearchModel& model, std::uint64_t seed, int count, int max_
   Case c;
   for (int n = 0; n < count; ++n) {
     const int L = random.integer(1, max_L);
-    c.targets.push_back(random_target(random.next(), L,
-                                      kAllTargetKinds[static_cast<std::size_t>(random.integer(
-                                          0, static_cast<int>(std::size(kAllTargetKinds)) - 1))],
-                                      model.hmm));
+    const auto kind = test_support::any_target_kind(random);
+    c.targets.push_back(random_target(random.next(), L, kind, model.hmm));
   }
   std::ranges::sort(c.targets, std::greater{}, [](const auto& t) { return t.size(); });
   for (const auto& target : c.targets) {
