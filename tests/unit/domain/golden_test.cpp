@@ -110,23 +110,5 @@ TEST(Golden, ForwardScoresExpectedDomainsAndNull2Sums) {
   }
 }
 
-TEST(Golden, ForwardOfRandomTargets) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  const float expected[] = {-0x1.1c7d0ep+3f, -0x1.12418p+3f,  -0x1.10fe62p+3f, -0x1.fa3bacp+2f,
-                            -0x1.eee1p+2f,   -0x1.f61a16p+2f, -0x1.10f916p+3f, -0x1.dc5a74p+2f,
-                            -0x1.fdc212p+2f, -0x1.09384p+3f};
-  const auto model = make_search_model(read_models(shared / "data/hmm/hmmer/globins4.hmm").at(0));
-  const auto targets = read_sequences(shared / "data/seq/small/rndseq400-10.fa");
-  ASSERT_EQ(targets.size(), std::size(expected));
-  const FlushToZeroScope flush;
-  const ForwardTables tables(*model);
-  Workspace workspace;
-  std::vector<std::span<const Residue>> residues;
-  for (const auto& t : targets) residues.emplace_back(t.residues);
-  std::vector<float> scores(residues.size());
-  forward_filter_batch(tables, residues, scores, workspace);
-  for (std::size_t n = 0; n < residues.size(); ++n) EXPECT_EQ(scores[n], expected[n]) << n;
-}
-
 }  // namespace
 }  // namespace hmmjit::domain
