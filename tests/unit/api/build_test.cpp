@@ -4,11 +4,8 @@
 
 #include <cstdlib>
 #include <functional>
-#include <sstream>
 
 #include "hmmjit/hmmjit.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/generated_inputs.hpp"
 #include "tests/unit/api/support.hpp"
 
 namespace {
@@ -17,17 +14,10 @@ using hmmjit::ErrorCode;
 using hmmjit::ReportKind;
 using hmmjit::tests::code_of;
 
-// Omits comments and, for models, the lines that name program and time.
+// Without comments, from `from` on.
 std::string results_of(const std::string& text, const std::string& from = {}) {
-  const std::size_t start = from.empty() ? 0 : text.find(from);
-  std::istringstream lines(start == std::string::npos ? text : text.substr(start));
-  std::string out, line;
-  while (std::getline(lines, line)) {
-    if (!line.starts_with("# CPU time") && !line.starts_with("# Mc/sec") && line.find('#') != 0 &&
-        !line.starts_with("HMMER3/f") && !line.starts_with("DATE"))
-      out += line + "\n";
-  }
-  return out;
+  const std::size_t start = text.find(from);
+  return hmmjit::tests::without_lines(start == text.npos ? text : text.substr(start), {"#"});
 }
 
 struct BuildInputs {
@@ -35,14 +25,12 @@ struct BuildInputs {
   hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(9, 4, 200);
   std::string targets = folder.write("targets.fasta", inputs.targets).string();
   std::string queries;
-  hmmjit::SearchOptions options;
+  hmmjit::SearchOptions options = hmmjit::tests::on_cpu();
 
   BuildInputs() {
     // The targets of the models come first.
     const std::size_t end = inputs.targets.find('>', inputs.targets.find('>', 1) + 1);
     queries = folder.write("queries.fasta", inputs.targets.substr(0, end)).string();
-    options.device = HMMJIT_DEVICE_CPU;
-    options.threads = 2;
   }
   void run(const std::string& arguments) const {
     ASSERT_EQ(std::system((std::string(HMMJIT_PROGRAM) + " " + arguments).c_str()), 0) << arguments;

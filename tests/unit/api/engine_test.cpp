@@ -16,8 +16,6 @@
 #include "hmmjit/build.hpp"
 #include "hmmjit/nhmmer.hpp"
 #include "hmmjit/report.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/generated_inputs.hpp"
 #include "tests/unit/api/support.hpp"
 
 namespace {
@@ -258,16 +256,10 @@ TEST(Engine, ErrorsSpeakOfTheLibraryNotOfTheProgram) {
   EXPECT_THAT(text, StartsWith("unknown device \"foo\"; known devices: "));
   EXPECT_EQ(code_of([] { Targets::from_file("x", "nonsense"); }, &text), ErrorCode::kUsage);
   EXPECT_THAT(text, StartsWith("format: "));
-  const auto inputs = hmmjit::tests::make_inputs(41, 1, 2);
+  const auto [models, targets] = hmmjit::tests::parsed_inputs(41, 1, 2);
   SearchOptions options;
   options.cutoffs = HMMJIT_CUT_TC;
-  EXPECT_EQ(code_of(
-                [&] {
-                  search(Models::from_memory(inputs.models), Targets::from_memory(inputs.targets),
-                         options);
-                },
-                &text),
-            ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { search(models, targets, options); }, &text), ErrorCode::kInput);
   EXPECT_THAT(text, HasSubstr("missing_cutoffs"));
   EXPECT_THAT(text, Not(HasSubstr("--")));
   // File names are kept.
@@ -361,22 +353,14 @@ TEST(Engine, CancelledBeforeItsFirstCompileItLooksForNoCompiler) {
   EXPECT_FALSE(engine.impl()->provider_ready) << "no compiler was looked for";
   EXPECT_EQ(engine.impl()->provider, nullptr);
   EXPECT_EQ(code_of([&] { engine.compile(plan); }), ErrorCode::kInterrupted);
+  EXPECT_EQ(code_of([&] { engine.request(plan).get(); }), ErrorCode::kInterrupted);
   EXPECT_EQ(engine.impl()->provider, nullptr);
   const EngineStatistics s = engine.statistics();
   EXPECT_EQ(s.requests + s.compiled + s.memory_hits + s.disk_hits + s.failed, 0u);
 }
 
-TEST(Engine, CancelledItCompilesNoMore) {
-  Engine engine(settings());
-  const Plan plan = engine.plan(problem(1), find_device("H200"));
-  engine.cancel();
-  EXPECT_EQ(code_of([&] { engine.request(plan).get(); }), ErrorCode::kInterrupted);
-}
-
 TEST(Search, TellsTheHostWhatItGoesOnWithout) {
-  const auto inputs = hmmjit::tests::make_inputs(41, 3, 200);
-  const Models models = Models::from_memory(inputs.models);
-  const Targets targets = Targets::from_memory(inputs.targets);
+  const auto [models, targets] = hmmjit::tests::parsed_inputs(41, 3, 200);
   // Two devices that do not fit each other, and no kernel for either: nothing may be compiled, and
   // the CPU searches.
   hmmjit::tests::FakeDriver fake({to_traits(find_device("H200")), to_traits(find_device("T4"))});
@@ -406,9 +390,8 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
   EXPECT_THAT(heard, testing::Contains(HasSubstr("another architecture")));
   EXPECT_EQ(found.statistics.kernels_compiled, 0u);
   EXPECT_THAT(found.statistics.json, HasSubstr("\"devices\": ["));
-  SearchOptions on_cpu;
-  on_cpu.device = HMMJIT_DEVICE_CPU;
-  const std::string expected = report_text(ReportKind::kTsv, search(models, targets, on_cpu));
+  const std::string expected =
+      report_text(ReportKind::kTsv, search(models, targets, hmmjit::tests::on_cpu()));
   EXPECT_EQ(report_text(ReportKind::kTsv, found), expected);
 
   std::atomic<int> opened{0};

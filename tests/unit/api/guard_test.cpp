@@ -7,9 +7,7 @@
 #include <new>
 #include <optional>
 
-#include "hmmjit/hmmjit.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/generated_inputs.hpp"
+#include "tests/unit/api/support.hpp"
 
 namespace {
 // Number of allocations of this thread before all further ones fail.
@@ -79,11 +77,8 @@ TEST(Guard, OnlyErrorsLeaveTheLibrary) {
   const auto inputs = hmmjit::tests::make_inputs(31, 2, 60);
   const hmmjit::test_support::TemporaryFolder folder;
   const std::string path = folder.path().string() + "/a file with a name that is not short.txt";
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
-  hmmjit::SearchOptions options;
-  options.device = HMMJIT_DEVICE_CPU;
-  options.threads = 1;
+  const auto [models, targets] = hmmjit::tests::parsed(inputs);
+  hmmjit::SearchOptions options = hmmjit::tests::on_cpu(1);
   options.Z = 2;
   const auto found = hmmjit::search(models, targets, options);
 

@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "hmmjit/hmmjit.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/generated_inputs.hpp"
 #include "tests/unit/api/support.hpp"
 
 namespace {
@@ -20,13 +17,9 @@ struct PartSearch {
   hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(5, 6, 400);
   hmmjit::Models models = hmmjit::Models::from_memory(inputs.models);
   std::string database = folder.file("targets.hjdb");
-  hmmjit::SearchOptions options;
+  hmmjit::SearchOptions options = hmmjit::tests::on_cpu();
 
-  PartSearch() {
-    hmmjit::build_database({hmmjit::Targets::from_memory(inputs.targets)}, database);
-    options.device = HMMJIT_DEVICE_CPU;
-    options.threads = 2;
-  }
+  PartSearch() { hmmjit::build_database({hmmjit::Targets::from_memory(inputs.targets)}, database); }
   std::vector<std::string> search_parts(std::uint32_t number) const {
     std::vector<std::string> files;
     for (std::uint32_t part = 1; part <= number; ++part) {
@@ -39,14 +32,8 @@ struct PartSearch {
   }
 };
 
-// Omits the two lines of times.
 std::string text_of(ReportKind kind, const hmmjit::SearchResults& results) {
-  std::istringstream lines(hmmjit::report_text(kind, results));
-  std::string out, line;
-  while (std::getline(lines, line)) {
-    if (!line.starts_with("# CPU time") && !line.starts_with("# Mc/sec")) out += line + "\n";
-  }
-  return out;
+  return hmmjit::tests::without_times(hmmjit::report_text(kind, results));
 }
 
 TEST(Parts, MergedReportsAreThoseOfOneSearch) {

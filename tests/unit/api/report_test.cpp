@@ -4,20 +4,18 @@
 
 #include <cstdlib>
 #include <functional>
-#include <sstream>
 
 #include "hmmjit/hmmjit.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/generated_inputs.hpp"
 #include "tests/unit/api/support.hpp"
 
 namespace {
 
 using hmmjit::ErrorCode;
 using hmmjit::ReportKind;
+using hmmjit::test_support::read_file;
 using hmmjit::tests::code_of;
 using hmmjit::tests::Inputs;
-using hmmjit::tests::read_file;
+using hmmjit::tests::without_times;
 using testing::HasSubstr;
 
 struct Found {
@@ -26,22 +24,10 @@ struct Found {
 };
 
 Found found(const std::function<void(hmmjit::SearchOptions&)>& change = {}) {
-  const Inputs inputs = hmmjit::tests::make_inputs(21, 4, 300);
-  Found out;
-  out.options.device = HMMJIT_DEVICE_CPU;
-  out.options.threads = 2;
+  const auto [models, targets] = hmmjit::tests::parsed_inputs(21, 4, 300);
+  Found out{hmmjit::tests::on_cpu(), {}};
   if (change) change(out.options);
-  out.results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
-                               hmmjit::Targets::from_memory(inputs.targets), out.options);
-  return out;
-}
-
-std::string without_times(const std::string& text) {
-  std::istringstream lines(text);
-  std::string out, line;
-  while (std::getline(lines, line)) {
-    if (!line.starts_with("# CPU time") && !line.starts_with("# Mc/sec")) out += line + "\n";
-  }
+  out.results = hmmjit::search(models, targets, out.options);
   return out;
 }
 
@@ -132,9 +118,7 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
       run(program + " report --top 5 --title 'a title' -o " + base + "page.html " + base + "json"),
       0);
 
-  hmmjit::SearchOptions options;
-  options.device = HMMJIT_DEVICE_CPU;
-  options.threads = 2;
+  hmmjit::SearchOptions options = hmmjit::tests::on_cpu();
   options.E = 3.5;
   options.domT = 4;
   options.incE = 0.5;

@@ -15,39 +15,24 @@
 
 #include "hmmjit/hmmjit.hpp"
 #include "tests/support/comma_locale.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/generated_inputs.hpp"
 #include "tests/unit/api/support.hpp"
 
 namespace {
 
+using hmmjit::test_support::read_file;
 using hmmjit::tests::code_of;
 using hmmjit::tests::Inputs;
 using hmmjit::tests::make_inputs;
-using hmmjit::tests::read_file;
+using hmmjit::tests::on_cpu;
+using hmmjit::tests::parsed;
+using hmmjit::tests::parsed_inputs;
 using testing::HasSubstr;
-
-hmmjit::SearchOptions on_cpu(int threads = 2) {
-  hmmjit::SearchOptions options;
-  options.device = HMMJIT_DEVICE_CPU;
-  options.threads = threads;
-  return options;
-}
 
 // Omits lines that depend on the run: times, dates, folders, program.
 std::string stable(const std::string& text) {
-  std::istringstream lines(text);
-  std::string out, line;
-  while (std::getline(lines, line)) {
-    if (line.starts_with("# CPU time") || line.starts_with("# Mc/sec") ||
-        line.starts_with("# Program") || line.starts_with("# Version") ||
-        line.starts_with("# Query file") || line.starts_with("# Target file") ||
-        line.starts_with("# Option settings") || line.starts_with("# Current dir") ||
-        line.starts_with("# Date") || line.starts_with("#=GF AU"))
-      continue;
-    out += line + "\n";
-  }
-  return out;
+  return hmmjit::tests::without_lines(
+      text, {"# CPU time", "# Mc/sec", "# Program", "# Version", "# Query file", "# Target file",
+             "# Option settings", "# Current dir", "# Date", "#=GF AU"});
 }
 
 TEST(Search, EqualsTheProgramsBytes) {
@@ -71,8 +56,8 @@ TEST(Search, EqualsTheProgramsBytes) {
   ASSERT_EQ(program(" --as hmmscan", {"-o", "--tblout", "--domtblout"}), 0);
 
   const hmmjit::SearchOptions options = on_cpu();
-  const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
-                                      hmmjit::Targets::from_memory(inputs.targets), options);
+  const auto [models, targets] = parsed(inputs);
+  const auto results = hmmjit::search(models, targets, options);
   ASSERT_EQ(results.models.size(), 6u);
   EXPECT_GT(results.statistics.hits_reported, 20u);
   const auto report = [&](hmmjit::ReportKind kind) {
@@ -92,8 +77,7 @@ TEST(Search, EqualsTheProgramsBytes) {
   {
     hmmjit::SearchOptions by_target = options;
     by_target.Z = 6;
-    const auto scan = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
-                                     hmmjit::Targets::from_memory(inputs.targets), by_target);
+    const auto scan = hmmjit::search(models, targets, by_target);
     const hmmjit::ReportOptions with(by_target);
     EXPECT_EQ(stable(hmmjit::report_text(ReportKind::kScanTargetTable, scan, with)),
               stable(read_file(base + "scan_tblout")));
@@ -130,8 +114,8 @@ TEST(Search, TheHostsLocaleDoesNotMatter) {
   const auto outputs = [&] {
     auto options = on_cpu();
     options.E = 2.5;
-    const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
-                                        hmmjit::Targets::from_memory(inputs.targets), options);
+    const auto [models, targets] = parsed(inputs);
+    const auto results = hmmjit::search(models, targets, options);
     std::string out;
     for (const auto kind : {hmmjit::ReportKind::kMain, hmmjit::ReportKind::kTargetTable,
                             hmmjit::ReportKind::kDomainTable, hmmjit::ReportKind::kTsv,
@@ -152,10 +136,8 @@ TEST(Search, TheHostsLocaleDoesNotMatter) {
 }
 
 TEST(Search, HitsDomainsAndAlignments) {
-  const Inputs inputs = make_inputs(2, 2, 200);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto results =
-      hmmjit::search(models, hmmjit::Targets::from_memory(inputs.targets), on_cpu());
+  const auto [models, targets] = parsed_inputs(2, 2, 200);
+  const auto results = hmmjit::search(models, targets, on_cpu());
   std::size_t domains = 0;
   for (const hmmjit::ModelResult& model : results.models) {
     const hmmjit::ResultInfo& info = model.info();
@@ -198,7 +180,7 @@ TEST(Search, HitsDomainsAndAlignments) {
 
   auto without = on_cpu();
   without.keep_alignments = false;
-  const auto bare = hmmjit::search(models, hmmjit::Targets::from_memory(inputs.targets), without);
+  const auto bare = hmmjit::search(models, targets, without);
   for (const hmmjit::Domain& d : bare.models[0].domains()) EXPECT_STREQ(d.model, "");
 }
 
@@ -223,21 +205,18 @@ TEST(Search, TargetsOneByOneEqualTheFile) {
     description = blank == std::string::npos ? "" : line.substr(blank + 1);
   }
   add();
-  const auto parsed = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [all, whole] = parsed(inputs);
   hmmjit::Targets joined;
-  joined.add(parsed);
-  joined.add(parsed);
-  EXPECT_EQ(joined.size(), 2 * parsed.size());
-  EXPECT_EQ(joined.residues(), 2 * parsed.residues());
+  joined.add(whole);
+  joined.add(whole);
+  EXPECT_EQ(joined.size(), 2 * whole.size());
+  EXPECT_EQ(joined.residues(), 2 * whole.residues());
   EXPECT_EQ(code_of([&] { joined.add(joined); }), hmmjit::ErrorCode::kUsage);
-  EXPECT_EQ(hmmjit::search(hmmjit::Models::from_memory(inputs.models), joined, on_cpu())
-                .statistics.targets,
-            2 * parsed.size());
-  EXPECT_EQ(targets.size(), parsed.size());
-  EXPECT_EQ(targets.residues(), parsed.residues());
+  EXPECT_EQ(hmmjit::search(all, joined, on_cpu()).statistics.targets, 2 * whole.size());
+  EXPECT_EQ(targets.size(), whole.size());
+  EXPECT_EQ(targets.residues(), whole.residues());
 
   hmmjit::Models models;
-  const auto all = hmmjit::Models::from_memory(inputs.models);
   all.for_each([&](const hmmjit::Model& model) {
     models.add(model);
     return true;
@@ -245,13 +224,11 @@ TEST(Search, TargetsOneByOneEqualTheFile) {
   const auto table = [&](const hmmjit::Models& m, const hmmjit::Targets& t) {
     return hmmjit::report_text(hmmjit::ReportKind::kDomainTable, hmmjit::search(m, t, on_cpu()));
   };
-  EXPECT_EQ(table(models, targets), table(all, parsed));
+  EXPECT_EQ(table(models, targets), table(all, whole));
 }
 
 TEST(Search, SeveralAtOnceOnTheSameInputs) {
-  const Inputs inputs = make_inputs(4, 4, 200);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed_inputs(4, 4, 200);
   const auto expected = hmmjit::report_text(hmmjit::ReportKind::kDomainTable,
                                             hmmjit::search(models, targets, on_cpu(1)));
   std::vector<std::thread> threads;
@@ -296,9 +273,7 @@ TEST(Search, CallbacksSeeResultsInOrderAndProgress) {
 }
 
 TEST(Search, EndsWhenCancelled) {
-  const Inputs inputs = make_inputs(6, 30, 2000);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed_inputs(6, 30, 2000);
   // From another thread; by the progress callback; before it begins; by a throwing callback.
   hmmjit::SearchCallbacks callbacks;
   hmmjit::Cancellation cancellation;
@@ -334,8 +309,7 @@ TEST(Search, EndsWhenCancelled) {
 TEST(Search, NamesWhatIsWrong) {
   using hmmjit::ErrorCode;
   const Inputs inputs = make_inputs(7, 1, 20);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed(inputs);
   std::string text;
   EXPECT_EQ(code_of([] { hmmjit::Models::load("/nowhere/x.hmm"); }, &text), ErrorCode::kInput);
   EXPECT_THAT(text, HasSubstr("/nowhere/x.hmm"));
@@ -415,7 +389,7 @@ TEST(Search, DatabasesAreMadeDescribedCheckedAndSearched) {
   const hmmjit::test_support::TemporaryFolder folder;
   const std::string fasta = folder.write("t.fa", inputs.targets).string();
   const std::string path = folder.path().string() + "/t.hjdb";
-  const auto in_memory = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, in_memory] = parsed(inputs);
   const auto made =
       hmmjit::build_database({hmmjit::Targets::from_file(fasta), hmmjit::Targets()}, path);
   EXPECT_EQ(made.targets, 150u);
@@ -431,7 +405,6 @@ TEST(Search, DatabasesAreMadeDescribedCheckedAndSearched) {
   EXPECT_EQ(hmmjit::build_database({in_memory}, second).identity, made.identity)
       << "the same targets, another way";
 
-  const auto models = hmmjit::Models::from_memory(inputs.models);
   const auto table = [&](const hmmjit::Targets& targets) {
     return hmmjit::report_text(hmmjit::ReportKind::kDomainTable,
                                hmmjit::search(models, targets, on_cpu()));
@@ -464,9 +437,7 @@ TEST(Search, DatabasesAreMadeDescribedCheckedAndSearched) {
 }
 
 TEST(Search, RestrictsTargets) {
-  const Inputs inputs = make_inputs(10, 1, 60);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed_inputs(10, 1, 60);
   auto options = on_cpu();
   options.target_count = 7;
   EXPECT_EQ(hmmjit::search(models, targets, options).statistics.targets, 7u);
@@ -482,9 +453,7 @@ TEST(Search, RestrictsTargets) {
 unsigned float_mode() { return _mm_getcsr() & ~0x3fu; }
 
 TEST(Search, CallbacksRunInTheHostsFloatingPointMode) {
-  const Inputs inputs = make_inputs(11, 12, 200);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed_inputs(11, 12, 200);
   const auto expected =
       hmmjit::report_text(hmmjit::ReportKind::kTsv, hmmjit::search(models, targets, on_cpu()));
   constexpr unsigned kRoundDown = 0x2000, kRounding = 0x6000;
@@ -527,9 +496,7 @@ TEST(Search, CallbacksRunInTheHostsFloatingPointMode) {
 }
 
 TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
-  const Inputs inputs = make_inputs(12, 4, 60);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed_inputs(12, 4, 60);
   // Exception types that the library translates if it throws them itself.
   hmmjit::SearchCallbacks callbacks;
   callbacks.result = [](const hmmjit::ModelResult&) { throw std::bad_alloc(); };
@@ -543,9 +510,7 @@ TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
 }
 
 TEST(Search, VisitorsMayAddToWhatTheyVisit) {
-  const Inputs inputs = make_inputs(12, 4, 60);
-  auto models = hmmjit::Models::from_memory(inputs.models);
-  auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  auto [models, targets] = parsed_inputs(12, 4, 60);
   const std::size_t count[] = {models.size(), targets.size()};
   std::size_t visited[] = {0, 0};
   models.for_each([&](const hmmjit::Model& model) {
@@ -562,9 +527,8 @@ TEST(Search, VisitorsMayAddToWhatTheyVisit) {
 }
 
 TEST(Search, StatisticsSayWhatWasDone) {
-  const Inputs inputs = make_inputs(13, 3, 200);
-  const auto found = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
-                                    hmmjit::Targets::from_memory(inputs.targets), on_cpu());
+  const auto [models, targets] = parsed_inputs(13, 3, 200);
+  const auto found = hmmjit::search(models, targets, on_cpu());
   const hmmjit::SearchStatistics& s = found.statistics;
   EXPECT_THAT(s.backend, testing::StartsWith("cpu/"));
   EXPECT_EQ(s.threads, 2);
@@ -596,9 +560,7 @@ TEST(Search, OptionsAreNamedOneAtATime) {
 }
 
 TEST(Search, OptionsReachTheSearch) {
-  const Inputs inputs = make_inputs(8, 2, 200);
-  const auto models = hmmjit::Models::from_memory(inputs.models);
-  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto [models, targets] = parsed_inputs(8, 2, 200);
   const auto run = [&](auto change) {
     auto options = on_cpu();
     change(options);
