@@ -3,33 +3,22 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
 
 #include "tests/support/folder.hpp"
+#include "tests/unit/report/made_up.hpp"
 
 namespace hmmjit {
 namespace {
 
 // A model with one domain on the target "t", residues `from` to `to`.
 ModelResult make_result(const std::string& model, int from, int to, float bits) {
-  Hit hit;
-  hit.name = "t";
+  Hit hit = test_support::make_hit("t", 0, bits);
   hit.length = 100;
-  hit.score.bits = bits;
-  hit.score.pre_bits = bits;
-  hit.score.log_p = -static_cast<double>(bits);
-  hit.score.regions = hit.score.envelopes = 1;
-  domain::Domain& domain = hit.score.domains.emplace_back();
+  domain::Domain& domain = hit.score.domains.front();
   domain.ienv = domain.iali = from, domain.jenv = domain.jali = to;
-  domain.hmm_from = 1, domain.hmm_to = 8;
-  domain.bits = bits;
-  domain.log_p = -static_cast<double>(bits);
-  ModelResult result;
+  ModelResult result = test_support::make_result({hit});
   result.model = {model, std::nullopt, std::nullopt, 8};
-  FilterCounters counters;
-  counters.targets = 1;
-  result.hits = finish_hits({Thresholds{}, false}, {hit}, counters);
   return result;
 }
 
@@ -46,14 +35,13 @@ std::string bed_of(std::vector<ModelResult> results, OverlapRule rule) {
   }
   EXPECT_TRUE((*writer)->write(nullptr, amino_alphabet()));
   for (OutputFile* file : (*writer)->files()) EXPECT_TRUE(file->commit());
-  std::ifstream in(paths.bed);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return test_support::read_file(paths.bed);
 }
 
 // BED ranges are zero-based and half-open.
 TEST(Features, BedCountsFromZero) {
   EXPECT_EQ(bed_of({make_result("model", 1, 20, 50.0f)}, {}),
-            "t\t0\t20\tmodel\t50\t.\t1.93e-22\t50.0\n");
+            "t\t0\t20\tmodel\t50\t.\t7.71e-22\t50.0\n");  // exp(-50) * 4 targets
 }
 
 // docs/outputs.md: two models compete if they share half of the shorter envelope.

@@ -83,12 +83,7 @@ ModelResult marked_result(std::vector<Hit> hits, const Thresholds& rules = {}) {
 
 std::vector<Json> json_lines(const std::string& text) {
   std::vector<Json> lines;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = text.find('\n', at);
-    lines.push_back(Json::parse(text.substr(at, end - at)));
-    at = end + 1;
-  }
+  for (const std::string& line : test_support::lines_of(text)) lines.push_back(Json::parse(line));
   return lines;
 }
 
@@ -190,13 +185,8 @@ TEST(ScanTables, ListsModelsByTarget) {
     };
   };
   ASSERT_TRUE(tables.write({to(targets), to(domains)}));
-  std::vector<std::string> rows;
-  std::size_t at = 0;
-  while (at < domains.size()) {
-    const std::size_t end = domains.find('\n', at);
-    if (domains[at] != '#') rows.push_back(domains.substr(at, end - at));
-    at = end + 1;
-  }
+  std::vector<std::string> rows = test_support::lines_of(domains);
+  std::erase_if(rows, [](const std::string& line) { return line.starts_with('#'); });
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_THAT(rows[0], testing::StartsWith("first                PF1           10 early "));
   EXPECT_THAT(rows[1], testing::StartsWith("second               PF1           11 late "));

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <thread>
@@ -17,6 +16,7 @@
 namespace hmmjit {
 namespace {
 
+using test_support::lines_of;
 using test_support::make_hit;
 using test_support::make_result;
 using ::testing::HasSubstr;
@@ -32,17 +32,6 @@ std::string text_of(OutputKind kind, const ModelResult& result, const ReportOpti
     return {};
   }));
   return text;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = text.find('\n', at);
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 TEST(MainReport, TargetRow) {
@@ -137,8 +126,7 @@ std::map<std::string, std::string> written(ModelResult result, std::size_t& part
   EXPECT_TRUE((*writer)->complete({}));
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    std::ifstream in(entry.path());
-    std::string text{std::istreambuf_iterator<char>(in), {}};
+    std::string text = test_support::read_file(entry.path());
     const std::string saved = folder.path().string();
     if (const std::size_t at = text.find(saved); at != text.npos) text.erase(at, saved.size());
     files[entry.path().filename().string()] = std::move(text);
