@@ -92,6 +92,19 @@ TEST_F(CgroupTest, OwnGroupMountedAsTheRoot) {
   EXPECT_EQ(cgroup_memory_left(files_), 1500u);
 }
 
+TEST_F(CgroupTest, Version1MountedAsTheRootOrTogether) {
+  member_of("5:memory:/docker/abc\n3:cpu:/docker/abc\n");
+  put("memory/memory.limit_in_bytes", "1000");
+  put("memory/memory.usage_in_bytes", "1001");
+  EXPECT_EQ(cgroup_memory_left(files_), 0u);
+  put("memory/memory.limit_in_bytes", "1601");
+  EXPECT_EQ(cgroup_memory_left(files_), 600u);
+  member_of("5:hugetlb,memory:/job\n");
+  put("hugetlb,memory/job/memory.limit_in_bytes", "1000");
+  put("hugetlb,memory/job/memory.usage_in_bytes", "500");
+  EXPECT_EQ(cgroup_memory_left(files_), 500u);
+}
+
 TEST_F(CgroupTest, OnlyNoLimitOfVersion1) {
   member_of("3:memory:/\n");
   put("memory/memory.limit_in_bytes", "9223372036854771712");

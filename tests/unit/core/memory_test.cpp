@@ -38,30 +38,14 @@ TEST_F(AvailableMemory, OneGibibyteWhereTheMachineSaysNothing) {
   EXPECT_EQ(available(), 1024 * kMiB);
 }
 
-TEST_F(AvailableMemory, EveryLevelOfUnifiedGroupsAndBothLimits) {
-  write("membership", "0::/outer/inner");
-  write("mount/outer/inner/memory.max", "max");
-  write("mount/outer/inner/memory.current", "1048576");
-  write("mount/outer/memory.max", "4194304");
-  write("mount/outer/memory.current", "1048576");
+// CgroupTest has the limits of all levels and versions.
+TEST_F(AvailableMemory, AGroupMayLeaveLess) {
+  write("membership", "0::/job");
+  write("mount/job/memory.max", "4194304");
+  write("mount/job/memory.current", "1048576");
   EXPECT_EQ(available(), 3 * kMiB);
-  write("mount/outer/memory.high", "3145728");  // above it, the kernel throttles the process
-  EXPECT_EQ(available(), 2 * kMiB);
-  write("mount/outer/memory.stat", "anon 1\ninactive_file 1048576");
-  EXPECT_EQ(available(), 3 * kMiB);
-}
-
-TEST_F(AvailableMemory, OldGroupsAloneOrMountedTogether) {
-  write("membership", "5:memory:/docker/abc\n3:cpu:/docker/abc");
-  write("mount/memory/memory.limit_in_bytes", "2097152");
-  write("mount/memory/memory.usage_in_bytes", "2097153");
-  EXPECT_EQ(available(), 0u);
-  write("mount/memory/memory.limit_in_bytes", "3145729");
-  EXPECT_EQ(available(), 1 * kMiB);
-  write("membership", "5:hugetlb,memory:/job");
-  write("mount/hugetlb,memory/job/memory.limit_in_bytes", "1048576");
-  write("mount/hugetlb,memory/job/memory.usage_in_bytes", "524288");
-  EXPECT_EQ(available(), kMiB / 2);
+  write("mount/job/memory.max", "9437184");
+  EXPECT_EQ(available(), 4 * kMiB);
 }
 
 class GrantedMemory : public AvailableMemory {
