@@ -1,6 +1,6 @@
 """What a real device is asked to show: every kernel exact, searches with the bytes of the CPU.
 
-usage: device_scenario.py PROGRAM MODELS TARGETS [--sanitize | --machines] [--variants all]
+usage: device_scenario.py PROGRAM MODELS TARGETS [--sanitize | --machines] [--variants all] [--first-filters MODELS TARGETS]
 
 Exits with 77 where there is no device. With --sanitize the kernels of all stages and a search run
 under compute-sanitizer instead (memcheck, racecheck, initcheck, synccheck), on few targets. With
@@ -218,6 +218,17 @@ class Scenario:
     def exactness(self):
         for options in (self.variants(), ["--exact-length"]):
             self.check("bench " + " ".join(options), self.kernels(options=options))
+        if self.arguments.first_filters:
+            self.first_filters(*self.arguments.first_filters)
+
+    def first_filters(self, models, targets):
+        """Every variant on models of further lengths; at least as many warps are resident as planned."""
+        done = run([self.arguments.program, "bench", "-m", models, "-t", targets, "--repeats", "1", "--json", "--stage", "ssv",
+                    "--stage", "msv", "--variant", "all"], env=self.environment)
+        measured = json.loads(done.stdout)["measurements"] if done.returncode == 0 else []
+        fewer = [f"{m['stage']} {m['variant']} {m['model_length']}" for m in measured
+                 if m["warps_per_sm"] < m["planned_warps_per_sm"]]
+        self.check("first filters", done, len(measured) > 100 and not fewer, f"{len(measured)} kernels {fewer}")
 
     def sanitized(self):
         tool = shutil.which("compute-sanitizer")
@@ -261,6 +272,7 @@ def main():
     parser.add_argument("--nvrtc", action="append", default=[], metavar="FOLDER", help="another version, with --machines")
     parser.add_argument("--residues", type=int, default=40_000_000, help="of the targets with --machines")
     parser.add_argument("--variants", help="all, or a variant's name; the planner's choice if absent")
+    parser.add_argument("--first-filters", nargs=2, metavar=("MODELS", "TARGETS"), help="for every variant of SSV and MSV")
     parser.add_argument("--distinct", type=int, default=60, help="targets under the sanitizer")
     arguments = parser.parse_args()
     doctor = run([arguments.program, "doctor", "--json"])

@@ -107,6 +107,19 @@ void write_difficult(const std::filesystem::path& folder, const Alphabet& alphab
   for (const Sequence& target : few) few_fasta << fasta_text(target, alphabet);
 }
 
+// Models of many lengths, up to the longest of Pfam, and targets of all kinds for each.
+void write_lengths(const std::filesystem::path& folder) {
+  std::ofstream hmm(folder / "lengths.hmm"), fasta(folder / "lengths.fasta");
+  Random random(1);
+  for (const int M : {7, 45, 131, 226, 400, 1001, 2405, 3591}) {
+    const Hmm model = random_hmm(random.next(), M);
+    hmm << model_text(model);
+    for (std::size_t n = 0; n < 24; ++n)
+      fasta << fasta_text({model.name + "/" + std::to_string(n),
+                           random_target(random, {1, 300}, kAllTargetKinds[n % 6], model)});
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -119,6 +132,7 @@ int main(int argc, char** argv) {
       write_difficult(folder, *alphabet, random);
     return 0;
   }
+  write_lengths(folder);
   const hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(42, 5, 300);
   std::ofstream(folder / "models.hmm") << inputs.models;
   std::ofstream(folder / "targets.fasta") << inputs.targets;
