@@ -18,7 +18,6 @@ Lanes operator*(const Lanes& a, const Lanes& b) {
 }
 Lanes broadcast(float v) { return {v, v, v, v}; }
 Lanes shift_up(const Lanes& a) { return {0.0f, a[0], a[1], a[2]}; }
-Lanes shift_down(const Lanes& a) { return {a[1], a[2], a[3], 0.0f}; }
 float sum(const Lanes& a) { return (a[0] + a[1]) + (a[2] + a[3]); }
 bool any_greater(const Lanes& a, const Lanes& b) {
   return a[0] > b[0] || a[1] > b[1] || a[2] > b[2] || a[3] > b[3];
@@ -55,8 +54,11 @@ struct Stripes {
   std::vector<std::vector<Lanes>> match;
 };
 
-ForwardResult run_forward(const Stripes& odds, std::span<const Residue> residues,
-                          const LengthModel& length) {
+}  // namespace
+
+ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
+                      const LengthModel& length) {
+  const Stripes odds(profile);
   const int Q = odds.Q;
   const auto size = static_cast<std::size_t>(Q);
   std::vector<Lanes> m(size, broadcast(0)), i(m), d(m), m_next(m), i_next(m), d_next(m);
@@ -127,106 +129,8 @@ ForwardResult run_forward(const Stripes& odds, std::span<const Residue> residues
   return result;
 }
 
-}  // namespace
-
-ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
-                      const LengthModel& length) {
-  return run_forward(Stripes(profile), residues, length);
-}
-
 float forward_score(const OddsProfile& profile, std::span<const Residue> residues) {
   return forward(profile, residues, length_model(static_cast<int>(residues.size()), true)).nats;
-}
-
-BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
-                        const LengthModel& length, std::span<const float> forward_scale) {
-  const Stripes odds(profile);
-  const int Q = odds.Q;
-  const int L = static_cast<int>(residues.size());
-  const auto size = static_cast<std::size_t>(Q);
-  std::vector<Lanes> m(size), d(size), i(size, broadcast(0));
-  BackwardResult result;
-  result.scale.assign(residues.size() + 1, 1.0f);
-
-  float J = 0, B = 0, N = 0, C = length.move, E = C * length.ec, total = 0;
-  const auto rescale = [&](float scale) {
-    if (!(scale > 1.0f)) return;
-    E /= scale, N /= scale, C /= scale, J /= scale, B /= scale;
-    const Lanes reciprocal = broadcast(1.0f / scale);
-    for (int q = 0; q < Q; ++q) {
-      m[q] = m[q] * reciprocal;
-      d[q] = d[q] * reciprocal;
-      i[q] = i[q] * reciprocal;
-    }
-    total = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(scale)));
-  };
-  // D->D once down the stripes and then always three more times around; then M->D.
-  const auto extend_deletes = [&](bool add_end) {
-    const Lanes end = broadcast(E);
-    Lanes v = add_end ? shift_down(d[0] + end) : shift_down(d[0]);
-    Lanes carry = broadcast(0);
-    for (int q = Q - 1; q >= 0; --q) {
-      carry = v * odds.dd[q];
-      d[q] = add_end ? d[q] + (carry + end) : d[q] + carry;
-      v = d[q];
-      if (add_end) m[q] = m[q] + end;
-    }
-    for (int pass = 0; pass < 3; ++pass) {
-      carry = shift_down(carry);
-      for (int q = Q - 1; q >= 0; --q) {
-        carry = carry * odds.dd[q];
-        d[q] = d[q] + carry;
-      }
-    }
-    carry = shift_down(d[0]);
-    for (int q = Q - 1; q >= 0; --q) {
-      m[q] = m[q] + carry * odds.md[q];
-      carry = d[q];
-    }
-  };
-
-  for (int q = 0; q < Q; ++q) m[q] = d[q] = broadcast(E);
-  extend_deletes(false);
-  result.scale[L] = forward_scale[L];
-  rescale(forward_scale[L]);
-
-  for (int row = L - 1; row >= 1; --row) {
-    const std::vector<Lanes>& match = odds.match[residues[row]];  // x_{row+1}
-    Lanes mp = shift_down(m[0] * match[0]);
-    Lanes tmm = shift_down(odds.mm[0]), tim = shift_down(odds.im[0]), tdm = shift_down(odds.dm[0]);
-    Lanes begin = broadcast(0);
-    for (int q = Q - 1; q >= 0; --q) {
-      const Lanes ip = i[q];
-      i[q] = ip * odds.ii[q] + mp * tim;
-      d[q] = mp * tdm;
-      const Lanes cell = ip * odds.mi[q] + mp * tmm;
-      mp = m[q] * match[q];
-      m[q] = cell;
-      tdm = odds.dm[q], tim = odds.im[q], tmm = odds.mm[q];
-      begin = begin + mp * odds.entry[q];
-    }
-    B = sum(begin);
-    C = C * length.loop;
-    J = B * length.move + J * length.loop;
-    N = B * length.move + N * length.loop;
-    E = C * length.ec + J * length.ej;
-    extend_deletes(true);
-    // So far above Forward's range, its factors would let the row overflow.
-    if (B > 1.0e16f) result.own_scale = true;
-    result.scale[row] = result.own_scale ? (B > 1.0e4f ? B : 1.0f) : forward_scale[row];
-    rescale(result.scale[row]);
-  }
-
-  if (L > 0) {
-    const std::vector<Lanes>& match = odds.match[residues[0]];
-    Lanes begin = broadcast(0);
-    for (int q = 0; q < Q; ++q) begin = begin + (m[q] * match[q]) * odds.entry[q];
-    B = sum(begin);
-  }
-  N = B * length.move + N * length.loop;
-  result.total = total;
-  result.nats = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(N)));
-  return result;
 }
 
 }  // namespace hmmjit::reference

@@ -1,5 +1,4 @@
-// Plain scalar Forward and Backward: the oracle for every vector and GPU kernel, verified against
-// hmmsearch.
+// Plain scalar Forward: the oracle for every vector and GPU kernel, verified against hmmsearch.
 #pragma once
 
 #include <span>
@@ -22,17 +21,5 @@ ForwardResult forward(const OddsProfile& profile, std::span<const Residue> resid
                       const LengthModel& length);
 /// Score for the multihit profile at the target's own length.
 float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
-
-/// Backward over a whole target. `own_scale`: rows exceeded the range of Forward's factors, so
-/// Backward continued with its own.
-struct BackwardResult {
-  float nats = 0;
-  float total = 0;
-  bool own_scale = false;
-  std::vector<float> scale;
-};
-/// `forward_scale`: the L+1 row factors from Forward with the same arguments.
-BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
-                        const LengthModel& length, std::span<const float> forward_scale);
 
 }  // namespace hmmjit::reference
