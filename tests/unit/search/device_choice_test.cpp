@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
@@ -69,14 +68,11 @@ TEST(DevicesPresent, AreCountedWithoutTheDriver) {
   EXPECT_EQ(devices_present("3,1"), 2);
   EXPECT_EQ(devices_present("0"), 1);
   EXPECT_EQ(devices_present("MIG-1,MIG-2"), 1);
-  const std::filesystem::path nodes =
-      std::filesystem::temp_directory_path() / "hmmjit_device_nodes";
-  std::filesystem::create_directory(nodes);
+  const test_support::TemporaryFolder nodes;
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "null"})
-    std::ofstream{nodes / name};
-  EXPECT_EQ(devices_present(nullptr, nodes), 2);
-  std::filesystem::remove_all(nodes);
-  EXPECT_EQ(devices_present(nullptr, nodes), 1);
+    nodes.write(name, "");
+  EXPECT_EQ(devices_present(nullptr, nodes.path()), 2);
+  EXPECT_EQ(devices_present(nullptr, nodes.path() / "none"), 1);
 }
 
 TEST(DevicePays, WithoutFiltersThereIsNothingToDo) {
@@ -88,14 +84,11 @@ TEST(DevicePays, WithoutFiltersThereIsNothingToDo) {
 }
 
 TEST(SizesOfFiles, CompressedFilesCountAsTheirContents) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "hmmjit_device_choice.fasta").string();
-  std::ofstream(path) << std::string(1'150'000, 'A');
-  EXPECT_NEAR(*residues_of_file(path), 1e6, 1e4);
-  std::filesystem::rename(path, path + ".gz");
-  EXPECT_NEAR(*residues_of_file(path + ".gz"), 2.5e6, 3e4);
-  std::filesystem::remove(path + ".gz");
-  EXPECT_FALSE(residues_of_file(path));
+  const test_support::TemporaryFolder folder;
+  const std::string residues(1'150'000, 'A');
+  EXPECT_NEAR(*residues_of_file(folder.write("t.fasta", residues)), 1e6, 1e4);
+  EXPECT_NEAR(*residues_of_file(folder.write("t.fasta.gz", residues)), 2.5e6, 3e4);
+  EXPECT_FALSE(residues_of_file(folder.file("none")));
   EXPECT_FALSE(residues_of_file("-"));
 }
 
