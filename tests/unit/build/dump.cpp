@@ -14,8 +14,6 @@ std::string hex(double value) {
   return text;
 }
 
-static std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
-
 std::string dump(const build::BuiltModel& built) {
   const Hmm& hmm = built.hmm;
   std::ostringstream out;
@@ -23,6 +21,7 @@ std::string dump(const build::BuiltModel& built) {
     for (std::size_t x = 0; x < width; ++x) out << " " << hex(values[row * width + x]);
     out << "\n";
   };
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   unsigned flags = 1u << 7 | 1u << 14 | 1u << 16;
   if (hmm.description) flags |= 1u << 1;
   if (!hmm.rf.empty()) flags |= 1u << 2;
