@@ -1,20 +1,27 @@
 // Acceptance tests A (many processes), B (kill -9 at each step of a publication), E (unwritable
 // stores), and a mixed stress run.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cache/kernel_cache.hpp"
 #include "cache/maintenance.hpp"
 #include "pretend_compiler.hpp"
-#include "run_program.hpp"
+#include "tests/unit/cache/cache_fixture.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -22,6 +29,43 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using State = FindResult::State;
+using Environment = std::map<std::string, std::string>;
+
+::pid_t start_program(const std::vector<std::string>& command, const Environment& environment,
+                      const std::string& output, const std::string& errors) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : environment) lines.push_back(name + "=" + value);
+  std::vector<char*> variables;
+  for (std::string& line : lines) variables.push_back(line.data());
+  variables.push_back(nullptr);
+  ::posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  const int flags = O_WRONLY | O_CREAT | O_APPEND;
+  ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), flags, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), flags, 0600);
+  ::pid_t process = -1;
+  EXPECT_EQ(::posix_spawn(&process, command[0].c_str(), &actions, nullptr, arguments.data(),
+                          variables.data()),
+            0);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return process;
+}
+
+/// Exit status, or 1000 + signal.
+int wait_for(::pid_t process) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(process, &status, 0), process);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+std::size_t count_lines(const std::string& text) {
+  std::size_t lines = 0;
+  for (char c : text) lines += c == '\n' ? 1 : 0;
+  return lines;
+}
 
 class CacheProcessesTest : public CacheFolderTest {
  protected:
@@ -83,7 +127,7 @@ TEST_F(CacheProcessesTest, WithoutLocksDuplicatesAreBoundedAndAllSucceed) {
   for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
   EXPECT_GE(compiles(), 1u);
   EXPECT_LE(compiles(), static_cast<std::size_t>(kProcesses));
-  EXPECT_EQ(open_store(root_).find(pretend_key("kernel 0")).state, State::kHit);
+  EXPECT_EQ(open_store(root_).find(pretend_key("length 0")).state, State::kHit);
   EXPECT_TRUE(open_store(root_).scan().temporaries.empty());
 }
 
@@ -135,13 +179,13 @@ TEST_F(CacheProcessesTest, KillAtEveryStepOfAPublication) {
     const bool visible = step > static_cast<int>(PublishStep::kRename);
     const bool temporary = step > static_cast<int>(PublishStep::kOpenTemporary) && !visible;
     EXPECT_EQ(store.scan().temporaries.size(), temporary ? 1u : 0u) << step;
-    EXPECT_EQ(store.find(pretend_key("kernel 0")).state, visible ? State::kHit : State::kMiss);
+    EXPECT_EQ(store.find(pretend_key("length 0")).state, visible ? State::kHit : State::kMiss);
 
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(run({}), 0) << errors();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2)) << "stale lock";
     EXPECT_EQ(compiles(), visible ? 1u : 2u) << step;
-    EXPECT_EQ(store.find(pretend_key("kernel 0")).state, State::kHit);
+    EXPECT_EQ(store.find(pretend_key("length 0")).state, State::kHit);
     EXPECT_EQ(read_statistics(store).counters.get(Counter::kBadEntries), 0u);
 
     ASSERT_TRUE(trim(store, std::uint64_t{1} << 30, std::chrono::seconds(0)));
@@ -228,7 +272,7 @@ class SharedFileSystemTest : public CacheProcessesTest {
   void expect_whole() {
     let_happen("");
     EXPECT_EQ(run_several(1, 0), 0u);
-    EXPECT_EQ(open_store(root_).find(pretend_key("kernel 0")).state, State::kHit);
+    EXPECT_EQ(open_store(root_).find(pretend_key("length 0")).state, State::kHit);
     EXPECT_TRUE(open_store(root_).scan().temporaries.empty());
   }
 };
