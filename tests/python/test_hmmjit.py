@@ -536,11 +536,11 @@ def test_statistics(results):
 
 
 def test_warnings():
-    if hmmjit.devices():
-        pytest.skip("a GPU is there: nothing to warn of")
-    heard = []
-    hmmjit.search(MODELS, TARGETS, device="auto", warning=heard.append)
-    assert all(isinstance(w, hmmjit.Error) for w in heard)
+    program = ("import sys, hmmjit\nhmmjit.search(*sys.argv[1:], device='cpu', threads=4, "
+               "warning=lambda w: print(type(w).__name__, w))")
+    heard = subprocess.run([sys.executable, "-c", program, MODELS, TARGETS], check=True, capture_output=True, text=True,
+                           env=dict(os.environ, LD_PRELOAD=os.environ["HMMJIT_TEST_FAULTS"], HMMJIT_FAULT="pthread_create:3:11"))
+    assert re.match(r"ResourcesError only \d of 4 threads could be started; raise the limits", heard.stdout)
 
 
 def test_another_version_is_refused(tmp_path):

@@ -111,8 +111,7 @@ class BlastDatabases(SharedInputs):
         self.assertGreater(len(wanted), 500)
         self.assertEqual(rows(database), wanted)  # recognised, because no file has this name
         self.assertEqual(rows(database, "--mem", "1M", "--cpu", "1"), wanted)  # streamed, model by model
-        one = sorted(rows(self.path(volume[:-len(".pin")]))[0] for volume in volumes[:1])
-        self.assertEqual(len(one), 1)
+        self.assertTrue(0 < len(rows(self.path(volumes[0][:-len(".pin")]))) < len(wanted))
         # As in hmmsearch, a FASTA file of the same name comes first, unless the format is named.
         shutil.copy(self.models[0], self.path("many"))
         done = search([self.library, database])
