@@ -127,7 +127,7 @@ class MemoryTest(SharedInputs):
         if ALL:
             with ControlGroup(64 * MIB) as group:
                 status, errors = self.search(memory, ["-o", self.path("none"), self.model, targets], prefix=group.prefix)
-            self.assertEqual((status, errors.count("\n"), os.path.exists(self.path("none"))), (RESOURCES, 1, False), errors)
+            self.assertIn((status, errors.count("\n"), os.path.exists(self.path("none"))), ((0, 0, True), (RESOURCES, 1, False)), errors)
 
     def test_a_page_of_many_targets(self):
         """`report` needs little more memory for a target than its data on the page."""
@@ -188,7 +188,7 @@ class MemoryTest(SharedInputs):
         if ALL:
             with ControlGroup(64 * MIB) as group:
                 status, errors = self.search(memory, arguments, command, group.prefix)
-            self.assertIn(status, (0, RESOURCES), errors)
+            self.assertIn((status, errors.count("\n")), ((0, 0), (RESOURCES, 1)), errors)
             self.assertEqual(self.results(names) if status == 0 else [os.path.exists(self.path(name)) for name in names],
                              want if status == 0 else [False] * len(names))
         return {name: count for name, (count, _) in want.items()}
@@ -210,7 +210,7 @@ class MemoryTest(SharedInputs):
     def test_outputs_by_target(self):
         """Hits are stored until all models are finished, then written target by target. The bound is far below the size
         of all hits."""
-        targets, models = self.near_copies(1_000_000 if ALL else 17_500), self.path("three.hmm")
+        targets, models = self.near_copies(333_334 if ALL else 17_500), self.path("three.hmm")
         self.write(models, b"".join(re.sub(rb"(?m)^NAME .*", b"NAME  " + name, read(self.model))
                                     for name in (b"first", b"second", b"third")))
         for options, more in ((["--gff", "--bed", "--fasta", "--domfasta"], []), (["--tblout", "--domtblout"], ["--as", "hmmscan"])):
