@@ -43,15 +43,14 @@ std::string lower(std::string_view text) {
 
 // SELEX without blanks as gaps: each line has a name and one word of text, the lines of a block
 // have equal lengths, and all blocks have the same first name and number of lines. Like HMMER,
-// examines three blocks and allows one blank line between them. Ignores a last line that may be
-// truncated, unless it is the only one.
-bool looks_like_selex(std::string_view head) {
+// examines three blocks and allows one blank line between them. `cut`: the file may continue after
+// `head`, whose last line is then ignored, unless it is the only one.
+bool looks_like_selex(std::string_view head, bool cut) {
   std::string_view first_name;
   std::size_t blocks = 0, lines = 0, lines_before = 0, width = 0, seen = 0;
   while (!head.empty() && blocks < 3) {
-    const bool whole = head.find('\n') != head.npos;
+    if (cut && seen > 0 && head.find('\n') == head.npos) break;
     std::string_view line = take_line(&head);
-    if (!whole && seen > 0) break;
     for (const std::string_view annotation : {"#=RF", "#=CS", "#=SS", "#=SA"}) {
       if (line.starts_with(annotation)) return true;
     }
@@ -193,16 +192,17 @@ std::optional<RecognisedFormat> recognise(std::string_view name, std::string_vie
   if (line.starts_with('>')) return {{suffix({".a2m"}) ? F::kA2m : F::kAlignedFasta}};
   if (line.starts_with("CLUSTAL")) return {{F::kClustal}};
   if (line.contains("multiple sequence alignment")) return {{F::kClustalLike}};
+  constexpr std::size_t kWholeFile = std::size_t{1} << 19;  // longer heads may be truncated
+  const bool cut = head.size() >= kWholeFile;
   const auto rows = parse_int(take_word(&line)), columns = parse_int(take_word(&line));
   if (rows && columns && *rows > 0 && *columns > 0) {
     if (suffix({".ph", ".phy", ".phyi"})) return {{F::kPhylip}};
     if (suffix({".phys"})) return {{F::kPhylipSequential}};
-    constexpr std::size_t kWholeFile = std::size_t{1} << 19;  // longer heads may be truncated
-    return recognise_phylip({rest, head.size() >= kWholeFile, static_cast<std::uint64_t>(*rows),
+    return recognise_phylip({rest, cut, static_cast<std::uint64_t>(*rows),
                              static_cast<std::uint64_t>(*columns)});
   }
   if (suffix({".slx", ".selex"})) return {{F::kSelex}};
-  if (looks_like_selex(head)) return {{suffix({".pb"}) ? F::kPsiBlast : F::kSelex}};
+  if (looks_like_selex(head, cut)) return {{suffix({".pb"}) ? F::kPsiBlast : F::kSelex}};
   return std::nullopt;
 }
 
