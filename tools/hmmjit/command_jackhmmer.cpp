@@ -126,6 +126,20 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
   // Files of each round: models, then alignments. They appear together at the end.
   std::map<std::pair<std::string_view, std::size_t>, OutputFile> checkpoints;
+  const auto checkpoint_file = [&](const char* option, std::string_view ending,
+                                   std::size_t round) -> Result<OutputFile*> {
+    auto found = checkpoints.find({ending, round});
+    if (found == checkpoints.end()) {
+      const NamedFile name{option, fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
+      HMMJIT_TRY(run.writer.check(name));
+      HMMJIT_ASSIGN(OutputFile file, OutputFile::create(name.path));
+      found = checkpoints.emplace(std::pair(ending, round), std::move(file)).first;
+    }
+    return &found->second;
+  };
+  // Every query has a first round, so that a wrong name or place is reported before the search.
+  if (rounds.model_checkpoints) HMMJIT_TRY(checkpoint_file("--chkhmm", ".hmm", 0));
+  if (rounds.alignment_checkpoints) HMMJIT_TRY(checkpoint_file("--chkali", ".sto", 0));
 
   SearchStatistics statistics;
   bool searched = false;
@@ -173,18 +187,11 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
         const QueryRounds::Checkpoint& checkpoint = query->checkpoints()[round];
         const auto write = [&](const char* option, std::string_view ending,
                                const StoredText& stored) -> Status {
-          auto found = checkpoints.find({ending, round});
-          if (found == checkpoints.end()) {
-            const NamedFile name{option,
-                                 fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
-            HMMJIT_TRY(run.writer.check(name));
-            HMMJIT_ASSIGN(OutputFile file, OutputFile::create(name.path));
-            found = checkpoints.emplace(std::pair(ending, round), std::move(file)).first;
-          }
-          HMMJIT_TRY(found->second.status());
+          HMMJIT_ASSIGN(OutputFile* const file, checkpoint_file(option, ending, round));
+          HMMJIT_TRY(file->status());
           return texts.read(stored, [&](std::string_view piece) {
-            found->second.write(piece);
-            return found->second.status();
+            file->write(piece);
+            return file->status();
           });
         };
         if (rounds.model_checkpoints) HMMJIT_TRY(write("--chkhmm", ".hmm", checkpoint.model));
@@ -196,7 +203,9 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
     }
   }
   if (query_error) return std::unexpected(*query_error);
-  for (auto& [key, file] : checkpoints) run.further_files.push_back(std::move(file));
+  for (auto& [key, file] : checkpoints) {
+    if (searched) run.further_files.push_back(std::move(file));
+  }
   return statistics;
 }
 
