@@ -74,7 +74,7 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
       if (!more) break;
       ++number;
       if (alignment->name.empty()) {
-        if (number > 1 || fallback_name.empty())
+        if (number > 1 || !build::is_model_name(fallback_name))
           throw Error(ErrorCode::kInput, "alignment " + std::to_string(number) + " has no name",
                       reader.name(), "name each alignment in its file (#=GF ID)");
         alignment->name = fallback_name;
@@ -234,7 +234,7 @@ Models build_from_alignments(const std::string& path, const hmmjit_build_options
   return guarded([&] {
     check_options(options);
     return build_all(value(AlignmentReader::open(path, file_options(format, options))),
-                     path == "-" ? "" : build::name_from_file(path), options);
+                     build::name_from_file(path), options);
   });
 }
 

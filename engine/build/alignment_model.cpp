@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "build/parameters.hpp"
 #include "build/priors.hpp"
 #include "build/row_paths.hpp"
 #include "build/row_weights.hpp"
+#include "core/text_fields.hpp"
 #include "core/threads.hpp"
 #include "model/numeric.hpp"
 
@@ -325,8 +327,10 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.name = given.name;
   hmm.accession = given.accession;
   hmm.description = given.description;
-  if (hmm.description)  // HMMER trims it
-    hmm.description->resize(hmm.description->find_last_not_of(" \t\r\n\v\f") + 1);
+  if (hmm.description) {  // HMMER trims it, but writes an empty one, which no program reads
+    hmm.description->resize(trim_end(*hmm.description).size());
+    if (hmm.description->empty()) hmm.description.reset();
+  }
   hmm.alphabet = &alphabet;
   built.hmm.map.push_back(0);
   for (std::size_t c = 0; c < match.size(); ++c) {
@@ -359,13 +363,15 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   HMMJIT_TRY(set_effective_number(built, alignment, options, priors));
   make_parameters(hmm, priors);
 
-  hmm.rf = in_match_columns(given.rf, match);
-  if (hmm.rf.contains(' '))  // profile files separate columns by blanks
-    return fail(ErrorCode::kInput, "the RF line has blanks at consensus columns",
-                "alignment " + given.name, "write . or - instead");
-  hmm.mm = in_match_columns(given.mm, match);
+  for (const auto& [line, from, to] : {std::tuple("RF", &given.rf, &hmm.rf),
+                                       {"MM", &given.mm, &hmm.mm},
+                                       {"secondary structure", &given.cs, &hmm.cs}}) {
+    *to = in_match_columns(*from, match);
+    if (to->find_first_of(kBlanks) != to->npos)  // profile files separate columns by blanks
+      return fail(ErrorCode::kInput, fmt::format("the {} line has blanks at consensus columns", line),
+                  where_of(given), "write . or - instead");
+  }
   std::ranges::replace(hmm.mm, '.', '-');
-  hmm.cs = in_match_columns(given.cs, match);
   built.accessibility = in_match_columns(given.sa, match);
   hmm.ga = given.ga;
   hmm.tc = given.tc;

@@ -1,16 +1,23 @@
 #include "build/builder.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "build/sequence_model.hpp"
+#include "core/text_fields.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::build {
 
+bool is_model_name(std::string_view name) {
+  return !is_blank(name) && std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
+}
+
 std::string name_from_file(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return name.substr(0, name.rfind('.'));
+  std::string name = path.substr(path.rfind('/') + 1);
+  name.resize(std::min(name.rfind('.'), name.size()));
+  return path != "-" && is_model_name(name) ? name : "";
 }
 
 Result<BuiltModel> Builder::from_alignment(const MultipleAlignment& given,

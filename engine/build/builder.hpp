@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "build/alignment_model.hpp"
 #include "build/calibration.hpp"
@@ -12,7 +13,10 @@
 
 namespace hmmjit::build {
 
-/// The name for an unnamed alignment: its file's name without folder and last suffix.
+/// False if profile files cannot hold the name: if it is blank or has control characters.
+bool is_model_name(std::string_view name);
+/// The name for an unnamed alignment: its file's name without folder and last suffix. Empty for
+/// standard input ("-"), and if that is no name for a model.
 std::string name_from_file(const std::string& path);
 
 /// Builds models as hmmbuild does, and as nhmmer does for queries that are not models. Threads may

@@ -59,6 +59,10 @@ Result<std::optional<ParsedAlignment>> AlignmentParser::next() {
   HMMJIT_ASSIGN(const bool more, read());
   if (!more) return std::nullopt;
   if (out_.rows.empty()) return bad("an alignment without rows");
+  const MultipleAlignment& all = out_.annotation;
+  if (has_nul(all.name) || has_nul(all.accession.value_or("")) ||
+      has_nul(all.description.value_or("")) || has_nul(all.rf + all.mm + all.cs))
+    return bad("a NUL byte in the annotation of the alignment");
   for (const AlignedRow& row : out_.rows) {
     if (has_nul(row.name) || has_nul(row.accession) || has_nul(row.description))
       return nul_byte(fmt::format("{}:{}", input_.name(), row.line), row.name);

@@ -109,6 +109,9 @@ Result<int> run_build(const ParsedOptions& options) {
   if (output == "-")
     return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
                 "give it a name");
+  if (options.is_set("-n") && !build::is_model_name(options.text("-n")))
+    return fail(ErrorCode::kUsage, "the name is blank or has control characters", "-n",
+                "give another one");
   std::vector<NamedFile> outputs = {{"profile file", output}};
   std::ranges::move(output_files(kFirstOptions, options), std::back_inserter(outputs));
   std::vector<NamedFile> inputs = {{"alignment file", input}};
@@ -173,11 +176,14 @@ Result<int> run_build(const ParsedOptions& options) {
       } else {
         // A single alignment has the file's name where it has none.
         const bool nameless = alignment->name.empty();
-        if (first_is_nameless || (nameless && (index > 0 || input == "-")))
+        if (nameless && index == 0) alignment->name = build::name_from_file(input);
+        if (first_is_nameless || alignment->name.empty())
           return fail(ErrorCode::kInput,
                       fmt::format("alignment {} has no name", first_is_nameless ? 1 : index + 1),
-                      reader.name(), "name each alignment in its file (#=GF ID)");
-        if (nameless) alignment->name = build::name_from_file(input);
+                      reader.name(),
+                      index == 0
+                          ? "give it a name with -n, or each of several in the file (#=GF ID)"
+                          : "name each alignment in its file (#=GF ID)");
         first_is_nameless = nameless;
       }
       jobs.push_back({*std::move(alignment)});

@@ -276,11 +276,11 @@ Result<std::optional<MultipleAlignment>> NucleotideQueries::next_alignment() {
   HMMJIT_ASSIGN(std::optional<MultipleAlignment> alignment, alignments_->next());
   if (!alignment) return std::nullopt;
   const bool nameless = alignment->name.empty();
-  if (nameless_ || (nameless && (read_ > 0 || path_ == "-")))
+  if (nameless && read_ == 0) alignment->name = build::name_from_file(path_);
+  if (nameless_ || alignment->name.empty())
     return fail(ErrorCode::kInput,
                 fmt::format("alignment {} has no name", nameless_ ? 1 : read_ + 1), path_,
                 "name each alignment in its file (#=GF ID)");
-  if (nameless) alignment->name = build::name_from_file(path_);
   nameless_ = nameless;
   ++read_;
   alignment->alphabet = alphabet_;
