@@ -49,6 +49,8 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"use --enone or --eset", "set effective to another kind"},
     {"leave out --hand", "set columns to those with residues"},
     {"lower --symfrac", "lower least_occupied"},
+    {"leave out --wgiven", "set weights to another kind"},
+    {"lower --eset", "lower effective_number"},
     {"say --amino if it is protein", "set alphabet"},
     {"or a file with --mxfile", "or set matrix_file"},
     {"--EmN, --EvN, --EfN", "msv_targets, viterbi_targets, forward_targets"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -99,15 +100,18 @@ Result<std::vector<bool>> match_columns(const MultipleAlignment& alignment,
     for (std::size_t c = 0; c < match.size(); ++c)
       match[c] = residues[c] > 0.0f && residues[c] / all[c] >= options.least_occupied;
   }
-  if (std::ranges::find(match, true) == match.end())
-    return fail(ErrorCode::kInput,
-                reference ? std::string("no column is marked as a consensus column")
-                          : fmt::format("no column has residues in {:.0f}% of the rows",
-                                        100.0 * static_cast<double>(options.least_occupied)),
-                where_of(alignment),
-                reference ? "mark match columns in #=GC RF, or leave out --hand"
-                          : "check the alignment, or lower --symfrac");
-  return match;
+  if (std::ranges::find(match, true) != match.end()) return match;
+  if (reference)
+    return fail(ErrorCode::kInput, "no column is marked as a consensus column", where_of(alignment),
+                "mark match columns in #=GC RF, or leave out --hand");
+  const auto total = static_cast<float>(std::accumulate(weights.begin(), weights.end(), 0.0));
+  if (total == 0 || std::isinf(total))
+    return fail(ErrorCode::kInput, fmt::format("the weights of the rows sum to {}", total),
+                where_of(alignment), "correct them (#=GS WT), or leave out --wgiven");
+  return fail(ErrorCode::kInput,
+              fmt::format("no column has residues in {:.0f}% of the rows",
+                          100.0 * static_cast<double>(options.least_occupied)),
+              where_of(alignment), "check the alignment, or lower --symfrac");
 }
 
 // ---- Counts to parameters -------------------------------------------------------------------

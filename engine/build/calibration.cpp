@@ -163,8 +163,8 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
       return fail(ErrorCode::kInput,
                   "a random sequence has no Forward score, so that there are no E-values",
                   "model " + hmm.name,
-                  "leave out alignments without residues; without a prior (--pnone) every residue "
-                  "must occur in the alignment");
+                  "leave out alignments without residues, and lower --eset; without a prior "
+                  "(--pnone) every residue must occur in the alignment");
   }
   if (std::isinf(lambda))
     return fail(ErrorCode::kInput,
