@@ -103,9 +103,6 @@ Author align_author(const ParsedOptions& options) {
 Result<int> run_align(const ParsedOptions& options) {
   const std::string& model_file = options.arguments()[0];
   const std::string& sequence_file = options.arguments()[1];
-  if (is_one_stream(model_file, sequence_file))
-    return fail(ErrorCode::kUsage, "profile and sequences cannot both come from one stream", {},
-                "give one of them as a file");
   HMMJIT_ASSIGN(const SequenceFormat format,
                 parse_sequence_format(options.text("--outformat"), "--outformat"));
   if (!is_alignment_format(format))
@@ -114,6 +111,7 @@ Result<int> run_align(const ParsedOptions& options) {
                 "--outformat", "use stockholm, pfam, a2m, afa, psiblast, selex, clustal or phylip");
   std::vector<NamedFile> inputs = {{"profile file", model_file}, {"sequence file", sequence_file}};
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
+  HMMJIT_TRY(check_inputs(inputs));
   HMMJIT_TRY(check_outputs(output_files(kOptions, options), inputs));
 
   HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));

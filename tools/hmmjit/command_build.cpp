@@ -116,6 +116,7 @@ Result<int> run_build(const ParsedOptions& options) {
   std::ranges::move(output_files(kFirstOptions, options), std::back_inserter(outputs));
   std::vector<NamedFile> inputs = {{"alignment file", input}};
   if (options.is_set("--mxfile")) inputs.push_back({"--mxfile", options.path("--mxfile")});
+  HMMJIT_TRY(check_inputs(inputs));
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
   build::Builder builder;

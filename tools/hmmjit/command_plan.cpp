@@ -22,6 +22,7 @@
 #include "hmmjit/fields.hpp"
 #include "hmmjit/kernel_emit.hpp"
 #include "hmmjit/run_text.hpp"
+#include "hmmjit/search_inputs.hpp"
 #include "hmmjit/search_options.hpp"
 #include "io/hmm_file.hpp"
 #include "plan/plan.hpp"
@@ -435,6 +436,7 @@ Result<int> run_plan(const ParsedOptions& options) {
   const std::string output_path(options.text("--output"));
   std::vector<NamedFile> inputs;
   for (const std::string& file : model_files(options)) inputs.push_back({"profile file", file});
+  HMMJIT_TRY(check_inputs(inputs));
   if (options.is_set("--output")) HMMJIT_TRY(check_outputs({{{"-o", output_path}}}, inputs));
   if (options.is_set("--catalogue")) {
     HMMJIT_TRY(write_output(output_path, plan::catalogue_text(), false));

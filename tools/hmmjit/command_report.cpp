@@ -15,6 +15,7 @@
 #include "report/html_page.hpp"
 #include "report/page_results.hpp"
 #include "result_file.hpp"
+#include "search_inputs.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -56,11 +57,13 @@ Status choose(Page& page, const ParsedOptions& options) {
 Result<int> make_report(const ParsedOptions& options) {
   std::vector<Page> pages;
   std::vector<NamedFile> inputs;
+  for (const std::string& path : options.arguments())
+    inputs.push_back({"result to be shown", path});
+  HMMJIT_TRY(check_inputs(inputs));
   for (const std::string& path : options.arguments()) {
     HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
     HMMJIT_ASSIGN(std::vector<Page> read, read_results(std::move(source)));
     std::ranges::move(read, std::back_inserter(pages));
-    inputs.push_back({"result to be shown", path});
   }
   Page page;
   if (pages.size() == 1) {

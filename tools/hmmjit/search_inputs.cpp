@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -91,12 +92,19 @@ bool is_pipe(const std::string& path) {
   return look_at(path, info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-bool is_one_stream(const std::string& a, const std::string& b) {
-  struct stat first {};
-  struct stat second {};
-  return (a == "-" && b == "-") ||
-         (look_at(a, first) && look_at(b, second) && S_ISFIFO(first.st_mode) &&
-          first.st_dev == second.st_dev && first.st_ino == second.st_ino);
+Status check_inputs(std::span<const NamedFile> inputs) {
+  std::map<std::pair<dev_t, ino_t>, const NamedFile*> streams;
+  for (const NamedFile& input : inputs) {
+    struct stat info {};
+    if (!look_at(input.path, info) || (input.path != "-" && !S_ISFIFO(info.st_mode))) continue;
+    const auto [found, is_new] = streams.emplace(std::pair(info.st_dev, info.st_ino), &input);
+    if (!is_new)
+      return fail(ErrorCode::kUsage,
+                  fmt::format("{} {} and {} {} cannot both come from one stream",
+                              found->second->option, found->second->path, input.option, input.path),
+                  {}, "give one of them as a file");
+  }
+  return {};
 }
 
 std::string find_profile_database(const std::string& path) {

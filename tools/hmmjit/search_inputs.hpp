@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,9 @@ Result<std::string> head_of(const std::string& path);
 bool is_regular_file(const std::string& path);
 /// Whether the bytes of an input ("-": standard input) come when they come, and once only.
 bool is_pipe(const std::string& path);
-/// Whether both names are standard input or the same pipe, of which each would read a part.
-bool is_one_stream(const std::string& a, const std::string& b);
+/// Fails with kUsage where two inputs are standard input or the same pipe, of which each would read
+/// a part.
+Status check_inputs(std::span<const NamedFile> inputs);
 
 /// hmmscan looks for its database in the folders of the variable PFAMDB, too. `path` itself where
 /// it or its pressed form exists, or where no folder has it.

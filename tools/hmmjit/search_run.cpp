@@ -144,15 +144,13 @@ std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOpti
 Status check_files(const SearchProgram& program, const ParsedOptions& options,
                    const std::optional<PartRequest>& part) {
   const std::string& models = options.arguments()[0];
-  const std::string& targets = options.arguments()[1];
-  if (is_one_stream(models, targets))
-    return fail(ErrorCode::kUsage, fmt::format("either <{}> or <{}> may be '{}', but not both",
-                                               program.queries.name, program.targets.name, models));
+  const std::vector<NamedFile> inputs = inputs_of(program, options, options.arguments()[1]);
+  HMMJIT_TRY(check_inputs(inputs));
   if (program.by_sequence && (models == "-" || is_pipe(models)))
     return fail(ErrorCode::kUsage, "the profiles are read several times",
                 fmt::format("<{}>", program.queries.name),
                 "give a file, not standard input or a pipe");
-  return check_outputs(outputs_of(program, options, part), inputs_of(program, options, targets));
+  return check_outputs(outputs_of(program, options, part), inputs);
 }
 
 Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOptions& options,
