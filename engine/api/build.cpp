@@ -95,7 +95,8 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
 AlignmentFileOptions file_options(const std::string& format, const hmmjit_build_options& options) {
   AlignmentFileOptions out;
   if (const auto alphabet = alphabet_in(options)) out.alphabet = &alphabet_of(*alphabet);
-  if (!format.empty()) out.format = value(parse_sequence_format(format, "format"));
+  if (!format.empty())
+    out.format = value(parse_sequence_format(format, "format", FileContent::kAlignments));
   return out;
 }
 

@@ -62,10 +62,6 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
                                               const AlignmentFileOptions& options) {
   auto state = make_hidden<State>(BufferedInput(std::move(source)), options.alphabet);
   BufferedInput& input = state->input;
-  if (options.format && !is_alignment_format(*options.format))
-    return fail(ErrorCode::kUsage,
-                fmt::format("{} is no alignment format", sequence_format_name(*options.format)),
-                input.name(), "use stockholm, afa, a2m, clustal, psiblast, selex or phylip");
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   HMMJIT_ASSIGN(const RecognisedFormat format,
                 format_of(input.name(), head, options.format, FileContent::kAlignments));

@@ -15,7 +15,7 @@
 namespace hmmjit {
 
 struct AlignmentFileOptions {
-  /// Unset: recognised by content, and A2M by a file name that ends in .a2m.
+  /// An alignment format. Unset: recognised by content, and A2M by a file name that ends in .a2m.
   std::optional<SequenceFormat> format = std::nullopt;
   /// Null: guessed from the letters in the file, as HMMER does.
   const Alphabet* alphabet = nullptr;

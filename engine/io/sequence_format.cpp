@@ -215,17 +215,21 @@ std::string_view sequence_format_name(SequenceFormat format) {
   return "unknown";
 }
 
-Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string where) {
+Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string where,
+                                             FileContent expected) {
+  const bool aligned = expected == FileContent::kAlignments;
   const std::string wanted = lower(name);
   std::string known;
   for (const auto& [each, format] : kFormats) {
+    if (aligned && !is_alignment_format(format)) continue;
     if (each == wanted) return format;
     known += fmt::format(" {}", each);
   }
-  if (wanted == "daemon" || wanted == "fmindex")
+  if (!aligned && (wanted == "daemon" || wanted == "fmindex"))
     return fail(ErrorCode::kUsage, fmt::format("sequence format {} is not supported", wanted),
                 std::move(where), "convert the database to FASTA");
-  return fail(ErrorCode::kUsage, fmt::format("\"{}\" is not a sequence format", name),
+  return fail(ErrorCode::kUsage,
+              fmt::format("\"{}\" is not {} format", name, aligned ? "an alignment" : "a sequence"),
               std::move(where), "use one of:" + known);
 }
 
@@ -249,7 +253,10 @@ Result<RecognisedFormat> format_of(const std::string& name, std::string_view hea
   // for the format.
   if (!found || (found->format == F::kFasta && !head.starts_with('#') &&
                  !trim(head.substr(0, 4096)).starts_with('>'))) {
-    if (const auto file = recognise_other_file(head)) return other(*file);
+    if (auto file = recognise_other_file(head)) {
+      if (aligned) file->remedy = "give a multiple alignment";
+      return other(*file);
+    }
   }
   if (found) return *found;
   const std::string_view kind = aligned ? "alignment" : "sequence";

@@ -36,9 +36,13 @@ enum class SequenceFormat {
 /// The format's name in options ("fasta", "afa", "clustallike", ...).
 std::string_view sequence_format_name(SequenceFormat format);
 
+enum class FileContent { kSequences, kAlignments };
+
 /// Parses the name of a format, in any case. kUsage for unknown names and for formats that are not
-/// supported: FM indices and the requests sent to a search daemon. `where`: the option, for errors.
-Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string where = {});
+/// supported: FM indices and the requests sent to a search daemon; with kAlignments, for all but
+/// alignment formats. `where`: the option, for errors.
+Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string where = {},
+                                             FileContent expected = FileContent::kSequences);
 
 bool is_alignment_format(SequenceFormat format);
 
@@ -50,8 +54,6 @@ struct RecognisedFormat {
   /// PHYLIP: width of row names in columns; 0: up to the first blank.
   std::size_t name_width = kPhylipNameWidth;
 };
-
-enum class FileContent { kSequences, kAlignments };
 
 /// The format of the file `name` that begins with `head`: `asserted`, or else recognised by HMMER's
 /// rules. Fails with kInput for files that are empty, of another kind or in no known format.

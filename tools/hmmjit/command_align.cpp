@@ -65,6 +65,23 @@ Result<Hmm> read_model(const std::string& path, const ParsedOptions& options) {
   return *std::move(hmm);
 }
 
+// The alignment of --mapali. Its remedies leave out the format, which no option states.
+Result<MultipleAlignment> read_source(const std::string& path, const Hmm& hmm) {
+  const auto of_source = [](Error error) {
+    constexpr std::string_view kFormat = ", or state its format";
+    if (error.remedy.ends_with(kFormat)) error.remedy.resize(error.remedy.size() - kFormat.size());
+    return std::unexpected(std::move(error));
+  };
+  auto reader = AlignmentReader::open(path, {.alphabet = hmm.alphabet});
+  if (!reader) return of_source(reader.error());
+  auto source = reader->next();
+  if (!source) return of_source(source.error());
+  if (!*source)
+    return fail(ErrorCode::kInput, "no alignment in the file", reader->name(), "check --mapali");
+  HMMJIT_TRY(align::check_source(hmm, **source));
+  return **std::move(source);
+}
+
 // Sequences in blocks, whose vectors they fill, and their paths.
 struct Work {
   TargetBlock block;
@@ -103,12 +120,9 @@ Author align_author(const ParsedOptions& options) {
 Result<int> run_align(const ParsedOptions& options) {
   const std::string& model_file = options.arguments()[0];
   const std::string& sequence_file = options.arguments()[1];
-  HMMJIT_ASSIGN(const SequenceFormat format,
-                parse_sequence_format(options.text("--outformat"), "--outformat"));
-  if (!is_alignment_format(format))
-    return fail(ErrorCode::kUsage,
-                fmt::format("{} is no alignment format", options.text("--outformat")),
-                "--outformat", "use stockholm, pfam, a2m, afa, psiblast, selex, clustal or phylip");
+  HMMJIT_ASSIGN(
+      const SequenceFormat format,
+      parse_sequence_format(options.text("--outformat"), "--outformat", FileContent::kAlignments));
   std::vector<NamedFile> inputs = {{"profile file", model_file}, {"sequence file", sequence_file}};
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
   HMMJIT_TRY(check_inputs(inputs));
@@ -117,12 +131,7 @@ Result<int> run_align(const ParsedOptions& options) {
   HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));
   std::optional<MultipleAlignment> source;
   if (options.is_set("--mapali")) {
-    HMMJIT_ASSIGN(AlignmentReader reader,
-                  AlignmentReader::open(options.path("--mapali"), {.alphabet = hmm.alphabet}));
-    HMMJIT_ASSIGN(source, reader.next());
-    if (!source)
-      return fail(ErrorCode::kInput, "no alignment in the file", reader.name(), "check --mapali");
-    HMMJIT_TRY(align::check_source(hmm, *source));
+    HMMJIT_ASSIGN(source, read_source(options.path("--mapali"), hmm));
   }
   HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
   HMMJIT_ASSIGN(std::optional<OutputFile> file, options.create_file("-o"));

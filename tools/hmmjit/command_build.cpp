@@ -137,7 +137,8 @@ Result<int> run_build(const ParsedOptions& options) {
   if (options.is_set("--amino")) file_options.alphabet = &amino_alphabet();
   if (options.is_set("--dna")) file_options.alphabet = &dna_alphabet();
   if (options.is_set("--rna")) file_options.alphabet = &rna_alphabet();
-  HMMJIT_ASSIGN(file_options.format, asserted_format(options, "--informat"));
+  HMMJIT_ASSIGN(file_options.format,
+                asserted_format(options, "--informat", FileContent::kAlignments));
   HMMJIT_ASSIGN(AlignmentReader reader, AlignmentReader::open(input, file_options));
   const bool protein = reader.alphabet().type == AlphabetType::kAmino;
   if (options.is_set("--singlemx")) {

@@ -217,10 +217,11 @@ Result<double> count_models(const std::string& path, const Thresholds& rules, bo
 }
 
 Result<std::optional<SequenceFormat>> asserted_format(const ParsedOptions& options,
-                                                      std::string_view option) {
+                                                      std::string_view option,
+                                                      FileContent expected) {
   if (!options.knows(option) || !options.is_set(option)) return std::nullopt;
   HMMJIT_ASSIGN(const SequenceFormat format,
-                parse_sequence_format(options.text(option), std::string(option)));
+                parse_sequence_format(options.text(option), std::string(option), expected));
   return format;
 }
 

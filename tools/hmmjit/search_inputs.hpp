@@ -87,10 +87,11 @@ Status check_cutoffs(const std::string& path, const Thresholds& rules);
 /// read once more for it.
 Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip);
 
-/// The sequence format that an option such as --tformat asserts, if it is given. Fails with kUsage
-/// for an unknown name.
-Result<std::optional<SequenceFormat>> asserted_format(const ParsedOptions& options,
-                                                      std::string_view option);
+/// The format that an option such as --tformat asserts, if it is given. Fails with kUsage for an
+/// unknown name.
+Result<std::optional<SequenceFormat>> asserted_format(
+    const ParsedOptions& options, std::string_view option,
+    FileContent expected = FileContent::kSequences);
 
 /// Targets of one file, those of --restrictdb_* only. `file` as on the command line. Warns when
 /// they are read as proteins and the first ones are plainly nucleotides.
