@@ -75,6 +75,7 @@ def damaged(text):
     yield "whole", text
     yield "CRLF", text.replace("\n", "\r\n")
     yield "no last line end", text[:-1]
+    yield "the last line cut", text[:-3]
     yield "blank lines first", "\n \n" + text
     yield "blank lines last", text + "\n\n"
     yield "words last", text + "keys lately\n"

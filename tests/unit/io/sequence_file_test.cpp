@@ -68,6 +68,8 @@ TEST(FormatNames, AreThoseOfTformat) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
   EXPECT_THAT(unknown.error().to_string(), HasSubstr("\"foo\" is not a sequence format; use one"));
+  EXPECT_EQ(*parse_sequence_format("Pfam", "", FileContent::kAlignments), F::kPfam);
+  EXPECT_FALSE(parse_sequence_format("fasta", "", FileContent::kAlignments));
   for (const char* refused : {"daemon", "fmindex"}) {
     auto format = parse_sequence_format(refused);
     ASSERT_FALSE(format);
