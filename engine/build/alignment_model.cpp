@@ -372,8 +372,9 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
                                        {"secondary structure", &given.cs, &hmm.cs}}) {
     *to = in_match_columns(*from, match);
     if (to->find_first_of(kBlanks) != to->npos)  // profile files separate columns by blanks
-      return fail(ErrorCode::kInput, fmt::format("the {} line has blanks at consensus columns", line),
-                  where_of(given), "write . or - instead");
+      return fail(ErrorCode::kInput,
+                  fmt::format("the {} line has blanks at consensus columns", line), where_of(given),
+                  "write . or - instead");
   }
   std::ranges::replace(hmm.mm, '.', '-');
   built.accessibility = in_match_columns(given.sa, match);

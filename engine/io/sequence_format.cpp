@@ -198,8 +198,8 @@ std::optional<RecognisedFormat> recognise(std::string_view name, std::string_vie
   if (rows && columns && *rows > 0 && *columns > 0) {
     if (suffix({".ph", ".phy", ".phyi"})) return {{F::kPhylip}};
     if (suffix({".phys"})) return {{F::kPhylipSequential}};
-    return recognise_phylip({rest, cut, static_cast<std::uint64_t>(*rows),
-                             static_cast<std::uint64_t>(*columns)});
+    return recognise_phylip(
+        {rest, cut, static_cast<std::uint64_t>(*rows), static_cast<std::uint64_t>(*columns)});
   }
   if (suffix({".slx", ".selex"})) return {{F::kSelex}};
   if (looks_like_selex(head, cut)) return {{suffix({".pb"}) ? F::kPsiBlast : F::kSelex}};
