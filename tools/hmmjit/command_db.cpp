@@ -37,6 +37,8 @@ Result<DatabaseSummary> build(const std::vector<std::string>& targets, const Alp
                               const std::string& output, const ParsedOptions& given) {
   SequenceFormatOptions options{.alphabet = alphabet};
   HMMJIT_ASSIGN(options.format, asserted_format(given, "--tformat"));
+  if (std::ranges::count(targets, "-") > 1)
+    return fail(ErrorCode::kUsage, "standard input is named more than once");
   std::vector<DatabaseInput> inputs;
   for (const std::string& path : targets) {
     inputs.push_back({path == "-" ? std::string("standard input") : path,
@@ -68,7 +70,6 @@ Result<int> build_and_report(const ParsedOptions& options, const Alphabet& alpha
   for (const std::string& path : targets)
     inputs.push_back({"sequence file", find_sequence_file(path)});
   const NamedFile outputs[] = {{"-o", output}};
-  HMMJIT_TRY(check_inputs(inputs));
   HMMJIT_TRY(check_outputs(outputs, inputs));
   const double begun = Trace::now();
   HMMJIT_ASSIGN(const DatabaseSummary summary, build(targets, alphabet, output, options));
