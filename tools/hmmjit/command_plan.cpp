@@ -435,7 +435,8 @@ class PlanOutput {
 Result<int> run_plan(const ParsedOptions& options) {
   const std::string output_path(options.text("--output"));
   std::vector<NamedFile> inputs;
-  for (const std::string& file : model_files(options)) inputs.push_back({"profile file", file});
+  for (const std::string& file : model_files(options))
+    add_profile_files(inputs, "profile file", file);
   HMMJIT_TRY(check_inputs(inputs));
   if (options.is_set("--output")) HMMJIT_TRY(check_outputs({{{"-o", output_path}}}, inputs));
   if (options.is_set("--catalogue")) {

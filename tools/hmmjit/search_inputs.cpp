@@ -120,20 +120,24 @@ std::string find_profile_database(const std::string& path) {
   return path;
 }
 
+void add_profile_files(std::vector<NamedFile>& files, const char* what, const std::string& path) {
+  files.push_back({what, path});
+  if (path == "-") return;
+  for (const char* suffix : kPressedSuffixes)
+    files.push_back({"pressed profile file", path + suffix});
+}
+
 std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptions& options,
                                  const std::string& targets) {
-  const bool sequences = program.open_queries != nullptr;
   const std::string& models = options.arguments()[0];
   const std::string target_path = find_sequence_file(targets);
-  std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
-                                  {"sequence file", target_path}};
+  std::vector<NamedFile> files;
+  add_profile_files(files, program.open_queries != nullptr ? "query file" : "profile file",
+                    program.by_sequence ? find_profile_database(models) : models);
+  files.push_back({"sequence file", target_path});
   if (is_blast_database(target_path)) {
     for (const std::string_view suffix : kBlastSuffixes)
       files.push_back({"file of the BLAST database", target_path + std::string(suffix)});
-  }
-  if (models != "-" && !sequences) {
-    for (const char* suffix : kPressedSuffixes)
-      files.push_back({"pressed profile file", models + suffix});
   }
   for (const char* option : kInputOptions) {
     if (options.knows(option) && options.is_set(option))
