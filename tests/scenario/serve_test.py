@@ -123,11 +123,12 @@ class Serve(unittest.TestCase):
         for name, text in (("both.hmm", both), ("cut.hmm", both[:-2000]), ("dna.fa", ">a\n" + "ACGT" * 40 + "\n"),
                            ("bytes.fa", b"".join(b">caf%c\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ\n" % c for c in b"\xe8\xe9"))):
             scenario.write(os.path.join(cls.data, name), text)
+        scenario.write(os.path.join(cls.data, "comment.hmm"), b"\n # globins\n" + scenario.read(os.path.join(cls.data, "globins4.hmm")))
         not_utf8 = os.fsdecode(b"\xff.fa")
         shutil.copy(os.path.join(cls.data, "dna.fa"), os.path.join(cls.data, not_utf8))
         scenario.ok(scenario.run([scenario.program, "db", "build", "-o", cls.data + "/g.hjdb", cls.data + "/globins45.fa"]))
         cls.databases = {name: name for name in ("globins45.fa", "7LESS_DROME", "g.hjdb", "large.fa", "slow.fa", "both.hmm", "dna.fa")}
-        cls.databases["not_utf8"] = not_utf8
+        cls.databases.update({"comment.hmm": "comment.hmm", "not_utf8": not_utf8})
         cls.server = Server(cls.folder, cls.databases, ["--queued", "40", "--max-request", "4M"], cwd=cls.data)
 
     @classmethod
@@ -167,7 +168,8 @@ class Serve(unittest.TestCase):
                      "jackhmmer -N 3 --chkhmm c --chkali k -A a.sto HBB_HUMAN globins45.fa", "search fn3.hmm dna.fa",
                      "jackhmmer -N 2 --chkhmm x.gz --chkali {query}z --tblout 'a\nb' HBB_HUMAN globins45.fa",
                      "phmmer --tblout {query}.t bytes.fa globins45.fa",
-                     "scan --tblout t --domtblout d both.hmm 7LESS_DROME", "search --acc --seed 7 --max globins4.hmm globins45.fa"):
+                     "scan --tblout t --domtblout d both.hmm 7LESS_DROME",
+                     "scan --tblout t comment.hmm HBB_HUMAN", "search --acc --seed 7 --max globins4.hmm globins45.fa"):
             with self.subTest(line):
                 words = shlex.split(line)
                 want, got = self.results(words, False), self.results(words, True)

@@ -38,10 +38,7 @@ std::string version_of(const struct stat& info) {
 
 Result<bool> holds_profiles(const std::string& path) {
   HMMJIT_ASSIGN(const bool targets, is_target_database_file(path));
-  if (targets) return false;
-  HMMJIT_ASSIGN(const std::string head, head_of(path));
-  // Or what hmmpress has written, which is no text.
-  return head.starts_with("HMMER") || (!head.empty() && static_cast<signed char>(head[0]) < 0);
+  return !targets && HmmReader::open(path).has_value();
 }
 
 // A compressed input can be a thousand times as large as the request.
