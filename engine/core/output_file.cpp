@@ -192,6 +192,8 @@ void remove_if_abandoned(const std::string& name) {
 Result<OutputFile> OutputFile::create(const std::string& path) {
   OutputFile file;
   file.path_ = path;
+  // The system would write a file whose name ends at the NUL.
+  if (path.contains('\0')) return output_error(path, "open", EINVAL);
   if (const int number = named_descriptor(path); number >= 0) {
     file.descriptor_ = ::fcntl(number, F_DUPFD_CLOEXEC, 0);
     if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);

@@ -40,6 +40,8 @@ class Record {
     std::string unused;
     HMMJIT_TRY(text(&hmm_.name));
     if (hmm_.name.empty()) return bad("the model has no name");
+    if (!are_probabilities(hmm_.match) || !are_probabilities(hmm_.transition))
+      return bad("match emissions or transitions that are no probabilities");
     if (flags & kAccession) HMMJIT_TRY(text(&hmm_.accession.emplace()));
     if (flags & kDescription) HMMJIT_TRY(text(&hmm_.description.emplace()));
     if (flags & kRf) HMMJIT_TRY(column(&hmm_.rf));

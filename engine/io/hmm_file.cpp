@@ -191,7 +191,8 @@ class Ascii3Parser : private AsciiParser {
       }
       HMMJIT_TRY(numbers(&line, hmm_.alphabet->K, &hmm_.insert[row * K], "insert emissions"));
       HMMJIT_TRY(body_line(k, &line));
-      HMMJIT_TRY(numbers(&line, kTransitions, &hmm_.transition[row * kTransitions], "transitions"));
+      HMMJIT_TRY(probabilities(&line, kTransitions, &hmm_.transition[row * kTransitions],
+                               "transitions"));
     }
     HMMJIT_TRY(terminator());
     hmm_.consensus.shrink_to_fit();
@@ -205,12 +206,19 @@ class Ascii3Parser : private AsciiParser {
     return bad(fmt::format("node {}: {} {}, {} needed", node_, n, what, count));
   }
 
+  Status probabilities(std::string_view* line, int count, float* out, const char* what) const {
+    HMMJIT_TRY(numbers(line, count, out, what));
+    if (are_probabilities({out, static_cast<std::size_t>(count)})) return {};
+    return bad(fmt::format("node {}: {} that are no probabilities", node_, what));
+  }
+
   Status match_line(int k, std::string_view line) {
     const std::string_view number = Tokens(line).next();
     HMMJIT_TRY(expect_node(k, number));
     line.remove_prefix(static_cast<std::size_t>(number.end() - line.begin()));
     const int K = hmm_.alphabet->K;
-    HMMJIT_TRY(numbers(&line, K, &hmm_.match[static_cast<std::size_t>(k) * K], "match emissions"));
+    HMMJIT_TRY(
+        probabilities(&line, K, &hmm_.match[static_cast<std::size_t>(k) * K], "match emissions"));
     Tokens tokens(line);
     std::string_view map = tokens.next();
     std::string_view cons = version_ >= 'e' ? tokens.next() : "-";

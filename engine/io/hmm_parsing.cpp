@@ -51,6 +51,8 @@ const Alphabet* alphabet_named(std::string_view name) {
 
 // True if this line occurs in both formats and was handled.
 Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
+  if ((tag == "NAME" || tag == "ACC" || tag == "DESC") && Tokens(tokens).rest().contains('\0'))
+    return bad(fmt::format("a NUL byte in the line of {}", tag));
   if (tag == "NAME") {
     const std::string_view name = tokens.next();
     if (name.empty()) return bad("NAME without a name");
@@ -94,8 +96,9 @@ Status AsciiParser::check_header() const {
 
 Status AsciiParser::flag(std::string_view tag, Tokens& tokens, bool* value) const {
   const std::string_view token = tokens.next();
-  *value = equal_ignoring_case(token, "yes");
-  if (*value || equal_ignoring_case(token, "no")) return {};
+  const bool yes = equal_ignoring_case(token, "yes");
+  *value |= yes;
+  if (yes || equal_ignoring_case(token, "no")) return {};
   return bad(fmt::format("{} must be yes or no, not \"{}\"", tag, token));
 }
 

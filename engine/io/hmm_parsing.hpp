@@ -1,8 +1,11 @@
 // Internals shared by the readers of the HMM formats.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -54,6 +57,13 @@ std::unexpected<Error> truncated(const BufferedInput& input, const std::string& 
 
 const Alphabet* alphabet_named(std::string_view name);
 
+/// Whether scores of these match emissions or transitions are finite or -infinity: HMMER aborts
+/// searches with others. It accepts any in insert emissions, which no score uses.
+inline bool are_probabilities(std::span<const float> values) {
+  return std::ranges::all_of(
+      values, [](float p) { return p >= 0 && p <= std::numeric_limits<float>::max(); });
+}
+
 /// Base of the parsers of HMMER2 and HMMER3 text: common header lines, the frame of the body, and
 /// errors that name line and model.
 class AsciiParser {
@@ -96,7 +106,7 @@ class AsciiParser {
     if (!more) return truncated(input_, hmm_.name, "after its header");
     return {};
   }
-  /// Parses "yes" or "no", in any case.
+  /// Parses "yes", which sets `value`, or "no", which leaves it, in any case.
   Status flag(std::string_view tag, Tokens& tokens, bool* value) const;
 
   /// The next line of node k; fails at the end of the input.

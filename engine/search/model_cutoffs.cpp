@@ -13,6 +13,7 @@
 #include "io/byte_source.hpp"
 #include "io/columns.hpp"
 #include "io/hmm_file.hpp"
+#include "io/hmm_parsing.hpp"
 #include "search/hits.hpp"
 
 namespace hmmjit {
@@ -24,17 +25,6 @@ void add(MissingCutoffModels& found, const std::string& name, bool has) {
   ++found.models;
   if (has) return;
   if (++found.without <= kNames) found.names.push_back(name);
-}
-
-// A line "TAG value": true and the value's first word.
-bool tagged(std::string_view line, std::string_view tag, std::string_view* word) {
-  if (!line.starts_with(tag)) return false;
-  line.remove_prefix(tag.size());
-  const std::size_t from = line.find_first_not_of(" \t");
-  if (from == 0 || from == line.npos) return false;
-  line.remove_prefix(from);
-  *word = line.substr(0, line.find_first_of(" \t\r"));
-  return true;
 }
 
 }  // namespace
@@ -96,17 +86,19 @@ Result<MissingCutoffModels> models_without_cutoffs(const std::string& path,
   const std::string_view tag = cutoff_name(rules.cutoffs);
   std::string name, accession;
   bool has = false;
-  std::string_view line, word;
+  std::string_view line;
   for (;;) {
-    HMMJIT_ASSIGN(const bool more, input.line(&line));
+    HMMJIT_ASSIGN(const bool more, hmm_parsing::data_line(input, &line));
     if (!more) return found;
-    if (tagged(line, "NAME", &word)) {
-      name = word;
-    } else if (tagged(line, "ACC", &word)) {
-      accession = word;
-    } else if (tagged(line, tag, &word)) {
+    hmm_parsing::Tokens tokens(line);
+    const std::string_view first = tokens.next();
+    if (first == "NAME") {
+      name = tokens.next();
+    } else if (first == "ACC") {
+      accession = tokens.next();
+    } else if (first == tag) {
       has = true;
-    } else if (line.starts_with("//")) {
+    } else if (first == "//") {
       if (rules.table) has = find_cutoff(*rules.table, name, accession).has_value();
       add(found, name, has);
       has = false;
