@@ -77,7 +77,8 @@ class Version2Parser : private AsciiParser {
   // The file has no insert emissions; HMMER3 sets them to the background.
   void grow_with_background(int k) {
     grow(k);
-    std::ranges::copy(hmm_.alphabet->background, hmm_.insert_row(k).begin());
+    std::ranges::copy_n(hmm_.alphabet->background.begin(), hmm_.alphabet->K,
+                        hmm_.insert_row(k).begin());
   }
 
   Status body() {

@@ -39,12 +39,15 @@ std::vector<std::string> fuzz_seeds() {
   std::string body = "HMM A\n m\n COMPO" + emissions + "\n" + emissions + "\n 0 1 2 3 4 0 *\n 1" +
                      emissions + " 1 a - - -\n" + emissions + "\n 0 1 * 3 4 0 *\n//\n";
   std::string header = "NAME x\nACC y\nDESC z\nLENG 1\nALPH amino\nRF no\nGA 1 2;\n";
-  std::string scores;
-  for (int i = 0; i < 20; ++i) scores += " -12";
+  const auto version2 = [](const std::string& alphabet, int letters) {
+    std::string scores;
+    for (int i = 0; i < letters; ++i) scores += " -12";
+    return "HMMER2.0\nNAME x\nLENG 1\nALPH " + alphabet + "\nNULE" + scores +
+           "\nHMM\n m\n 1 * 2\n 1" + scores + "\n -\n - * * * * * * * * *\n//\n";
+  };
   return {"HMMER3/f [x]\n" + header + body, "HMMER3/a\n" + header + body,
-          "HMMER3/f\n" + header + body + "HMMER3/f\n" + header + body,
-          "HMMER2.0\nNAME x\nLENG 1\nALPH Amino\nNULE" + scores + "\nHMM\n m\n 1 * 2\n 1" + scores +
-              "\n -\n - * * * * * * * * *\n//\n"};
+          "HMMER3/f\n" + header + body + "HMMER3/f\n" + header + body, version2("Amino", 20),
+          version2("Nucleic", 4)};
 }
 
 std::vector<std::string> fuzz_folders() {
