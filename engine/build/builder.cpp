@@ -52,8 +52,7 @@ Result<BuiltModel> Builder::from_sequence(std::string name,
 }
 
 Status Builder::calibrate_and_limit(Hmm& hmm) const {
-  HMMJIT_ASSIGN(hmm.calibration, calibrate(hmm, calibration));
-  hmm.needs_calibration = false;
+  HMMJIT_TRY(calibrate_if_needed(hmm, calibration));
   if (hmm.alphabet->type == AlphabetType::kAmino) return {};
   const FlushToZeroScope flush;
   if (max_length)

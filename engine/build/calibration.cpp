@@ -186,4 +186,11 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
   return c;
 }
 
+Status calibrate_if_needed(Hmm& hmm, const CalibrationOptions& options) {
+  if (!hmm.needs_calibration) return {};
+  HMMJIT_ASSIGN(hmm.calibration, calibrate(hmm, options));
+  hmm.needs_calibration = false;
+  return {};
+}
+
 }  // namespace hmmjit::build

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "build/calibration.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "core/trace.hpp"
@@ -110,6 +111,7 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
     if (!cutoff && rules.missing == MissingCutoffs::kError) return lacks_cutoffs(rules, hmm.name);
     if (cutoff) query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
   }
+  HMMJIT_TRY(build::calibrate_if_needed(hmm));
   query.model = make_search_model(std::move(hmm));
   HMMJIT_TRY(nucleotide::check(query));
   return query;

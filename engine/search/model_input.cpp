@@ -31,13 +31,8 @@ ModelInput::Read& ModelInput::peek() {
 
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun) {
   if (query.prepared == nullptr) {
-    // Imported models and those just built have no score statistics; a simulation gives HMMER's.
-    Hmm& hmm = query.hmm;
-    if (hmm.needs_calibration) {
-      HMMJIT_ASSIGN(hmm.calibration, build::calibrate(hmm, options.calibration));
-      hmm.needs_calibration = false;
-    }
-    query.prepared = std::make_shared<PreparedModel>(make_search_model(std::move(hmm)));
+    HMMJIT_TRY(build::calibrate_if_needed(query.hmm, options.calibration));
+    query.prepared = std::make_shared<PreparedModel>(make_search_model(std::move(query.hmm)));
   }
   auto job = std::make_shared<ModelJob>();
   job->index = index;

@@ -220,6 +220,7 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next() {
   if (models_) {
     HMMJIT_ASSIGN(std::optional<Hmm> hmm, next_model());
     if (!hmm) return std::nullopt;
+    HMMJIT_TRY(build::calibrate_if_needed(*hmm));  // as HMMER reads it: without --bgfile
     hmm->alphabet = alphabet_;
     build::BuiltModel model;
     model.hmm = *std::move(hmm);
