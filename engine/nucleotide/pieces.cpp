@@ -44,6 +44,7 @@ void Partitioner::count(std::int64_t residues) {
 }
 
 void Partitioner::cut(std::size_t target, std::int64_t length, std::vector<Piece>& pieces) {
+  if (length == 0) count(0);  // nhmmer's blocks hold records without residues, too
   for (std::int64_t done = 0; done < length;) {
     std::int64_t most = block_length_;
     if (gathered_ && done == 0) {
