@@ -113,8 +113,12 @@ class Ascii3Parser : private AsciiParser {
       return flag(tag, tokens, &map_);
     } else if (tag == "MAXL") {
       if (version_ < 'c') return {};
-      hmm_.max_length = c_atoi(tokens.next());
-      if (hmm_.max_length == 0) return bad("MAXL must not be zero");
+      const int length = c_atoi(tokens.next());
+      if (length > 0) {
+        hmm_.max_length = length;
+      } else if (length != -1) {
+        return bad("MAXL must be a number above zero, or -1 for none");
+      }
     } else if (tag == "NSEQ") {
       if (c_atoi(tokens.next()) == 0) return bad("NSEQ must be a number other than zero");
     } else if (tag == "EFFN") {
