@@ -277,13 +277,12 @@ Result<std::optional<MultipleAlignment>> NucleotideQueries::next_alignment() {
   HMMJIT_ASSIGN(std::optional<MultipleAlignment> alignment, alignments_->next());
   if (!alignment) return std::nullopt;
   const bool nameless = alignment->name.empty();
-  if (nameless && read_ == 0) alignment->name = build::name_from_file(path_);
-  if (nameless_ || alignment->name.empty())
-    return fail(ErrorCode::kInput,
-                fmt::format("alignment {} has no name", nameless_ ? 1 : read_ + 1), path_,
-                "name each alignment in its file (#=GF ID)");
-  nameless_ = nameless;
   ++read_;
+  // nhmmer names one alignment after the file.
+  if (nameless) alignment->name = path_ == "-" ? path_ : build::name_from_file(path_);
+  if (alignment->name.empty() || (nameless && std::exchange(nameless_, true)))
+    return fail(ErrorCode::kInput, fmt::format("alignment {} has no name", read_), path_,
+                "name each alignment in its file (#=GF ID)");
   alignment->alphabet = alphabet_;
   return alignment;
 }

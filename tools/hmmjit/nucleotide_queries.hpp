@@ -46,7 +46,7 @@ class NucleotideQueries {
   std::optional<HmmReader> models_;
   std::optional<Hmm> first_model_;
   std::optional<AlignmentReader> alignments_;
-  bool nameless_ = false;  // the first alignment has no name
+  bool nameless_ = false;  // an alignment had no name
   TargetBlock sequences_;
   std::size_t read_ = 0;  // alignments or sequences
   build::Builder builder_;
