@@ -392,7 +392,7 @@ Targets Targets::from_memory(std::string_view contents, Alphabet alphabet,
                     name, "assert no format of it");
       }
       auto database = value(TargetDatabase::from_bytes(name, contents));
-      if (database->summary().alphabet != out.impl_->alphabet) {
+      if (!same_codes(*database->summary().alphabet, *out.impl_->alphabet)) {
         throw Error(ErrorCode::kInput,
                     "the target database holds " + std::string(database->summary().alphabet->name) +
                         " sequences, not " + std::string(out.impl_->alphabet->name),
@@ -535,7 +535,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
   if (!targets->path.empty() && !targets->source)
     return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format},
                             DatabaseAccess::kRead);
-  if (targets->alphabet != &alphabet) {
+  if (!same_codes(*targets->alphabet, alphabet)) {
     return fail(hmmjit::ErrorCode::kInput,
                 "models and targets have different alphabets: " + std::string(alphabet.name) +
                     " and " + std::string(targets->alphabet->name),

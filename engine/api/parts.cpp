@@ -150,7 +150,7 @@ PartInfo search_part(const Models& models, const std::string& database, const Pa
     run_search(session, {}, models, Targets::from_file(database), options, callbacks, host, true,
                [&](const hmmjit::SearchOptions& internal, const hmmjit::Alphabet& alphabet,
                    const ModelSource& source, SearchProgress& progress) {
-                 if (targets->summary().alphabet->type != alphabet.type)
+                 if (!same_codes(*targets->summary().alphabet, alphabet))
                    throw Error(ErrorCode::kInput,
                                "the database has another alphabet than the models", targets->name(),
                                "search the models and targets of one alphabet");

@@ -46,5 +46,7 @@ const Alphabet& amino_alphabet();
 const Alphabet& dna_alphabet();
 const Alphabet& rna_alphabet();
 const Alphabet& alphabet_of(AlphabetType type);
+/// Whether sequences of one alphabet can be read as the other's: DNA and RNA have the same codes.
+inline bool same_codes(const Alphabet& a, const Alphabet& b) { return a.Kp == b.Kp; }
 
 }  // namespace hmmjit

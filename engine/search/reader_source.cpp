@@ -137,7 +137,7 @@ Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& p
         path, "leave out its format");
   HMMJIT_ASSIGN(auto database, TargetDatabase::open(path, access));
   const Alphabet& alphabet = *database->summary().alphabet;
-  if (alphabet.type != options.alphabet.type)
+  if (!same_codes(alphabet, options.alphabet))
     return fail(ErrorCode::kInput,
                 "the target database holds " + std::string(alphabet.name) + " sequences, not " +
                     std::string(options.alphabet.name),

@@ -133,7 +133,7 @@ Status search_part(PartSearch& work, const PartSettings& settings, const PartPla
     models.emplace(std::move(reader), work.search.thresholds, false, work.models);
     HMMJIT_TRY(models->begin(work.models.path));
     const Alphabet& alphabet = *models->first().alphabet;
-    if (alphabet.type != settings.alphabet)
+    if (!same_codes(alphabet, alphabet_of(settings.alphabet)))
       return fail(ErrorCode::kInput,
                   fmt::format("the target database holds {} sequences, not {}",
                               alphabet_of(settings.alphabet).name, alphabet.name),

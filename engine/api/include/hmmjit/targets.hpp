@@ -30,7 +30,8 @@ struct Sequence {
 /// Formats: FASTA, EMBL/UniProt, GenBank and the alignment formats hmmsearch reads; plain, gzip
 /// or zstd; recognised by content, or named as hmmsearch's --tformat ("fasta", "embl",
 /// "stockholm", ...). And target databases (.hjdb, see database.hpp), recognised by content, for
-/// which no format is named; their alphabet must be the one asked for.
+/// which no format is named; their alphabet must be the one asked for, or DNA for RNA and RNA for
+/// DNA.
 ///
 /// Handle: copies share. Immutable apart from `add`; several threads may search one at once.
 class HMMJIT_EXPORT Targets : public SharedHandle<struct TargetsImpl> {
