@@ -30,8 +30,7 @@ std::optional<double> parse_real(std::string_view text) { return parse_whole<dou
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto drop = [&](std::string_view suffix) {
     if (text.size() <= suffix.size() ||
-        !std::ranges::equal(text.substr(text.size() - suffix.size()), suffix, {}, ascii_lower,
-                            ascii_lower))
+        !equal_ignoring_case(text.substr(text.size() - suffix.size()), suffix))
       return false;
     text.remove_suffix(suffix.size());
     return true;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/ascii.hpp"
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
 

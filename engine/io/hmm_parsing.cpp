@@ -22,10 +22,6 @@ Result<bool> data_line(BufferedInput& input, std::string_view* line) {
   }
 }
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, ascii_lower, ascii_lower);
-}
-
 std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,
                                 std::string message) {
   std::string subject = model.empty() ? std::string() : "model " + model + ": ";

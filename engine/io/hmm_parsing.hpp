@@ -46,8 +46,6 @@ class Tokens {
 /// The next line that is neither blank nor a comment; false at the end of the input.
 Result<bool> data_line(BufferedInput& input, std::string_view* line);
 
-bool equal_ignoring_case(std::string_view a, std::string_view b);
-
 /// An error at the last line read, naming the model if its name is known.
 std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,
                                 std::string message);

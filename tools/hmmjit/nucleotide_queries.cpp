@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/ascii.hpp"
 #include "core/numbers.hpp"
 #include "core/text_fields.hpp"
 #include "io/byte_source.hpp"
@@ -54,20 +55,20 @@ Result<Alphabet> read_background(const std::string& path, const Alphabet& alphab
     HMMJIT_ASSIGN(const bool more, input.line(&line));
     if (!more) break;
     line = line.substr(0, line.find('#'));
-    for (std::string_view word = take_word(&line); !word.empty(); word = take_word(&line)) {
-      if (!std::exchange(named, true)) {
-        if (word != alphabet.name)
-          return wrong(fmt::format("frequencies of {} where queries are {}", word, alphabet.name));
-        continue;
-      }
-      const Residue code =
-          word.size() == 1 ? alphabet.digit[static_cast<unsigned char>(word[0])] : kInvalidCode;
-      const std::optional<double> value = parse_real(take_word(&line));
-      if (code >= 4 || given[code] || !value || !(*value >= 0) || *value > 1)
-        return wrong("no residue with its probability");
-      given[code] = true;
-      out.background[code] = static_cast<float>(*value);
+    const std::string_view word = take_word(&line);
+    if (word.empty()) continue;
+    if (!std::exchange(named, true)) {
+      if (!equal_ignoring_case(word, alphabet.name))
+        return wrong(fmt::format("frequencies of {} where queries are {}", word, alphabet.name));
+      continue;
     }
+    const Residue code =
+        word.size() == 1 ? alphabet.digit[static_cast<unsigned char>(word[0])] : kInvalidCode;
+    const std::optional<double> value = parse_real(take_word(&line));
+    if (code >= 4 || given[code] || !value || !(*value >= 0) || *value > 1 || !is_blank(line))
+      return wrong("no residue with its probability");
+    given[code] = true;
+    out.background[code] = static_cast<float>(*value);
   }
   const std::span<float> values(out.background.data(), 4);
   if (!std::ranges::all_of(given, std::identity())) return wrong("a residue has no probability");
