@@ -158,6 +158,8 @@ Status NucleotideQueries::open_models(HmmReader reader) {
 Status NucleotideQueries::open_alignments(const std::optional<SequenceFormat>& format) {
   HMMJIT_ASSIGN(alignments_, AlignmentReader::open(path_, {.format = format,
                                                            .alphabet = asserted_alphabet(options_)}));
+  // The letters of a file in another format mislead: its syntax error comes first.
+  if (!is_nucleic(&alignments_->alphabet())) HMMJIT_TRY(alignments_->next());
   return set_alphabet(&alignments_->alphabet());
 }
 
@@ -185,11 +187,13 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
   if (found == nullptr) {
     HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path_));
     BufferedInput input(std::move(source));
-    HMMJIT_ASSIGN(const std::string_view head, input.peek());
-    if (head.empty())
-      return fail(ErrorCode::kInput, "the sequence file is empty", path_,
-                  "check whether what made it has failed");
     HMMJIT_ASSIGN(found, guess_sequence_alphabet(input));
+  }
+  if (!is_nucleic(found)) {
+    // As above, read as proteins, which may have any letter.
+    HMMJIT_ASSIGN(SequenceReader reader,
+                  SequenceReader::open(path_, {.alphabet = amino_alphabet(), .format = format}));
+    HMMJIT_TRY(reader.read_block(sequences_, 1));
   }
   HMMJIT_TRY(set_alphabet(found));
   if (either && rows) {
@@ -208,7 +212,7 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
                   "remove it");
   }
   if (sequences_.size() == 0)
-    return fail(ErrorCode::kInput, "no sequence in the file", path_, "give queries");
+    return fail(ErrorCode::kInput, "no sequence in the file", path_, "check its format");
   return {};
 }
 
