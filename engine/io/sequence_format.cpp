@@ -273,6 +273,9 @@ std::optional<ForeignFile> recognise_foreign_file(std::string_view head) {
     std::string_view magic;
     ForeignFile file;
   };
+  // An FM index has no signature. It begins with its directions, DNA, 4 letters, 2 bits a letter.
+  constexpr ForeignFile kFmIndex{"it is an FM index of makehmmerdb",
+                                 "search the sequence file that it was made from"};
   static constexpr Kind kKinds[] = {
       {"\xfd"
        "7zXZ\0"sv,
@@ -285,6 +288,8 @@ std::optional<ForeignFile> recognise_foreign_file(std::string_view head) {
       {"PK\x03\x04"sv, {"it is a ZIP archive", "unpack it on the way: unzip -p FILE | ... -"}},
       {"7z\xbc\xaf\x27\x1c"sv, {"it is a 7-Zip archive", "unpack it first"}},
       {"Rar!\x1a\x07"sv, {"it is a RAR archive", "unpack it first"}},
+      {"\0\0\4\2"sv, kFmIndex},
+      {"\1\0\4\2"sv, kFmIndex},
       {"%PDF-"sv, {"it is a PDF document", "fetch the data themselves"}},
       {"{\\rtf"sv,
        {"it is a document of a word processor (RTF)", "save it there as plain text (ASCII)"}},
