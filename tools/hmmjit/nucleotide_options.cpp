@@ -49,6 +49,9 @@ constexpr OptionSpec kShared[] = {
 };
 
 constexpr OptionSpec kNhmmer[] = {
+    // HMMER's header names --F1 and --block_length whenever they are given: they have no default.
+    {kFilters, "--F1", "x", "stage 1 (SSV) threshold: promote hits with P <= F1  [0.02]",
+     excluding("--max")},
     {kOutput, "--aliscoresout", "f", "save the scores of alignment columns to file <f>"},
     {kOutput, "--hmmout", "f", "save the models built from the queries to file <f>"},
     {kScoring, "--singlemx", "", "use the score matrix for alignments of one sequence, too"},
@@ -67,8 +70,8 @@ constexpr OptionSpec kNhmmer[] = {
     {"", "--seed_consens_match", "n=11", "of FM indices only: accepted, without effect"},
     {"", "--seed_ssv_length", "n=100", "of FM indices only: accepted, without effect"},
     {kExpert, "--qsingle_seqs", "", "every sequence of the query file is a query of its own"},
-    {kExpert, "--block_length", "n=262144 n>=50000",
-     "length of the pieces that targets are cut into"},
+    {kExpert, "--block_length", "n n>=50000",
+     "length of the pieces that targets are cut into  [262144]"},
     {kOwn, "--slice", "J/K",
      "search only piece J of K of the queries; the outputs of all K pieces in order make the whole",
      ours(excluding("--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans"))},
@@ -157,7 +160,7 @@ nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
   }
   if (options.is_set("--cpu") && options.integer("--cpu") == 0)
     out.partition = nucleotide::Partition::kSerial;
-  out.block_length = options.integer("--block_length");
+  if (options.is_set("--block_length")) out.block_length = options.integer("--block_length");
   out.Z = options.given_real("-Z");
   out.column_scores = options.is_set("--aliscoresout");
   out.keep_alignments = search.keep_alignments || out.column_scores;

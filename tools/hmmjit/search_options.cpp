@@ -173,7 +173,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (options.is_set("--max")) {
     search.filters = FilterOptions::max_sensitivity();
   } else {
-    search.filters.F1 = std::min(1.0, options.real("--F1"));
+    search.filters.F1 = std::min(1.0, options.given_real("--F1").value_or(search.filters.F1));
     search.filters.F2 = std::min(1.0, options.real("--F2"));
     search.filters.F3 = std::min(1.0, options.real("--F3"));
     search.filters.bias = !options.is_set("--nobias");
