@@ -7,7 +7,6 @@
 #include "nucleotide_options.hpp"
 #include "nucleotide_queries.hpp"
 #include "report/nucleotide_run.hpp"
-#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -24,8 +23,6 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
   const ParsedOptions& options = run.options;
   NucleotideQueries& queries = *run.queries->nucleotides;
   const nucleotide::Options searched = make_nucleotide_options(options, run.search, false);
-  if (!options.is_set("--dna") && !options.is_set("--rna"))
-    HMMJIT_TRY(check_nucleotides(options.arguments()[1]));
   std::optional<OutputFile> models;  // built from the queries
   if (queries.builds()) {
     HMMJIT_ASSIGN(models, options.create_file("--hmmout"));

@@ -195,14 +195,19 @@ Status SearchInputs::open_models() {
 }
 
 Status SearchInputs::open_targets() {
-  HMMJIT_ASSIGN(targets, reopened_targets());
+  HMMJIT_ASSIGN(targets, targets_of(options_));
   return {};
 }
 
-Result<std::unique_ptr<TargetSource>> SearchInputs::reopened_targets() const {
-  return tools::open_targets(
-      options_, context_, options_.arguments()[1],
-      {.alphabet = *alphabet_, .format = request_.format, .model = model_name_});
+Result<std::unique_ptr<TargetSource>> SearchInputs::targets_of(const ParsedOptions& options) const {
+  const std::string& file = options.arguments()[1];
+  const bool is_nhmmer = program_.long_targets && !program_.by_sequence;
+  if (is_nhmmer && !options.is_set("--dna") && !options.is_set("--rna"))
+    HMMJIT_TRY(check_nucleotides(file));
+  return tools::open_targets(options, context_, file,
+                             {.alphabet = *alphabet_,
+                              .format = request_.format,
+                              .model = model_name_});
 }
 
 ModelSource SearchInputs::profiles() {
@@ -488,7 +493,7 @@ Status publish(Outputs& outputs, const SearchInputs& inputs, const ParsedOptions
   if (FeatureWriter* const features = outputs.features.get(); features != nullptr) {
     std::unique_ptr<TargetSource> again;
     if (options.is_set("--fasta") || options.is_set("--domfasta")) {
-      HMMJIT_ASSIGN(again, inputs.reopened_targets());
+      HMMJIT_ASSIGN(again, inputs.targets_of(options));
     }
     HMMJIT_TRY(features->write(again.get(), inputs.alphabet()));
     outputs.writer->resolve(features->kept());

@@ -57,8 +57,9 @@ class SearchInputs {
   Status open_models();
   /// Of the alphabet of the models, which must be open.
   Status open_targets();
-  /// The targets once more.
-  Result<std::unique_ptr<TargetSource>> reopened_targets() const;
+  /// The targets of `options`, those of this search or of another one with the same models. Fails
+  /// with kInput where nhmmer's are not plainly nucleotides.
+  Result<std::unique_ptr<TargetSource>> targets_of(const ParsedOptions& options) const;
   ModelSource profiles();
   SequenceQueries* queries() { return queries_ ? &*queries_ : nullptr; }
   const Alphabet& alphabet() const { return *alphabet_; }

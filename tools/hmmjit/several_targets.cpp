@@ -69,9 +69,7 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
   HMMJIT_TRY(opened.open_models());
   for (const ParsedOptions& one : searches) {
     const std::string& targets = one.arguments()[1];
-    if (targets != "-" && !is_pipe(targets))
-      HMMJIT_TRY(open_targets(one, context, targets,
-                              {.alphabet = opened.alphabet(), .format = request.format}));
+    if (targets != "-" && !is_pipe(targets)) HMMJIT_TRY(opened.targets_of(one));
   }
   for (const NamedFile& output : outputs) {
     if (!takes_all_outputs(output.path)) HMMJIT_TRY(OutputFile::create(output.path));
