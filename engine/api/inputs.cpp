@@ -444,7 +444,7 @@ void Targets::add(const Sequence& sequence) {
         "target " + std::to_string(impl_->targets + 1) +
         (sequence.name.empty() ? "" : " (" + std::string(sequence.name) + ")");
     check_texts("target", sequence, where);
-    const auto table = sequence_parsing::unaligned_table(*impl_->alphabet);
+    const auto table = sequence_parsing::unaligned_table({.alphabet = *impl_->alphabet});
     std::vector<Residue> codes;
     codes.reserve(sequence.residues.size());
     for (const char c : sequence.residues) {

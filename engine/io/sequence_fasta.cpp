@@ -13,10 +13,10 @@ bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 class FastaParser : public Parser {
  public:
-  FastaParser(BufferedInput& input, const Alphabet& alphabet, bool file_header)
+  FastaParser(BufferedInput& input, const SequenceFormatOptions& options, bool file_header)
       : input_(input),
-        alphabet_(alphabet),
-        table_(classes(alphabet)),
+        alphabet_(options.alphabet),
+        table_(classes(options)),
         first_(file_header ? State::kFileHeader : State::kStart),
         state_(first_) {}
 
@@ -76,8 +76,8 @@ class FastaParser : public Parser {
  private:
   enum class State { kFileHeader, kInFileHeader, kStart, kHeader, kSequence };
 
-  static std::array<std::uint8_t, 256> classes(const Alphabet& alphabet) {
-    std::array<std::uint8_t, 256> table = unaligned_table(alphabet);
+  static std::array<std::uint8_t, 256> classes(const SequenceFormatOptions& options) {
+    std::array<std::uint8_t, 256> table = unaligned_table(options);
     table['>'] = kSpecial;  // starts a record anywhere in a line
     return table;
   }
@@ -274,9 +274,9 @@ class FastaParser : public Parser {
 
 }  // namespace
 
-std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet,
-                                          bool file_header) {
-  return std::make_unique<FastaParser>(input, alphabet, file_header);
+std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input,
+                                          const SequenceFormatOptions& options, bool file_header) {
+  return std::make_unique<FastaParser>(input, options, file_header);
 }
 
 }  // namespace hmmjit::sequence_parsing

@@ -20,6 +20,11 @@ namespace hmmjit {
 using namespace sequence_parsing;
 
 namespace sequence_parsing {
+namespace {
+
+constexpr std::string_view kGaps = "-._~";
+
+}  // namespace
 
 std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet) {
   std::array<std::uint8_t, 256> table = alphabet.digit;
@@ -27,10 +32,12 @@ std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet) {
   return table;
 }
 
-std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet) {
-  std::array<std::uint8_t, 256> table = residue_table(alphabet);
+std::array<std::uint8_t, 256> unaligned_table(const SequenceFormatOptions& options) {
+  std::array<std::uint8_t, 256> table = residue_table(options.alphabet);
   for (char c : {' ', '\t', '\r', '\n'}) table[static_cast<unsigned char>(c)] = kIgnored;
-  table['-'] = kSpecial;  // an alignment gap; its synonyms '_' and '.' are accepted
+  // In hmmsearch, '-' is an alignment gap; its synonyms '_' and '.' are accepted.
+  for (char c : options.text_mode ? kGaps : std::string_view("-"))
+    table[static_cast<unsigned char>(c)] = kSpecial;
   return table;
 }
 
@@ -63,15 +70,16 @@ std::unexpected<Error> illegal_character(const std::string& where, std::string_v
                                 : fmt::format("illegal character (byte 0x{:02x})", byte);
   std::string message =
       fmt::format("{} in {} sequence{}{}", shown, alphabet.name, target.empty() ? "" : " ", target);
-  if (alphabet.type != AlphabetType::kAmino && c != '-' &&
+  const bool gap = kGaps.contains(c);
+  if (alphabet.type != AlphabetType::kAmino && !gap &&
       amino_alphabet().digit[byte] != kInvalidCode) {
     if (!model.empty()) message = fmt::format("model {} is {}: {}", model, alphabet.name, message);
     return fail(ErrorCode::kInput, std::move(message), where,
                 "search proteins with models of proteins, or correct the record");
   }
   return fail(ErrorCode::kInput, std::move(message), where,
-              c == '-' ? "remove the gaps, or if it is an alignment, state its format"
-                       : "correct or remove the record");
+              gap ? "remove the gaps, or if it is an alignment, state its format"
+                  : "correct or remove the record");
 }
 
 }  // namespace sequence_parsing
@@ -189,12 +197,12 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
   switch (state->format) {
     case SequenceFormat::kFasta:
     case SequenceFormat::kHmmpgmd:
-      state->parser = make_fasta_parser(input, alphabet, state->format == SequenceFormat::kHmmpgmd);
+      state->parser = make_fasta_parser(input, options, state->format == SequenceFormat::kHmmpgmd);
       break;
     case SequenceFormat::kEmbl:
     case SequenceFormat::kGenbank:
       input.limit_lines(kLongestHeader);
-      state->parser = make_flat_parser(input, alphabet, state->format);
+      state->parser = make_flat_parser(input, options, state->format);
       break;
     case SequenceFormat::kNcbi:
       state->parser = make_blast_parser(input, alphabet);

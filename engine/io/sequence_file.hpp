@@ -26,6 +26,8 @@ struct SequenceFormatOptions {
   std::optional<SequenceFormat> format = std::nullopt;
   /// The model that determines the alphabet; errors name it if the sequences have another one.
   std::string model = {};
+  /// Refuses '.', '_' and '~' in unaligned sequences like '-', as HMMER's text mode does.
+  bool text_mode = false;
 };
 
 /// Opens `path`, a result of find_sequence_file ("-": standard input). Opens a BLAST database if

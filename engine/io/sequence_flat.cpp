@@ -18,9 +18,9 @@ std::string_view first_token(std::string_view text, std::string_view separators)
 
 class FlatParser : public Parser {
  public:
-  FlatParser(BufferedInput& input, const Alphabet& alphabet, SequenceFormat format)
-      : input_(input), alphabet_(alphabet), embl_(format == SequenceFormat::kEmbl) {
-    table_ = unaligned_table(alphabet);
+  FlatParser(BufferedInput& input, const SequenceFormatOptions& options, SequenceFormat format)
+      : input_(input), alphabet_(options.alphabet), embl_(format == SequenceFormat::kEmbl) {
+    table_ = unaligned_table(options);
     for (char c = '0'; c <= '9'; ++c) table_[static_cast<unsigned char>(c)] = kIgnored;
   }
 
@@ -148,9 +148,9 @@ class FlatParser : public Parser {
 
 }  // namespace
 
-std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& alphabet,
+std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const SequenceFormatOptions& options,
                                          SequenceFormat format) {
-  return std::make_unique<FlatParser>(input, alphabet, format);
+  return std::make_unique<FlatParser>(input, options, format);
 }
 
 }  // namespace hmmjit::sequence_parsing

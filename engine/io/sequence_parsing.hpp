@@ -40,10 +40,10 @@ class Parser {
 };
 
 /// `file_header`: a line that begins with '#' comes before the first record.
-std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet,
-                                          bool file_header);
+std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input,
+                                          const SequenceFormatOptions& options, bool file_header);
 /// EMBL/UniProt and GenBank/DDBJ.
-std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& alphabet,
+std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const SequenceFormatOptions& options,
                                          SequenceFormat format);
 /// Parses the stream of io/blast_database.hpp.
 std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
@@ -55,7 +55,7 @@ inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illega
 /// Character classes of aligned rows: residue codes of the alphabet; kSpecial for everything else.
 std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet);
 /// Character classes of unaligned formats: the alphabet without '-'; white space is ignored.
-std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet);
+std::array<std::uint8_t, 256> unaligned_table(const SequenceFormatOptions& options);
 
 /// A NUL byte in a target's name, accession or description is an error: C strings end there, so
 /// different names would become equal and programs that read the results would fail.

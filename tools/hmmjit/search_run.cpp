@@ -207,7 +207,8 @@ Result<std::unique_ptr<TargetSource>> SearchInputs::targets_of(const ParsedOptio
   return tools::open_targets(options, context_, file,
                              {.alphabet = *alphabet_,
                               .format = request_.format,
-                              .model = model_name_});
+                              .model = model_name_,
+                              .text_mode = is_nhmmer});
 }
 
 ModelSource SearchInputs::profiles() {

@@ -65,8 +65,8 @@ Translated by_kernel(const ParsingKernels& kernels, const TranslationTable& tabl
 TEST(ParsingKernelSets, GiveTheSameResults) {
   ASSERT_FALSE(parsing_kernel_sets().empty());
   Random random(41);
-  const TranslationTable tables[] = {TranslationTable(unaligned_table(amino_alphabet())),
-                                     TranslationTable(unaligned_table(dna_alphabet()))};
+  const TranslationTable tables[] = {TranslationTable(unaligned_table({amino_alphabet()})),
+                                     TranslationTable(unaligned_table({dna_alphabet()}))};
   std::size_t translated = 0;
   for (int round = 0; round < 600; ++round) {
     const std::string text =
