@@ -123,8 +123,9 @@ Result<int> run_align(const ParsedOptions& options) {
   HMMJIT_ASSIGN(
       const SequenceFormat format,
       parse_sequence_format(options.text("--outformat"), "--outformat", FileContent::kAlignments));
-  std::vector<NamedFile> inputs = {{"sequence file", sequence_file}};
+  std::vector<NamedFile> inputs;
   add_profile_files(inputs, "profile file", model_file);
+  inputs.push_back({"sequence file", sequence_file});
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
   HMMJIT_TRY(check_inputs(inputs));
   HMMJIT_TRY(check_outputs(output_files(kOptions, options), inputs));
