@@ -117,9 +117,9 @@ class FastaParser : public Parser {
 
   void skip_file_header() {
     const std::string_view rest = chunk_.substr(position_);
-    const std::size_t end = rest.find('\n');
-    position_ += std::min(end, rest.size());
-    if (end != rest.npos) state_ = State::kStart;
+    const std::size_t end = find_line_end(rest.data(), rest.size());
+    position_ += end;
+    if (end < rest.size()) state_ = State::kStart;
   }
 
   Status skip_to_first_record() {

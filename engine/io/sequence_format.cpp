@@ -306,7 +306,8 @@ std::optional<ForeignFile> recognise_foreign_file(std::string_view head) {
   if (head.starts_with("BZh") && head.size() > 6 && head.substr(4, 3) == "1AY")
     return ForeignFile{"it is compressed with bzip2",
                        "decompress it on the way: bzcat FILE | ... -"};
-  if (head.size() > 262 && head.substr(257, 5) == "ustar")
+  // NULs fill the header of an archive. In text the letters may be a part of "mustard".
+  if (head.size() > 262 && head.substr(257, 5) == "ustar" && head.substr(0, 257).contains('\0'))
     return ForeignFile{"it is a tar archive", "unpack it first: tar -xf FILE"};
   const std::string start = lower(trim(head.substr(0, 64)));
   if (start.starts_with("<!doctype html") || start.starts_with("<html"))

@@ -123,7 +123,7 @@ FOREIGN = {
     "zip": (b"PK\x03\x04abc", "unzip -p"),
     "7z": (b"7z\xbc\xaf\x27\x1c\x00", "7-Zip"),
     "pdf": (b"%PDF-1.4\n", "PDF"),
-    "tar": (b"a" * 257 + b"ustar\x0000" + b"\0" * 300, "tar archive"),
+    "tar": (b"a.file".ljust(257, b"\0") + b"ustar\x0000" + b"\0" * 300, "tar archive"),
     "twice.gz": (gzip.compress(gzip.compress(b"x")), "compressed twice"),
     "hmm": (b"HMMER3/f [3.4]\nNAME a\n", "profile"),
     "pdb": (b"HEADER    OXYGEN TRANSPORT                        07-MAR-84   4HHB\n", "no known format"),

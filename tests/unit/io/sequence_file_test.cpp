@@ -29,9 +29,9 @@ std::uint64_t number_before(const std::string& line, const std::string& after) {
 // Beginnings of files of other kinds, truncated anywhere, are never read past their end.
 TEST(ForeignFile, EveryBeginningIsLookedAt) {
   using namespace std::string_view_literals;
-  std::string tar(262, 'a');
+  std::string tar(263, '\0');
+  tar.replace(0, 6, "a.file");
   tar.replace(257, 5, "ustar");
-  tar += '\0';
   for (const auto& [whole, words] : std::vector<std::pair<std::string, std::string>>{
            {"BZh91AY&SY", "bzip2"},
            {std::string("\xfd"
