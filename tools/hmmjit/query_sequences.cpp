@@ -18,10 +18,10 @@ Error of_queries(Error error) {
 
 Result<std::shared_ptr<QuerySequences>> QuerySequences::open(const ParsedOptions& options,
                                                              const std::string& path) {
-  HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, asserted_format(options, "--qformat"));
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  auto reader =
-      SequenceReader::open(std::move(source), {.alphabet = amino_alphabet(), .format = format});
+  SequenceFormatOptions format{.alphabet = amino_alphabet()};
+  HMMJIT_ASSIGN(format.format, asserted_format(options, "--qformat"));
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_sequence_source(path, format));
+  auto reader = SequenceReader::open(std::move(source), format);
   if (!reader) return std::unexpected(of_queries(reader.error()));
   return std::shared_ptr<QuerySequences>(new QuerySequences(*std::move(reader)));
 }

@@ -135,9 +135,10 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
   add_profile_files(files, program.open_queries != nullptr ? "query file" : "profile file",
                     program.by_sequence ? find_profile_database(models) : models);
   files.push_back({"sequence file", target_path});
-  if (is_blast_database(target_path)) {
+  for (const std::string& path : {models, target_path}) {
+    if (!is_blast_database(path)) continue;
     for (const std::string_view suffix : kBlastSuffixes)
-      files.push_back({"file of the BLAST database", target_path + std::string(suffix)});
+      files.push_back({"file of the BLAST database", path + std::string(suffix)});
   }
   for (const char* option : kInputOptions) {
     if (options.knows(option) && options.is_set(option))
