@@ -572,14 +572,15 @@ constexpr std::array<std::string_view, 8> kDescriptive{
 Status find_volumes(const Kind& kind, const std::string& path, int depth,
                     std::vector<std::string>& volumes) {
   if (exists(path + kind.suffixes[0])) {
-    volumes.push_back(path);
+    // Overlapping parts of an alias share volumes.
+    if (std::ranges::find(volumes, path) == volumes.end()) volumes.push_back(path);
     return {};
   }
   const std::string alias = path + kind.alias;
   if (!exists(alias)) {
     if (const Kind& other = &kind == &kProteins ? kNucleotides : kProteins; has_kind(path, other)) {
       return fail(ErrorCode::kInput, fmt::format("a BLAST database of {}", other.name), path,
-                  fmt::format("give one of {}", kind.name));
+                  fmt::format("give one of {} (hmmjit db: --alphabet)", kind.name));
     }
     return fail(ErrorCode::kInput,
                 fmt::format("no BLAST database of {}: neither {} nor {} is there", kind.name,

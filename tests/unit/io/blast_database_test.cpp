@@ -188,7 +188,7 @@ TEST(BlastDatabase, FilesAliasesAndFolders) {
   write("all.00", "one");
   write("all 01", "two");
   folder.write("all.pal",
-               "# comment\nTITLE all of it\nDBLIST all.00 \"all 01\"\nNSEQ 2\nLENGTH 18\n");
+               "# comment\nTITLE all of it\nDBLIST all.00 \"all 01\" all.00\nNSEQ 2\nLENGTH 18\n");
   // With the format asserted, without, and with a file of the same name.
   for (const std::optional<F> format : {std::optional<F>(), std::optional<F>(F::kNcbi)}) {
     auto reader = SequenceReader::open(base, {amino_alphabet(), format});
