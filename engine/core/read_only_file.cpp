@@ -22,15 +22,18 @@ namespace {
 
 // Opens a regular file and sets `size`.
 Result<Descriptor> open_regular_file(const std::string& path, std::uint64_t& size) {
-  // Opening a pipe without a writer must not block.
+  const auto other = [&] {
+    return fail(ErrorCode::kInput, "not a regular file", path, "name a file");
+  };
+  struct stat info {};
+  // Opening a pipe would end its writer, or wait for one.
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return other();
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0 && errno == ENOMEM) throw std::bad_alloc();
   if (file.get() < 0)
     return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path,
                 remedy_of(errno, "check the name and permissions"));
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return fail(ErrorCode::kInput, "not a regular file", path, "name a file");
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return other();
   size = static_cast<std::uint64_t>(info.st_size);
   return file;
 }

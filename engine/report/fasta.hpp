@@ -12,12 +12,13 @@ namespace hmmjit {
 
 inline constexpr std::size_t kFastaColumns = 60;
 
-/// Appends the lines below a header, with kFastaColumns residues each.
+/// Appends the lines below a header, with kFastaColumns residues each. A gap is a dot, since
+/// readers of FASTA, as of targets, accept no dash.
 inline void append_fasta(std::string& out, std::span<const Residue> residues,
                          const Alphabet& alphabet) {
   for (std::size_t at = 0; at < residues.size(); at += kFastaColumns) {
     for (const Residue code : residues.subspan(at, std::min(kFastaColumns, residues.size() - at)))
-      out += alphabet.symbols[code];
+      out += code == alphabet.gap() ? '.' : alphabet.symbols[code];
     out += '\n';
   }
 }

@@ -99,7 +99,7 @@ Result<int> run_join(const ParsedOptions& options) {
 }
 
 Result<int> run_info(const ParsedOptions& options) {
-  const std::string& path = options.arguments()[0];
+  const std::string path = find_sequence_file(options.arguments()[0]);
   HMMJIT_ASSIGN(const auto database, TargetDatabase::open(path));
   const DatabaseSummary& s = database->summary();
   std::uint32_t median = 0;
@@ -218,17 +218,22 @@ Result<WantedByName> find_parts(const std::vector<std::string>& words,
 }
 
 Result<int> run_fetch(const ParsedOptions& options) {
-  const std::string& input = options.arguments()[0];
+  const std::string input = find_sequence_file(options.arguments()[0]);
   const std::string output(options.text("--output"));
   HMMJIT_ASSIGN(const std::vector<std::string> words, wanted_names(options));
+  HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, asserted_format(options, "--tformat"));
   const Alphabet* alphabet = &named_alphabet(options.text("--alphabet"));
-  if (const auto database = TargetDatabase::open(input)) alphabet = (*database)->summary().alphabet;
+  HMMJIT_ASSIGN(const bool is_database, is_target_database_file(input));
+  if (is_database) {
+    HMMJIT_ASSIGN(const auto database, TargetDatabase::open(input));
+    alphabet = database->summary().alphabet;
+  }
   HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
-                open_target_file(input, {.alphabet = *alphabet}));
+                open_target_file(input, {.alphabet = *alphabet, .format = format}));
   std::optional<TextOutput> file;
   if (!output.empty()) {
-    HMMJIT_TRY(check_outputs({{{"-o", output}}}, {{{"sequence file", find_sequence_file(input)},
-                                                   {"--file", options.path("--file")}}}));
+    HMMJIT_TRY(check_outputs({{{"-o", output}}},
+                             {{{"sequence file", input}, {"--file", options.path("--file")}}}));
     HMMJIT_ASSIGN(file, TextOutput::create(output));
   }
   HMMJIT_ASSIGN(WantedByName wanted, find_parts(words, source));
@@ -248,7 +253,7 @@ Result<int> run_fetch(const ParsedOptions& options) {
           return fail(ErrorCode::kInput,
                       fmt::format("{} has {} residues; {}-{} is not in it", target.name,
                                   residues.size(), from, to),
-                      input);
+                      input, fmt::format("ask for a part of 1-{}", residues.size()));
         part.found = true;
         (text += '>') += target.name;
         if (part.from > 0) text += fmt::format("/{}-{}", part.from, part.to);
@@ -280,7 +285,7 @@ Result<int> run_fetch(const ParsedOptions& options) {
 }
 
 Result<int> run_verify(const ParsedOptions& options) {
-  const std::string& path = options.arguments()[0];
+  const std::string path = find_sequence_file(options.arguments()[0]);
   const double begun = Trace::now();
   HMMJIT_ASSIGN(const auto database, TargetDatabase::open(path));
   HMMJIT_TRY(database->verify());
@@ -297,6 +302,9 @@ Result<int> run_verify(const ParsedOptions& options) {
 CommandSpec db_command() {
   constexpr OptionSpec threads{kPlain, "--cpu", "n n>0", "threads; default: all cores"};
   constexpr OptionSpec output{kPlain, "--output,-o", "f", "file to write"};
+  constexpr OptionSpec format{kPlain, "--tformat", "s",
+                              "assert this sequence format: no autodetection",
+                              offering(kSequenceFormatNames)};
   constexpr OptionTraits kAlphabets = one_of("amino,dna,rna");
   CommandSpec out{"db",
                   "make, describe and check databases of targets; print sequences by name",
@@ -309,8 +317,7 @@ CommandSpec db_command() {
          true, true}},
        {{kPlain, "--output,-o", "f", "file to write; default: the first input's name + .hjdb"},
         {kPlain, "--alphabet", "s=amino", "amino, dna or rna", kAlphabets},
-        {kPlain, "--tformat", "s", "assert this sequence format: no autodetection",
-         offering(kSequenceFormatNames)},
+        format,
         threads,
         {kPlain, "--quiet", "", "no summary line"}},
        run_build},
@@ -334,9 +341,11 @@ CommandSpec db_command() {
        {{"database", "database, or sequence file"},
         {"names", "names, or name/from-to for a part; printed in the order of the file", false,
          true}},
-       {{kPlain, "--file,-f", "@f", "file with a name at the beginning of each line; - for stdin"},
+       {{kPlain, "--file,-f", "@f",
+         "file with a name at the beginning of each line but those with #; - for stdin"},
         output,
-        {kPlain, "--alphabet", "s=amino", "of a sequence file: amino, dna or rna", kAlphabets}},
+        {kPlain, "--alphabet", "s=amino", "of a sequence file: amino, dna or rna", kAlphabets},
+        format},
        run_fetch}};
   return out;
 }
