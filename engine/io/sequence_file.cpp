@@ -177,8 +177,8 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
   const std::string& name = input.name();
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   if (!options.format && is_target_database(head))
-    return fail(ErrorCode::kInput, "a target database can be searched only as a plain file", name,
-                "name the .hjdb file itself, decompressed");
+    return fail(ErrorCode::kInput, "a target database can only be searched, as a plain file", name,
+                "name the .hjdb file itself, decompressed, or for queries use hmmjit db fetch");
   const auto format = format_of(name, head, options.format, FileContent::kSequences);
   if (!format) {
     for (const std::string_view suffix : kBlastSuffixes) {

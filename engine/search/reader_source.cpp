@@ -141,7 +141,7 @@ Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& p
     return fail(ErrorCode::kInput,
                 "the target database holds " + std::string(alphabet.name) + " sequences, not " +
                     std::string(options.alphabet.name),
-                path, "search the models and targets of one alphabet");
+                path, "use one alphabet for all files (hmmjit db build: --alphabet)");
   return database;
 }
 
