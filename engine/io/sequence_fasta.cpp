@@ -85,7 +85,7 @@ class FastaParser : public Parser {
   // Makes unread bytes available; returns false at the end of the input.
   Result<bool> advance() {
     if (position_ < chunk_.size()) return true;
-    lines_ += count_lines(chunk_.data(), chunk_.size());
+    lines_ += count_lines(chunk_.data(), chunk_.size(), line_end_);
     input_.skip(chunk_.size());
     position_ = 0;
     auto chunk = input_.peek();
@@ -94,12 +94,14 @@ class FastaParser : public Parser {
       return std::unexpected(chunk.error());
     }
     chunk_ = *chunk;
+    if (lines_ == 0) line_end_ = chunk_.contains('\n') ? '\n' : '\r';
     return !chunk_.empty();
   }
 
   // The position of the next unread byte.
   std::string where() const {
-    return fmt::format("{}:{}", input_.name(), lines_ + count_lines(chunk_.data(), position_) + 1);
+    return fmt::format("{}:{}", input_.name(),
+                       lines_ + count_lines(chunk_.data(), position_, line_end_) + 1);
   }
 
   Status find_file_header() {
@@ -265,6 +267,7 @@ class FastaParser : public Parser {
   std::string_view chunk_;
   std::size_t position_ = 0;
   std::uint64_t lines_ = 0;  // line ends before chunk_
+  char line_end_ = '\n';
   State first_;              // initial state of every pass
   State state_;
   std::string header_;  // start of a header line that continues in the next chunk

@@ -87,15 +87,16 @@ std::size_t find_line_end_vector(const char* in, std::size_t count) {
   return i;
 }
 
-std::size_t count_lines_vector(const char* in, std::size_t count) {
+std::size_t count_lines_vector(const char* in, std::size_t count, char end) {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t N = hn::Lanes(d);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+  const auto ends = hn::Set(d, static_cast<std::uint8_t>(end));
   std::size_t i = 0, lines = 0;
   for (; i + N <= count; i += N) {
-    lines += hn::CountTrue(d, hn::Eq(hn::LoadU(d, bytes + i), hn::Set(d, '\n')));
+    lines += hn::CountTrue(d, hn::Eq(hn::LoadU(d, bytes + i), ends));
   }
-  for (; i < count; ++i) lines += bytes[i] == '\n';
+  for (; i < count; ++i) lines += in[i] == end;
   return lines;
 }
 
@@ -153,8 +154,8 @@ std::size_t find_line_end(const char* in, std::size_t count) {
   return parsing_kernel_sets().front().find_line_end(in, count);
 }
 
-std::size_t count_lines(const char* in, std::size_t count) {
-  return parsing_kernel_sets().front().count_lines(in, count);
+std::size_t count_lines(const char* in, std::size_t count, char end) {
+  return parsing_kernel_sets().front().count_lines(in, count, end);
 }
 
 }  // namespace hmmjit::sequence_parsing

@@ -29,7 +29,7 @@ struct ParsingKernels {
   std::size_t (*translate)(const TranslationTable&, const char*, std::size_t, Residue*,
                            std::size_t*);
   std::size_t (*find_line_end)(const char*, std::size_t);
-  std::size_t (*count_lines)(const char*, std::size_t);
+  std::size_t (*count_lines)(const char*, std::size_t, char);
 };
 /// The sets that this machine supports, fastest first. The last one works on every machine.
 const std::vector<ParsingKernels>& parsing_kernel_sets();
@@ -43,7 +43,7 @@ std::size_t translate(const TranslationTable& table, const char* in, std::size_t
 /// Offset of the first CR or LF, or `count`.
 std::size_t find_line_end(const char* in, std::size_t count);
 
-/// Number of LF characters.
-std::size_t count_lines(const char* in, std::size_t count);
+/// Number of characters `end`.
+std::size_t count_lines(const char* in, std::size_t count, char end);
 
 }  // namespace hmmjit::sequence_parsing

@@ -88,6 +88,12 @@ TEST(Fasta, Headers) {
                           Target{"five", "", "", "L"}, Target{"six", "", "", ""}));
 }
 
+TEST(Fasta, LinesThatEndInCarriageReturnsAreCounted) {
+  for (const std::size_t chunk : {std::size_t{3}, std::size_t{1} << 20})
+    EXPECT_THAT(read_text(">x\rAC\r>a\rA1C\r", F::kFasta, "text", chunk).error,
+                HasSubstr("text:4: illegal character 1"));
+}
+
 // C strings end there: two targets would both be "a", or every output would contain a NUL.
 TEST(Fasta, NulInAHeaderIsAnError) {
   using namespace std::string_literals;

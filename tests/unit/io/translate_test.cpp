@@ -72,7 +72,6 @@ TEST(ParsingKernelSets, GiveTheSameResults) {
     const std::string text =
         random_text(random, static_cast<std::size_t>(random.integer(0, round)));
     const auto end = text.find_first_of("\r\n");
-    const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
     for (const TranslationTable& table : tables) {
       const Translated expected = by_bytes(table, text);
       translated += expected.residues.size();
@@ -80,7 +79,10 @@ TEST(ParsingKernelSets, GiveTheSameResults) {
         ASSERT_EQ(by_kernel(kernels, table, text), expected) << text;
         ASSERT_EQ(kernels.find_line_end(text.data(), text.size()),
                   end == text.npos ? text.size() : end);
-        ASSERT_EQ(kernels.count_lines(text.data(), text.size()), lines);
+        for (const char line_end : {'\n', '\r'}) {
+          ASSERT_EQ(kernels.count_lines(text.data(), text.size(), line_end),
+                    static_cast<std::size_t>(std::ranges::count(text, line_end)));
+        }
       }
     }
   }
