@@ -244,8 +244,10 @@ class Record:
 
 
 def test_records(results):
-    records = [Record(name, residues, description) for name, residues, _, description in fasta(TARGETS)]
-    assert key(hmmjit.search(MODELS, records, device="cpu")) == key(results)
+    records = [Record(name, residues, f"{name} {description}") for name, residues, _, description in fasta(TARGETS)]
+    records.append(Record("n", "ACD", "nn of GenBank"))
+    assert [t.description for t in hmmjit.Targets(records)] == [d for *_, d in fasta(TARGETS)] + ["nn of GenBank"]
+    assert key(hmmjit.search(MODELS, records[:-1], device="cpu")) == key(results)
     with pytest.raises(TypeError):
         hmmjit.Targets([3])
     with pytest.raises(TypeError):

@@ -437,7 +437,10 @@ def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
         return (sequence.name, sequence.sequence, getattr(sequence, "accession", None),
                 getattr(sequence, "description", None))
     if hasattr(sequence, "seq") and hasattr(sequence, "id"):  # Bio.SeqRecord
-        return sequence.id, str(sequence.seq), None, getattr(sequence, "description", None)
+        description = getattr(sequence, "description", None) or ""
+        if description.split(None, 1)[:1] == [sequence.id]:  # of FASTA it is the whole line
+            description = description[len(sequence.id):].strip()
+        return sequence.id, str(sequence.seq), None, description
     raise TypeError(f"no sequence: {type(sequence).__name__}; give (name, residues) pairs, PyHMMER's or "
                     "Biopython's objects")
 
