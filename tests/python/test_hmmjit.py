@@ -276,7 +276,7 @@ def test_pyhmmer_objects(results):
                 hmmjit.Models(source)
 
 
-def test_tables(results):
+def test_tables(results, tmp_path):
     targets, domains = results.table(), results.table("domains")
     reported = [(r, h) for r in results for h in r.reported]
     assert len(targets) == len(reported)
@@ -298,6 +298,13 @@ def test_tables(results):
                 value, text = table[name][i], line[name]
                 assert value == text or float(value) == pytest.approx(float(text), rel=1e-6), name
     assert {"i_evalue", "hmm_from", "ln_p", "domain_included"} <= set(domains)
+    # Domains may be included without being reported.
+    subprocess.run([PROGRAM, "search", "--quiet", "--device", "cpu", "--domT", "15", "--incdomE", "10", "--target-tsv",
+                    tmp_path / "tsv", "-o", tmp_path / "out", MODELS, TARGETS], check=True)
+    header, *lines = (line.split("\t") for line in (tmp_path / "tsv").read_text().splitlines())
+    by_target = hmmjit.search(MODELS, TARGETS, device="cpu", domT=15, incdomE=10).table()
+    for name in ("domains", "domains_included"):
+        assert [str(n) for n in by_target[name]] == [line[header.index(name)] for line in lines]
     assert len(domains) == sum(d.reported for _, h in reported for d in h.domains)
     assert set(domains["model"]) <= {r.name for r in results}
     assert len(results[0].table()) == len(results[0].reported)

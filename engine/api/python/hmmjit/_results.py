@@ -340,7 +340,7 @@ class Result(Immutable, ResultFields):
             if count:
                 array[0].size = ctypes.sizeof(kind)
                 get(self._handle.pointer, 0, count, array)
-            self._arrays[kind] = array
+            return self._arrays.setdefault(kind, array)  # another thread may have been faster
         return self._arrays[kind]
 
     def _hit_array(self) -> Any:
@@ -420,7 +420,7 @@ def make_table(results: Iterable[Result], of: str) -> Table:
                 values = [target.name, target.accession, target.length, target.index, model.name, model.accession,
                           model.length, model.index, hit.e_value, hit.score, hit.bias, hit.included]
                 if domain is None:
-                    values += [len(domains), sum(d.included for d in domains), hit.expected_domains]
+                    values += [len(domains), len(hit.domains.included), hit.expected_domains]
                 else:
                     values += [number, *(getattr(domain, m) for m in _DOMAIN_COLUMNS.values())]
                 values += [hit.ln_p, target.description]
@@ -478,8 +478,8 @@ class Results(List[Result]):
     def report(self, kind: str = "tblout", path: Optional[PathLike] = None, *, header: bool = False,
                **settings: Any) -> Optional[bytes]:
         """The output of a kind (see Report). Returned as bytes, or written to `path`, which appears when
-        it is complete. `header`: the main report begins with the lines about the run (of search, phmmer and
-        jackhmmer). For other arguments see Report."""
+        it is complete. `header`: the main report begins with the lines of hmmsearch about the run. For other
+        arguments see Report."""
         from ._reports import Report
         report = Report(kind, path, search=self._options, **settings)
         if header:
