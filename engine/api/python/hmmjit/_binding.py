@@ -173,7 +173,10 @@ def encode(value: Union[None, str, bytes, os.PathLike[str], os.PathLike[bytes]])
     if value is None:
         return value
     if not isinstance(value, bytes):
-        value = os.fspath(value)
+        try:
+            value = os.fspath(value)
+        except TypeError:
+            raise TypeError(f"neither text nor a path: {value!r}") from None
     if not isinstance(value, bytes):
         value = value.encode("utf-8", "surrogateescape")
     if b"\0" in value:

@@ -160,7 +160,7 @@ class Model(ModelFields):
     @query.setter
     def query(self, value: Optional[Tuple[str, str, str]]) -> None:
         texts = value or ("", "", "")
-        if len(texts) != 3:
+        if isinstance(texts, (str, bytes)) or len(texts) != 3:
             raise UsageError(f"query takes a name, an accession and a description, not {value!r}")
         name, accession, description = (_b.encode(text) for text in texts)
         self._change(query_name=name, query_accession=accession, query_description=description)

@@ -57,6 +57,8 @@ class Report:
 
     def add(self, result: Result) -> None:
         """The next model's Result."""
+        if not isinstance(result, Result):
+            raise TypeError(f"no Result: {type(result).__name__}")
         _b.report_add(self._handle.pointer, result._handle.pointer)
 
     def add_rounds(self, search: IterativeSearch, query: int = 0) -> None:

@@ -413,6 +413,8 @@ class FileReports:
 
     def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
                  inputs: Iterable[PathLike], header: bool = True) -> None:
+        if not isinstance(files, Mapping):
+            raise TypeError(f"files takes a dict of kinds of Report and paths, not {files!r}")
         self._reports = [Report(kind, path, search=search, **(settings or {})) for kind, path in files.items()]
         seen: Dict[Any, str] = {}
         read = {_file_of(path) for path in inputs}
