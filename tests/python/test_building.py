@@ -123,6 +123,32 @@ def test_models_of_sequences(data):
     scores = [[h.score for h in hmmjit.search(m, sought, device="cpu")[0]] for m in (model, copy, again)]
     assert scores[0] == scores[1] == scores[2] and scores[0]
     assert builder.build_many([("empty", "")]).count() == 0
+
+
+class Aligned:
+    """As PyHMMER's alignments and sequences."""
+
+    def __init__(self, alphabet):
+        self.alphabet, self.name, self.sequence, self.names = alphabet, "x", "ACGTACGTAC" * 3, ["x"]
+
+    def write(self, file, format):
+        file.write(b"# STOCKHOLM 1.0\nx ACGTACGTAC\ny ACGTACGTAC\n//\n")
+
+
+def test_alphabets_are_those_of_the_sequences(tmp_path):
+    path = tmp_path / "s.fa"
+    path.write_text(">x\n" + "ACGTACGTAC" * 3 + "\n")
+    given, builder = hmmjit.Targets(path, "dna"), hmmjit.Builder()
+    assert pickle.loads(pickle.dumps(given)).alphabet == "dna" and hmmjit.Targets(path).alphabet is None
+    for source in (given, (Aligned("dna") for _ in range(2)), [Aligned("dna")]):
+        assert {m.alphabet for m in builder.build_many(source)} == {"dna"}
+    assert builder.build_many(path)[0].alphabet == hmmjit.Builder().build("ACGT").alphabet == "amino"
+    assert hmmjit.Builder("rna").build_many(path)[0].alphabet == "rna"
+    assert [builder.build_msa(Aligned(a)).alphabet for a in ("amino", "rna", None)] == ["amino", "rna", "dna"]
+    database = tmp_path / "d.hjdb"
+    assert hmmjit.build_database([given], database)["alphabet"] == "dna"
+    assert hmmjit.build_database(path, tmp_path / "a.hjdb")["alphabet"] == "amino"
+    assert hmmjit.nhmmer(hmmjit.Targets(path), path).report() == hmmjit.nhmmer(given, path).report() != b""
     for wrong in ("", "MK1L"):
         with pytest.raises(hmmjit.InputError):
             builder.build(wrong)

@@ -1,9 +1,11 @@
 """Nucleotides in the Python package: recorded runs of nhmmer and hmmbuild, and PyHMMER where it is installed."""
 import gzip
 import io
+import os
 import pickle
 import re
 import shlex
+import threading
 
 import pytest
 
@@ -157,6 +159,21 @@ def test_both_strands(chromosome):
     for strand, sign in (("watson", "+"), ("crick", "-")):
         alone = hmmjit.nhmmer([("family", FAMILY)], targets, strand=strand)[0]
         assert alone.long_targets and {h.strand for h in alone} == {sign}
+
+
+def test_queries(chromosome, tmp_path):
+    alignment = hmmjit.MSA([(f"r{i}", FAMILY[:i] + "AAA" + FAMILY[i + 3:]) for i in range(0, 30, 3)])
+    model = hmmjit.Builder().build_msa(alignment)
+    table = hmmjit.nhmmer(model, [("chr1", chromosome)], seed=7).report()
+    assert len(rows(table)) > 2
+    # nhmmer calibrates models of alignments without the seed of the search.
+    assert hmmjit.nhmmer(alignment, [("chr1", chromosome)], seed=7).report() == table
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(model.binary(),))
+    writer.start()
+    assert hmmjit.nhmmer(pipe, [("chr1", chromosome)], seed=7).report() == table
+    writer.join()
 
 
 def test_what_is_refused(chromosome):

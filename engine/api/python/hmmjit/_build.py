@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTupl
 from . import _binding as _b
 from ._common import (ALPHABETS, INT32, UINT32, Bytes, PathLike, UsageError, choose, contents, integer, is_path,
                       real, unknown_option)
-from ._inputs import Model, Models, Sequence, Targets, TargetsSource, alphabet_of, is_models
+from ._inputs import Model, Models, Sequence, Targets, TargetsSource, alphabet_of, is_models, sequences_of
 from ._msa import MSA
 from ._interface import SearchOptions
 from ._options import make_options
@@ -93,9 +93,7 @@ class Builder:
     def build(self, sequence: Any) -> Model:
         """The model that phmmer or nhmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
         or PyHMMER's or Biopython's object. Results of it are reported with the sequence's names."""
-        one = Targets([Sequence("query", sequence) if isinstance(sequence, str) else sequence],
-                      alphabet_of(sequence, self._settings["alphabet"] or "amino"))
-        models = self.build_many(one)
+        models = self.build_many([Sequence("query", sequence) if isinstance(sequence, str) else sequence])
         if len(models) != 1:
             raise _b.InputError("no model can be built of a sequence without residues")
         return models[0]
@@ -103,10 +101,20 @@ class Builder:
     def build_many(self, sequences: TargetsSource) -> Models:
         """The models of all sequences that have residues, in order, built on several threads. `sequences`: anything that
         Targets accepts."""
-        targets = sequences if isinstance(sequences, Targets) else Targets(
-            sequences, alphabet_of(sequences, self._settings["alphabet"] or "amino"))
+        return self._build_many(sequences, "amino")
+
+    def _build_many(self, sequences: TargetsSource, usual: str) -> Models:
+        targets = sequences_of(sequences, self._settings["alphabet"], usual)
+        options = self._options_of(targets.alphabet or usual)
         return Models._of(Run(lambda _: _b.Handle("models", _b.build_models, targets._handle.pointer,
-                                                  byref(self._options))).wait())
+                                                  byref(options))).wait())
+
+    def _options_of(self, alphabet: str) -> Any:
+        """The options for sequences or alignments of this alphabet; "": unknown."""
+        options = type(self._options).from_buffer_copy(self._options)
+        if alphabet and self._settings["alphabet"] is None:
+            options.alphabet = choose("alphabet", alphabet, ALPHABETS)
+        return options
 
     def build_msa(self, alignment: Any) -> Model:
         """The model that hmmbuild makes of one alignment: an MSA, bytes of a file (Stockholm, aligned FASTA, ...), or
@@ -135,9 +143,9 @@ class Builder:
             name, given = _b.encode(getattr(given, "name", None)) or name, data.getvalue()
         if not isinstance(given, (bytes, bytearray, memoryview)):
             raise TypeError(f"no alignment: {type(alignments).__name__}; give a MSA, a path, bytes, or PyHMMER's MSA")
-        text = bytes(given)
+        text, options = bytes(given), self._options_of(alphabet_of(alignments, ""))
         return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignment_memory, text, len(text), encoded,
-                                                  name, byref(self._options))).wait())
+                                                  name, byref(options))).wait())
 
 
 def _queries(source: Any) -> Any:
@@ -180,15 +188,16 @@ def nhmmer(queries: Any, targets: TargetsSource, *, builder: Optional[Builder] =
         models = queries
     elif is_models(queries) or is_path(queries):
         models = Models(queries)
+    elif isinstance(queries, MSA) or hasattr(queries, "write") and hasattr(queries, "names"):  # pyhmmer.easel.MSA
+        models = (builder or Builder()).build_all(queries)  # nhmmer calibrates these with 42 for any --seed
     else:
-        builder = builder or Builder(seed=int(made.seed))
-        if isinstance(queries, MSA) or hasattr(queries, "write") and hasattr(queries, "names"):  # pyhmmer.easel.MSA
-            models = builder.build_all(queries)
-        else:
-            models = builder.build_many(queries if isinstance(queries, Targets) else Targets(
-                queries, alphabet_of(queries, builder._settings["alphabet"] or "dna")))
-    if not isinstance(targets, Targets):
-        targets = Targets(targets, "dna" if is_path(targets) else alphabet_of(next(iter(models), None), "dna"))
+        models = (builder or Builder(seed=int(made.seed)))._build_many(queries, "dna")
+    if is_path(targets):
+        targets = Targets(targets)
+    elif not isinstance(targets, Targets):
+        if models._path is not None:
+            models = Models.load(models._path)  # a pipe can be read only once
+        targets = Targets(targets, alphabet_of(models[:1], "dna"))
     out = _b.NhmmerOptions()
     _b.nhmmer_options_init(byref(out))
     out.search, out.strands = addressof(made), choose("strand", strand, _STRANDS)

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import html
 import io
+import itertools
 import math
 import queue
 import threading
@@ -454,8 +455,8 @@ class Targets(Immutable, Collection[Sequence]):
     `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
     mapping of names to residues; one sequence; or an iterable of Sequences, (name, residues[, accession[, description]]), of
     PyHMMER's sequences (a SequenceFile or a block, say), of Biopython's records, or of paths and Targets, which
-    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino", "dna", "rna",
-    except for paths. `format`: None, or a name of hmmsearch's --tformat.
+    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino" (None), "dna", "rna";
+    searches read a path in that of the models. `format`: None, or a name of hmmsearch's --tformat.
 
     Iterating yields Sequences, reading the file of a path. `len` and indices are of targets in memory; those
     of a path are counted by count(). Names and accessions have no blanks or control characters, descriptions
@@ -465,9 +466,10 @@ class Targets(Immutable, Collection[Sequence]):
 
     _things = "targets"
     _format: Optional[str] = None
+    _has_alphabet = True
 
-    def __init__(self, source: TargetsSource, alphabet: str = "amino", format: Optional[str] = None) -> None:
-        self._alphabet = choose("alphabet", alphabet, ALPHABETS)
+    def __init__(self, source: TargetsSource, alphabet: Optional[str] = None, format: Optional[str] = None) -> None:
+        self._alphabet = choose("alphabet", "amino" if alphabet is None else alphabet, ALPHABETS)
         self._format = format
         encoded = _b.encode(format)
         given = contents(source)
@@ -477,6 +479,7 @@ class Targets(Immutable, Collection[Sequence]):
                                      None)
         elif is_path(given):
             self._path = given
+            self._has_alphabet = alphabet is not None
             self._handle = _b.Handle("targets", _b.targets_from_file, _b.encode(given), encoded)
         else:
             self._handle = _b.Handle("targets", _b.targets_create, self._alphabet)
@@ -508,8 +511,8 @@ class Targets(Immutable, Collection[Sequence]):
 
     @property
     def alphabet(self) -> Optional[str]:
-        """"amino", "dna" or "rna"; None for a path, which is read in the alphabet of the models."""
-        return _alphabet_name(self._alphabet) if self._path is None else None
+        """"amino", "dna" or "rna"; None for a path without one."""
+        return _alphabet_name(self._alphabet) if self._has_alphabet else None
 
     def count(self) -> int:
         """How many sequences there are: of a database from its header, of another path by reading it."""
@@ -589,9 +592,21 @@ class Targets(Immutable, Collection[Sequence]):
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         source = self._path if self._path is not None else list(self)
-        return Targets, (source, _alphabet_name(self._alphabet), self._format if self._path is not None else None)
+        return Targets, (source, self.alphabet, self._format if self._path is not None else None)
 
     def __repr__(self) -> str:
         if self._path is not None:
             return f"<hmmjit.Targets of {self._path!r}>"
         return f"<hmmjit.Targets, {len(self)} with {self.residues} residues>"
+
+
+def sequences_of(source: Any, alphabet: Optional[str], usual: str) -> Targets:
+    """Targets in their own alphabet, else in `alphabet` or, without it, in the `usual` one."""
+    given = contents(source)
+    if isinstance(given, Targets):
+        return given
+    told = given
+    if isinstance(given, Iterator):  # the first sequence tells
+        told = list(itertools.islice(given, 1))
+        given = itertools.chain(told, given)
+    return Targets(given, alphabet_of(told, alphabet or usual))

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from . import _binding as _b
 from ._common import ALPHABETS, INT32, UINT64, PathLike, choose, integer, is_path
-from ._inputs import Targets
+from ._inputs import Targets, alphabet_of, sequences_of
 
 
 class Cache:
@@ -57,18 +57,19 @@ class Cache:
         return self._counted(_b.cache_import, _b.encode(path))
 
 
-def build_database(targets: Any, path: PathLike, alphabet: str = "amino") -> Dict[str, Any]:
+def build_database(targets: Any, path: PathLike, alphabet: Optional[str] = None) -> Dict[str, Any]:
     """Writes a target database, which searches read without parsing; use it as Targets(path).
 
-    `targets`: Targets, anything that its constructor accepts, or a list of paths. Returns database_info(path).
+    `targets`: Targets, anything that its constructor accepts, or a list of paths. `alphabet`: None is that of the first
+    targets, "amino" if they have none. Returns database_info(path).
     """
     if isinstance(targets, (list, tuple)) and targets and all(is_path(t) or isinstance(t, Targets) for t in targets):
-        inputs = [t if isinstance(t, Targets) else Targets(t) for t in targets]
+        inputs = [t if isinstance(t, Targets) else Targets(t, alphabet) for t in targets]
     else:
-        inputs = [targets if isinstance(targets, Targets) or is_path(targets) else Targets(targets, alphabet)]
-        inputs = [t if isinstance(t, Targets) else Targets(t) for t in inputs]
+        inputs = [sequences_of(targets, alphabet, "amino")]
     pointers = (c_void_p * len(inputs))(*(t._handle.pointer for t in inputs))
-    _b.database_build(pointers, len(inputs), choose("alphabet", alphabet, ALPHABETS), _b.encode(path))
+    _b.database_build(pointers, len(inputs), choose("alphabet", alphabet or alphabet_of(inputs, "amino"), ALPHABETS),
+                      _b.encode(path))
     return database_info(path)
 
 
