@@ -474,7 +474,7 @@ void hmmjit_results_free(hmmjit_results *results);
 
 typedef struct hmmjit_result_info {
   size_t size;
-  size_t model_index;            /* of the model in the input, from 0 */
+  size_t model_index;            /* among the models searched, from 0 */
   const char *model_name;        /* of the model, or of the sequence it was built from */
   const char *model_accession;   /* "" where there is none */
   const char *model_description; /* "" where there is none */
@@ -497,7 +497,7 @@ typedef struct hmmjit_hit {
   const char *name;        /* of the target */
   const char *accession;   /* "" where there is none */
   const char *description; /* "" where there is none */
-  uint64_t index;          /* position in the input, from 0 */
+  uint64_t index;          /* among the targets searched, from 0 */
   double e_value;          /* expected number of false hits of this score among Z targets */
   double score;            /* bits, of the whole target */
   double bias;             /* bits subtracted for biased composition */

@@ -203,7 +203,7 @@ class HitFields(Fields):
     name = Field('name', text, 'Of the target.')
     accession = Field('accession', text, '"" where there is none.')
     description = Field('description', text, '"" where there is none.')
-    index = Field('index', int, 'Position in the input, from 0.')
+    index = Field('index', int, 'Among the targets searched, from 0.')
     e_value = Field('e_value', float, 'Expected number of false hits of this score among Z targets.')
     score = Field('score', float, 'Bits, of the whole target.')
     bias = Field('bias', float, 'Bits subtracted for biased composition.')
@@ -248,7 +248,7 @@ class AlignmentFields(Fields):
 
 class ResultFields(Fields):
     __slots__ = ()
-    index = Field('model_index', int, 'Of the model in the input, from 0.')
+    index = Field('model_index', int, 'Among the models searched, from 0.')
     name = Field('model_name', text, 'Of the model, or of the sequence it was built from.')
     accession = Field('model_accession', text, '"" where there is none.')
     description = Field('model_description', text, '"" where there is none.')
