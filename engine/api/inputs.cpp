@@ -7,6 +7,7 @@
 
 #include "api/convert.hpp"
 #include "api/structs.hpp"
+#include "build/calibration.hpp"
 #include "build/hmm_writer.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_parsing.hpp"
@@ -24,6 +25,12 @@ Model model_of(Hmm hmm) {
   build::BuiltModel built;
   built.hmm = std::move(hmm);
   return make_model(std::move(built));
+}
+
+/// For files: their readers calibrate only models of HMMER2.
+build::BuiltModel calibrated(build::BuiltModel built) {
+  check(build::calibrate_if_needed(built.hmm));
+  return built;
 }
 
 std::vector<Model> read_models(HmmReader reader, const std::string& name) {
@@ -214,14 +221,14 @@ Model Model::with(const ModelInfo& given) const {
 std::string Model::text() const {
   return guarded([&] {
     std::string out;
-    build::append_hmm_text(out, impl_->built, "libhmmjit " HMMJIT_VERSION, {});
+    build::append_hmm_text(out, calibrated(impl_->built), "libhmmjit " HMMJIT_VERSION, {});
     return out;
   });
 }
 std::string Model::binary() const {
   return guarded([&] {
     std::string out;
-    build::append_hmm_binary(out, impl_->built);
+    build::append_hmm_binary(out, calibrated(impl_->built));
     return out;
   });
 }

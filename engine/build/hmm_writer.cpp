@@ -28,6 +28,11 @@ void append_row(std::string& out, const std::vector<float>& values, int k, std::
     append_probability(out, values[static_cast<std::size_t>(k) * width + x]);
 }
 
+bool is_calibrated(const Hmm& hmm) {
+  return hmm.calibration.msv_lambda != Calibration().msv_lambda;
+}
+bool has_composition(const Hmm& hmm) { return hmm.compo != decltype(hmm.compo){}; }
+
 // ---- binary ---------------------------------------------------------------------------------
 
 constexpr std::uint32_t kMagicF = 0xe8ededbau;
@@ -88,17 +93,21 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
     fmt::format_to(to, "STATS LOCAL {} {:>8.4f} {:>8.5f}\n", name, static_cast<double>(location),
                    static_cast<double>(lambda));
   };
-  statistics("MSV     ", hmm.calibration.msv_mu, hmm.calibration.msv_lambda);
-  statistics("VITERBI ", hmm.calibration.viterbi_mu, hmm.calibration.viterbi_lambda);
-  statistics("FORWARD ", hmm.calibration.forward_tau, hmm.calibration.forward_lambda);
+  if (is_calibrated(hmm)) {
+    statistics("MSV     ", hmm.calibration.msv_mu, hmm.calibration.msv_lambda);
+    statistics("VITERBI ", hmm.calibration.viterbi_mu, hmm.calibration.viterbi_lambda);
+    statistics("FORWARD ", hmm.calibration.forward_tau, hmm.calibration.forward_lambda);
+  }
 
   out += "HMM     ";
   for (std::size_t x = 0; x < K; ++x) fmt::format_to(to, "     {}   ", hmm.alphabet->symbols[x]);
   out += "\n        ";
   for (const char* transition : {"m->m ", "m->i ", "m->d ", "i->m ", "i->i ", "d->m ", "d->d"})
     fmt::format_to(to, "{:>{}}", transition, transition[4] == ' ' ? 9 : 8);
-  out += "\n  COMPO ";
-  for (std::size_t x = 0; x < K; ++x) append_probability(out, hmm.compo[x]);
+  if (has_composition(hmm)) {
+    out += "\n  COMPO ";
+    for (std::size_t x = 0; x < K; ++x) append_probability(out, hmm.compo[x]);
+  }
   out += "\n        ";
   append_row(out, hmm.insert, 0, K);
   out += "\n        ";
@@ -130,9 +139,6 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   const Hmm& hmm = built.hmm;
   const auto K = static_cast<std::size_t>(hmm.alphabet->K);
   const Calibration& c = hmm.calibration;
-  bool composed = false;
-  for (std::size_t x = 0; x < K; ++x) composed |= hmm.compo[x] != 0.0f;
-  const bool calibrated = c.msv_lambda != Calibration().msv_lambda;
   std::uint32_t flags = kProbabilities;
   const auto set = [&flags](bool present, Flag flag) {
     if (present) flags |= flag;
@@ -146,8 +152,8 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   set(!built.accessibility.empty(), kAccessibility);
   set(!hmm.map.empty(), kMap);
   set(hmm.checksum.has_value(), kChecksum);
-  set(calibrated, kStatistics);
-  set(composed, kComposition);
+  set(is_calibrated(hmm), kStatistics);
+  set(has_composition(hmm), kComposition);
   set(hmm.ga.has_value(), kGa);
   set(hmm.tc.has_value(), kTc);
   set(hmm.nc.has_value(), kNc);
@@ -181,7 +187,7 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
     put_bytes(out, *cutoff ? (*cutoff)->sequence : -99999.0f);
     put_bytes(out, *cutoff ? (*cutoff)->domain : -99999.0f);
   }
-  if (composed) put_floats(out, std::span(hmm.compo).first(K));
+  if (has_composition(hmm)) put_floats(out, std::span(hmm.compo).first(K));
 }
 
 }  // namespace hmmjit::build

@@ -306,6 +306,20 @@ def test_rounds_from_a_model(data):
         hmmjit.IterativeSearch(dna, files[1], cutoffs="gathering")
 
 
+@pytest.mark.parametrize("model", ["hmm_versions/fn3_h2.hmm", "hmm_bad/no_stats.hmm", "hmm_odd/no_compo_no_map.hmm"])
+def test_score_statistics_are_written_as_by_hmmconvert(model):
+    if not shutil.which("hmmconvert"):
+        pytest.skip("SKIPPED, NOT COMPARED: hmmconvert is not installed")
+    file = data_folder() / "edge" / model
+    models = hmmjit.Models.load(file)
+    written = [[line for line in text.splitlines() if line.startswith((b"STATS", b"  COMPO"))]
+               for text in (models[0].text().encode(), run("hmmconvert", file))]
+    assert written[0] == written[1]
+    sought = [("t", models[0].consensus.upper())]
+    found = [hmmjit.search(m, sought, device="cpu")[0] for m in (models, pickle.loads(pickle.dumps(models)))]
+    assert [h.score for h in found[0].reported] == [h.score for h in found[1].reported]
+
+
 def test_builders_are_pickled(data):
     folder, queries, _, _ = data
     builder = hmmjit.Builder(score_matrix="PAM120", popen=0.05, EmN=60, seed=3)
