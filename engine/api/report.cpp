@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "api/defaults.hpp"
 #include "api/handles.hpp"
@@ -62,7 +63,7 @@ bool is_scan(ReportKind kind) {
   return kind == ReportKind::kScanTargetTable || kind == ReportKind::kScanDomainTable;
 }
 
-RunDescription describe(const hmmjit_run_info& info, bool scan) {
+RunDescription describe(const hmmjit_run_info& info) {
   RunDescription run;
   run.program = info.program != nullptr ? info.program : "libhmmjit";
   run.version = text_of(info.version).empty() ? HMMJIT_VERSION : info.version;
@@ -71,7 +72,6 @@ RunDescription describe(const hmmjit_run_info& info, bool scan) {
   run.option_settings = text_of(info.settings);
   run.folder = text_of(info.folder);
   run.date = text_of(info.date);
-  run.scan = scan;
   return run;
 }
 
@@ -234,7 +234,10 @@ bool Report::Impl::add_nucleotides(const ModelResult& given) {
 void Report::Impl::complete(const hmmjit_run_info& info) {
   require_open();
   completed = true;
-  const RunDescription run = describe(info, scan.has_value() || by_sequence);
+  RunDescription run = describe(info);
+  run.scan = scan.has_value() || by_sequence;
+  run.by_sequence = by_sequence;
+  if (by_sequence) std::swap(run.query_file, run.target_file);  // a description has the models first
   const auto append = [this](std::string_view more) -> Status {
     text += more;
     return {};
@@ -269,7 +272,7 @@ std::string Report::take_text() {
 std::string main_report_header(const hmmjit_run_info& info, const hmmjit_report_options& options) {
   return guarded([&] {
     const hmmjit_search_options search = search_of(options);
-    const RunDescription run = describe(info, false);
+    const RunDescription run = describe(info);
     const SearchOptions usual;
     std::vector<HeaderSetting> settings;
     const auto flag = [&](bool set, std::string_view option) {

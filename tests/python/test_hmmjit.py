@@ -70,6 +70,10 @@ def test_scan_gives_what_the_program_does(tmp_path):
                 assert got == want[:len(got)] and want[len(got):] in ([], [b"[ok]"])
             elif kind == "json":  # the last line describes the run
                 assert got.splitlines()[:-1] == want.splitlines()[:-1]
+                last = json.loads(found.report(kind, query_file=TARGETS, target_file=MODELS).splitlines()[-1])
+                wanted = json.loads(want.splitlines()[-1])
+                assert {**last, **dict.fromkeys(("program", "options", "folder", "date"))} == \
+                    {**wanted, **dict.fromkeys(("program", "options", "folder", "date"))}
             else:
                 assert rows(got) == rows(want), kind
         again = pickle.loads(pickle.dumps(found))
