@@ -126,6 +126,9 @@ PartInfo search_part(const Models& models, const std::string& database, const Pa
     if (!text_of(options.first_target).empty() || options.target_count != -1)
       throw Error(ErrorCode::kUsage, "a part is of the whole database",
                   "first_target, target_count");
+    if (share.model_parts > 1 && options.missing_cutoffs == HMMJIT_MISSING_SKIP)
+      throw Error(ErrorCode::kUsage, "a share of the models counts those without cutoffs, too",
+                  "missing_cutoffs", "leave these models out, or divide only the targets");
     for (const Model& model : models.impl()->models) {
       if (!model.impl()->query.name.empty())
         throw Error(ErrorCode::kUsage, "a part is of models, not of sequences as queries",

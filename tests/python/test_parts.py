@@ -104,7 +104,8 @@ def test_shares_of_the_models_have_the_programs_bytes(folder, tmp_path):
     whole = hmmjit.search(MODELS, database, device="cpu")
     for kind in ("main", "tblout", "domtblout"):
         assert results_of(hmmjit.merge_parts(own).report(kind)) == results_of(whole.report(kind))
-    for wrong in ({"model_part": 0, "model_parts": 2}, {"model_part": 3, "model_parts": 2}):
+    for wrong in ({"model_part": 0, "model_parts": 2}, {"model_part": 3, "model_parts": 2},
+                  {"model_parts": 2, "cutoffs": "gathering", "cut_missing": "skip"}):
         with pytest.raises(hmmjit.UsageError):
             hmmjit.search_part(models, database, 1, 1, tmp_path / "no", device="cpu", **wrong)
     assert not (tmp_path / "no").exists()
