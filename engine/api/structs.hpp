@@ -62,6 +62,7 @@ T read(const T* given, std::type_identity_t<T> defaults = {}) {
   for (std::size_t i = sizeof(T); i < given->size; ++i) {
     if (bytes[i] != 0) misused("a member that this version of the library does not know is set");
   }
+  defaults.size = sizeof(T);  // who reads the copy again must not go beyond it
   return defaults;
 }
 

@@ -475,7 +475,16 @@ static void test_building(const char* target_path) {
     other.name = "new";
     other.gathering = 30;
     other.gathering_domain = 20.5;
-    OK(hmmjit_models_add_changed(changed, again, 0, &other, &error));
+    {
+      struct {
+        hmmjit_model_info info;
+        void* later[400];
+      } newer;
+      memset(&newer, 0, sizeof newer);
+      newer.info = other;
+      newer.info.size = sizeof newer;
+      OK(hmmjit_models_add_changed(changed, again, 0, &newer.info, &error));
+    }
     OK(hmmjit_models_get(changed, 0, &other, &error));
     CHECK(strcmp(other.name, "new") == 0 && other.gathering_domain == 20.5 && isnan(other.noise));
     hmmjit_models_free(changed);

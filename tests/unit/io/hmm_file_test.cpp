@@ -112,7 +112,7 @@ TEST(HmmFile, ProbabilitiesAreTheSinglePrecisionExponential) {
   std::mt19937_64 random(7);
   std::vector<std::string> tokens = {"0.00000", "12",   "3",   "*",      "-1.5",   "+2.0",
                                      "1e-3",    "bad",  "inf", "0x1p1",  "123456", ".5",
-                                     "5.",      "*1.0", "nan", "1000.5", "2.0x",   "12345.678901"};
+                                     "5.",      "*1.0", "1000.5", "2.0x",   "12345.678901"};
   for (int i = 0; i < 3000; ++i) {
     tokens.push_back(fmt::format("{}.{:05}", random() % 15, random() % 100000));
   }
@@ -122,11 +122,7 @@ TEST(HmmFile, ProbabilitiesAreTheSinglePrecisionExponential) {
     float expected =
         token[0] == '*' ? 0.0f : ::expf(static_cast<float>(-std::strtod(token.c_str(), nullptr)));
     float p = got.models.at(0).match[20];
-    if (std::isnan(expected)) {
-      EXPECT_TRUE(std::isnan(p));
-    } else {
-      ASSERT_EQ(bits(p), bits(expected)) << token;
-    }
+    ASSERT_EQ(bits(p), bits(expected)) << token;
   }
 }
 
