@@ -99,7 +99,7 @@ IterativeSearch::IterativeSearch(const Targets& targets, const hmmjit_iteration_
     rounds.alignment = to_alignment_options(build);
     rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
     rounds.output.report = {.prefer_accession = options.prefer_accession != 0,
-                            .alignments = options.alignments != 0 && alignments,
+                            .alignments = options.alignments != 0 && search.keep_alignments != 0,
                             .text_width = options.text_width};
     rounds.output.filters = to_options(search).filters;
     rounds.output.author = "libhmmjit " HMMJIT_VERSION;

@@ -257,8 +257,10 @@ def test_jackhmmer(data):
     # A search with a round's model gives that round's results.
     again = hmmjit.search(last[0].model, folder / "targets.fasta", device="cpu", incE=0.001, incdomE=0.001)
     assert [h.score for h in again[0]] == [h.score for h in last[0].hits]
-    [one] = next(hmmjit.IterativeSearch(queries[0][2], folder / "targets.fasta", device="cpu"))
-    assert one.hits.name == "query"
+    search = hmmjit.IterativeSearch(queries[0][2], folder / "targets.fasta", device="cpu", max_iterations=2, alignments=False)
+    [one] = next(search)
+    assert one.hits.name == "query" and (search.done or next(search))
+    assert b"Domain annotation" in search.report() and b"Alignments" not in search.report()
     for wrong in ({"max_iterations": 0}, {"cutoffs": "ga"}, {"target_count": 4}):
         with pytest.raises(hmmjit.UsageError):
             hmmjit.jackhmmer(folder / "queries.fasta", folder / "targets.fasta", **wrong)
