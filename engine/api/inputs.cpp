@@ -76,7 +76,7 @@ class MemoryTargets final : public TargetSource {
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     block.set_first_index(index_);
     bool any = false;
-    while (at_ < targets_->blocks.size() && block.residue_count() < residues) {
+    while (at_ < targets_->blocks.size() && !block.full(residues)) {
       const TargetBlock& from = *targets_->blocks[at_];
       if (in_block_ == from.size()) {
         ++at_;
@@ -463,7 +463,7 @@ void Targets::add(const Sequence& sequence) {
     }
     if (codes.size() > sequence_parsing::kLongestTarget)
       raise(sequence_parsing::too_long(where, sequence.name).error());
-    if (impl_->blocks.empty() || impl_->blocks.back()->residue_count() >= kBlockResidues) {
+    if (impl_->blocks.empty() || impl_->blocks.back()->full(kBlockResidues)) {
       impl_->blocks.push_back(std::make_shared<TargetBlock>());
       impl_->blocks.back()->set_first_index(impl_->targets);
     }
@@ -493,19 +493,23 @@ void Targets::for_each(
   guarded(host, [&] {
     const hmmjit::Alphabet& letters =
         impl_->alphabet != nullptr ? *impl_->alphabet : alphabet_of(alphabet);
-    std::string residues;
+    std::string name, accession, description, residues;
     ResidueCopies copies;
     const auto visit_block = [&](const TargetBlock& block) {
-      for (std::size_t i = 0; i < block.size(); ++i) {
-        const std::uint64_t index = block.first_index() + i;
-        if (index < first) continue;
+      const std::uint64_t begin = block.first_index(), end = begin + block.size();
+      for (std::uint64_t index = std::max(first, begin); index < end; ++index) {
+        const std::size_t i = index - begin;
         copies.clear();
-        const TargetView target = block[i];
         residues.clear();
         for (const Residue code : value(copies.of(block, i, letters)))
           residues += letters.symbols[code];
+        // visit() may add targets to the block.
+        const TargetView target = block[i];
+        name = target.name;
+        accession = target.accession;
+        description = target.description;
         bool go_on = false;
-        const Sequence sequence{target.name, residues, target.accession, target.description};
+        const Sequence sequence{name, residues, accession, description};
         if (!host.run([&] { go_on = visit(index, sequence); })) throw HostFailed{};
         if (!go_on) return false;
       }
@@ -514,11 +518,7 @@ void Targets::for_each(
     if (impl_->path.empty() && !impl_->source) {
       const auto blocks = impl_->blocks;
       for (const auto& block : blocks) {
-        if (block->first_index() + block->size() <= first) continue;
-        // visit() may add targets to the last one.
-        std::optional<TargetBlock> last;
-        if (block == blocks.back()) last = *block;
-        if (!visit_block(last ? *last : *block)) return;
+        if (!visit_block(*block)) return;
       }
       return;
     }

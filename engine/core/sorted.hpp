@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,10 +80,10 @@ class SpoolRun {
   /// Reads the next record, valid until the next call. Returns false at the end and frees the
   /// buffer. Fails with kOutput.
   Result<bool> next(std::string_view& record);
-
- private:
+  /// The same for `count` bytes that were appended to the file without a size.
   Result<std::string_view> take(std::uint64_t count);
 
+ private:
   SpoolFile* file_;
   std::uint64_t offset_, end_;  // file offset of the buffer's first byte; end of the run
   std::uint64_t buffer_;
@@ -122,10 +123,10 @@ class Sorted {
       HMMJIT_ASSIGN(file_, SpoolFile::create(kWriteBuffer));
     }
     const std::uint64_t begin = file_->size();
-    for (const std::size_t i : sorted_places(values)) HMMJIT_TRY(write(*file_, values[i]));
+    for (const std::size_t i : sorted_places(values)) HMMJIT_TRY(write(values[i]));
     values = {};
-    runs_.emplace_back(begin, file_->size());
-    return runs_.size() < kMostRuns ? Status{} : merge_runs();
+    runs_.push_back({begin, file_->size()});
+    return runs_.size() < kMostRuns ? Status{} : merge_youngest();
   }
 
   /// Rewinds to the first value; call it after the last add. Values in memory can be read again
@@ -138,7 +139,7 @@ class Sorted {
       return {};
     }
     HMMJIT_TRY(spill());
-    open_runs();
+    open_runs(0);
     return {};
   }
   /// The next value, which stays valid until the next call and may be moved from. Null at the end.
@@ -162,10 +163,16 @@ class Sorted {
   void end() { merged_.reset(); }
 
  private:
-  // Number of runs merged at a time; size of the write buffer.
-  static constexpr std::size_t kMostRuns = 64, kWriteBuffer = std::size_t{1} << 14;
+  // Runs at a time; runs merged into one, at least; size of the write buffer.
+  static constexpr std::size_t kMostRuns = 64, kLeastMerged = 16,
+                               kWriteBuffer = std::size_t{1} << 14;
 
+  // A range of the file.
   struct Run {
+    std::uint64_t begin, end;
+    int level = 0;  // how often its values have been merged, at most
+  };
+  struct OpenRun {
     SpoolRun records;
     const Order* order;
     Result<bool> next(Value& value) {
@@ -192,31 +199,40 @@ class Sorted {
     });
     return places;
   }
-  Status write(SpoolFile& file, const Value& value) {
+  Status write(const Value& value) {
     record_.clear();
     order_.encode(value, record_);
-    return SpoolRun::append(file, record_);
+    return SpoolRun::append(*file_, record_);
   }
-  void open_runs() {
+  void open_runs(std::size_t first) {
+    const auto runs = std::span(runs_).subspan(first);
     const std::uint64_t buffer = std::clamp<std::uint64_t>(
-        memory_ / 4 / runs_.size(), std::uint64_t{1} << 12, std::uint64_t{1} << 18);
-    std::vector<Run> runs;
-    for (const auto& [begin, end] : runs_)
-      runs.push_back({SpoolRun(*file_, begin, end, buffer), &order_});
-    merged_.emplace(std::move(runs), Before{&order_});
+        memory_ / 4 / runs.size(), std::uint64_t{1} << 12, std::uint64_t{1} << 18);
+    std::vector<OpenRun> open;
+    for (const Run& run : runs)
+      open.push_back({SpoolRun(*file_, run.begin, run.end, buffer), &order_});
+    merged_.emplace(std::move(open), Before{&order_});
   }
-  // Merges all runs into one, which bounds the buffers of a merge.
-  Status merge_runs() {
-    open_runs();
-    HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kWriteBuffer));
+  // Bounds the buffers of a merge: merges the runs of the lowest levels, which are the last ones,
+  // so that equal values keep their order. A run rises by a level each time, so that n runs are
+  // written O(log n) times.
+  Status merge_youngest() {
+    std::size_t first = runs_.size();
+    int level = 0;
+    for (; runs_.size() - first < kLeastMerged; ++level) {
+      while (first > 0 && runs_[first - 1].level <= level) --first;
+    }
+    open_runs(first);
+    const std::uint64_t begin = file_->size();
     for (;;) {
       HMMJIT_ASSIGN(const Value* const value, merged_->next());
       if (value == nullptr) break;
-      HMMJIT_TRY(write(merged, *value));
+      HMMJIT_TRY(write(*value));
     }
     merged_.reset();
-    file_ = std::move(merged);
-    runs_ = {{0, file_->size()}};
+    file_->release(runs_[first].begin, begin);
+    runs_.resize(first);
+    runs_.push_back({begin, file_->size(), level});
     return {};
   }
 
@@ -226,8 +242,8 @@ class Sorted {
   std::vector<std::size_t> places_;  // indices of the values in memory, in order
   std::size_t place_ = 0;            // the next one of these
   std::optional<SpoolFile> file_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs_;
-  std::optional<KWayMerge<Value, Run, Before>> merged_;  // set while runs are read
+  std::vector<Run> runs_;                                    // in order; the levels never rise
+  std::optional<KWayMerge<Value, OpenRun, Before>> merged_;  // set while runs are read
   std::optional<Value*> ahead_;                          // the first value of the next group
   std::string record_;
 };

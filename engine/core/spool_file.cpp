@@ -41,16 +41,28 @@ Result<SpoolFile> SpoolFile::create(std::size_t buffer, std::string folder) {
 }
 
 Status SpoolFile::append(std::string_view bytes) {
+  if (buffer_.size() + bytes.size() >= limit_) HMMJIT_TRY(flush());
+  if (bytes.size() >= limit_) return write(bytes);
   buffer_ += bytes;
-  return buffer_.size() < limit_ ? Status{} : flush();
+  return {};
 }
 
 Status SpoolFile::flush() {
-  if (const int error = write_all(descriptor_.get(), buffer_, written_))
-    return failure("write", error);
-  written_ += buffer_.size();
+  HMMJIT_TRY(write(buffer_));
   buffer_.clear();
   return {};
+}
+
+Status SpoolFile::write(std::string_view bytes) {
+  if (const int error = write_all(descriptor_.get(), bytes, written_))
+    return failure("write", error);
+  written_ += bytes.size();
+  return {};
+}
+
+void SpoolFile::release(std::uint64_t begin, std::uint64_t end) {
+  (void)::fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(begin), static_cast<off_t>(end - begin));
 }
 
 Status SpoolFile::read(std::uint64_t offset, std::size_t size, std::string& bytes) {

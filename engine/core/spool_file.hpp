@@ -27,16 +27,20 @@ class SpoolFile {
   static Result<SpoolFile> create(std::size_t buffer = std::size_t{1} << 16,
                                   std::string folder = {});
 
+  /// Copies `bytes` only if the buffer has room for them.
   Status append(std::string_view bytes);
   std::uint64_t size() const { return written_ + buffer_.size(); }
   /// Reads at most `size` bytes from `offset` on; fewer at the end.
   Status read(std::uint64_t offset, std::size_t size, std::string& bytes);
+  /// Gives back the disk space of bytes that are not read again, if the file system can.
+  void release(std::uint64_t begin, std::uint64_t end);
   /// Calls `use` with all bytes in order, piece by piece.
   Status for_each(const std::function<Status(std::string_view)>& use);
 
  private:
   SpoolFile() = default;
   Status flush();
+  Status write(std::string_view bytes);
   std::unexpected<Error> failure(const char* action, int error) const;
 
   std::string folder_;

@@ -61,9 +61,9 @@ struct DomainOptions {
   /// Largest matrix that a call may allocate; 0: half of the machine's memory. If a region needs
   /// more, the call throws MatrixTooLarge.
   std::size_t max_matrix_bytes = 0;
-  /// Targets longer than this are parsed in parts of `rows_of_part` rows, with more work, identical
-  /// bits, and memory that does not grow with the length.
-  int longest_in_one = 1 << 18, rows_of_part = 1 << 16;
+  /// Targets longer than this are parsed in parts of `rows_of_part` rows (0: as many as suit the
+  /// target, see LongTarget), with more work, identical bits, and less memory.
+  int longest_in_one = 1 << 18, rows_of_part = 0;
   bool operator==(const DomainOptions&) const = default;
 };
 

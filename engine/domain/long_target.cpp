@@ -4,13 +4,21 @@
 #include <cmath>
 
 namespace hmmjit::domain {
+namespace {
+
+// With n rows in a part, these take 76 * n bytes and the checkpoints 20 * M * L / n.
+int rows_of_part(int L, int M) {
+  return std::max(1 << 16, static_cast<int>(std::sqrt(20.0 / 76 * L * M)));
+}
+
+}  // namespace
 
 LongTarget::LongTarget(const ForwardTables::Tables& tables, const Job& job, int part, float ec,
                        float ej)
     : tables_(tables),
       job_(job),
-      rows_(part),
-      parts_((job.L - 1) / part + 1),
+      rows_(part > 0 ? part : rows_of_part(job.L, tables.M)),
+      parts_((job.L - 1) / rows_ + 1),
       ec_(ec),
       ej_(ej),
       forward_(static_cast<std::size_t>(parts_)),

@@ -18,7 +18,8 @@ namespace hmmjit::domain {
 /// programming: Grice, Hughey & Speck 1997, CABIOS 13:45.
 class LongTarget {
  public:
-  /// `job`: residues, length and moves of the target. `part`: number of rows computed at a time.
+  /// `job`: residues, length and moves of the target. `part`: number of rows computed at a time; 0:
+  /// 65,536, or more if the checkpoints would take more memory than the rows of a part.
   LongTarget(const ForwardTables::Tables& tables, const Job& job, int part, float ec, float ej);
 
   /// Runs the Forward pass. Returns its score in nats, see forward_nats().

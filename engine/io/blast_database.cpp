@@ -711,7 +711,7 @@ class BlastParser final : public Parser {
                     input_.name(), "give its name, without the ending of its files");
       begun_ = true;
     }
-    while (block.residue_count() < residues && block.size() < targets) {
+    while (!block.full(residues, targets)) {
       RecordHead head;
       HMMJIT_ASSIGN(const bool some, input_.read(&head, sizeof head));
       if (!some) return {};

@@ -29,7 +29,7 @@ class FastaParser : public Parser {
   }
 
   Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) override {
-    if (block.residue_count() >= residues || block.size() >= targets) return {};
+    if (block.full(residues, targets)) return {};
     HMMJIT_ASSIGN(bool some, advance());
     if (some && block.size() == 0) {
       // Growth by doubling would copy every residue again. Reserving costs only address space:
@@ -66,7 +66,7 @@ class FastaParser : public Parser {
           if (!*ended) break;
           HMMJIT_TRY(end_target(block));
           state_ = State::kHeader;
-          if (block.residue_count() >= residues || block.size() >= targets) return {};
+          if (block.full(residues, targets)) return {};
           break;
         }
       }

@@ -99,7 +99,7 @@ class AlignedTargets final : public Parser {
   }
 
   Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) override {
-    while (block.residue_count() < residues && block.size() < targets) {
+    while (!block.full(residues, targets)) {
       if (next_ == rows_.size()) {
         HMMJIT_ASSIGN(std::optional<ParsedAlignment> alignment, parser_->next());
         if (!alignment) return {};

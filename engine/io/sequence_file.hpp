@@ -48,10 +48,9 @@ class SequenceReader {
   static Result<SequenceReader> open(std::unique_ptr<ByteSource> source,
                                      const SequenceFormatOptions& options);
 
-  /// Appends whole targets to `block` until it holds at least `max_residues` residues or
-  /// `max_targets` targets, or the input ends; sets its first index if it was empty. False at the
-  /// end, if nothing was appended. After an error the block holds the targets before the bad one;
-  /// do not call it again.
+  /// Appends whole targets to `block` until it is full (TargetBlock::full) or the input ends; sets
+  /// its first index if it was empty. False at the end, if nothing was appended. After an error the
+  /// block holds the targets before the bad one; do not call it again.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues,
                           std::uint64_t max_targets = std::numeric_limits<std::uint64_t>::max());
 

@@ -27,7 +27,7 @@ class FlatParser : public Parser {
   void reset() override {}
 
   Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) override {
-    while (block.residue_count() < residues && block.size() < targets) {
+    while (!block.full(residues, targets)) {
       HMMJIT_ASSIGN(bool more, embl_ ? embl_header() : genbank_header());
       if (!more) return {};
       if (has_nul(name_) || has_nul(accession_) || has_nul(description_))

@@ -24,8 +24,7 @@ inline constexpr std::size_t kLongestHeader = std::size_t{16} << 20;
 class Parser {
  public:
   virtual ~Parser() = default;
-  /// Appends whole targets to `block` until `block.residue_count() >= residues` or
-  /// `block.size() >= targets` or the input ends.
+  /// Appends whole targets to `block` until it is full or the input ends.
   virtual Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) = 0;
   /// Must be called after the input is rewound.
   virtual void reset() = 0;

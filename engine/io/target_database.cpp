@@ -191,13 +191,15 @@ Result<TargetEntry> TargetDatabase::State::entry(std::uint64_t index) const {
   return found;
 }
 
-// Copies the entries from `first` up to `end` or the one that reaches `max_residues`.
+// Copies the entries from `first` up to `end` or the one that fills a block (TargetBlock::full).
 Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
     std::uint64_t first, std::uint64_t end, std::uint64_t max_residues) const {
   constexpr std::uint64_t kEntriesAtOnce = 1024;
   std::vector<TargetEntry> out;
-  std::uint64_t residues = 0;
-  const auto wanted = [&] { return out.empty() || residues < max_residues; };
+  std::uint64_t residues = 0, others = 0;
+  const auto wanted = [&] {
+    return out.empty() || (residues < max_residues && others < max_residues);
+  };
   while (first + out.size() < end && wanted()) {
     std::array<TargetEntry, kEntriesAtOnce> window;
     const std::uint64_t next = first + out.size();
@@ -206,6 +208,7 @@ Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
     for (const TargetEntry& e : some) {
       if (!wanted()) break;
       residues += e.length;
+      others += sizeof e + std::uint64_t{e.name} + e.accession + e.description;
       out.push_back(e);
     }
   }

@@ -106,9 +106,9 @@ class DatabaseReader {
  public:
   explicit DatabaseReader(std::shared_ptr<const TargetDatabase> database);
 
-  /// Makes `block` a view of the next targets, up to the one that reaches `max_residues`. False at
-  /// the end. Fails with kInput if the file is damaged or truncated. The last copy of the block
-  /// releases its pages, which stay in the page cache.
+  /// Makes `block` a view of the next targets, up to the one that fills it (TargetBlock::full).
+  /// False at the end. Fails with kInput if the file is damaged or truncated. The last copy of the
+  /// block releases its pages, which stay in the page cache.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
   /// Continues at target `index` (0: the first). kInput if `index` is beyond the end.
   Status seek(std::uint64_t index);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,6 +83,13 @@ class TargetBlock {
   /// Drops a target that was begun but not ended.
   void abandon_target();
   void shrink_to_fit();
+  /// Whether it holds `residues` residues, as many bytes of entries and text (targets with few
+  /// residues take memory too), or `targets` targets.
+  bool full(std::uint64_t residues,
+            std::uint64_t targets = std::numeric_limits<std::uint64_t>::max()) const {
+    return residue_count_ >= residues || size() >= targets ||
+           targets_.size() * sizeof(Entry) + text_.size() >= residues;
+  }
 
  private:
   using Entry = TargetEntry;

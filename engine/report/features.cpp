@@ -174,6 +174,7 @@ Result<bool> FeatureWriter::next(Target& target) {
 }
 
 bool FeatureWriter::compete(const Feature& a, const Feature& b) const {
+  if (a.model == b.model) return false;
   const int shared = std::min(a.env_to, b.env_to) - std::max(a.env_from, b.env_from) + 1;
   if (rule_.clans) {
     const std::string& clan = models_[a.model].clan;
@@ -188,17 +189,20 @@ void FeatureWriter::resolve(std::vector<Feature>& features) const {
     std::ranges::sort(features, {}, [](const Feature& f) {
       return std::tuple(f.log_p, -f.bits, f.model, f.env_from);
     });
-    // Grouped by model, as domains of one model do not compete and a target may have very many.
-    std::map<std::uint32_t, std::vector<Feature>> kept;
+    // By the first residue, as a target may have very many: only those that begin from `longest`
+    // before a feature up to its end share residues with it.
+    std::multimap<int, Feature> kept;
+    int longest = 0;
     for (const Feature& feature : features) {
-      const auto beats = [&](const Feature& better) { return compete(feature, better); };
-      if (std::ranges::none_of(kept, [&](const auto& of_model) {
-            return of_model.first != feature.model && std::ranges::any_of(of_model.second, beats);
-          }))
-        kept[feature.model].push_back(feature);
+      const auto beats = [&](const auto& better) { return compete(feature, better.second); };
+      if (std::any_of(kept.lower_bound(feature.env_from - longest),
+                      kept.upper_bound(feature.env_to), beats))
+        continue;
+      kept.emplace(feature.env_from, feature);
+      longest = std::max(longest, feature.env_to - feature.env_from);
     }
     features.clear();
-    for (const auto& [model, best] : kept) features.insert(features.end(), best.begin(), best.end());
+    for (const auto& [from, best] : kept) features.push_back(best);
   }
   std::ranges::sort(features, {}, [](const Feature& f) {
     return std::tuple(f.env_from, f.env_to, f.model, f.number);

@@ -100,7 +100,6 @@ class FeatureWriter {
   Status add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
   // Reads the next included target with the domains of all models; false after the last.
   Result<bool> next(Target& target);
-  // `a` and `b` belong to different models.
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
   // `number` counts the features written.

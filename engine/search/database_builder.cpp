@@ -63,7 +63,7 @@ class ParsedInputs {
       if (!state.blocks.empty()) {
         TargetBlock block = std::move(state.blocks.front());
         state.blocks.pop_front();
-        waiting_ -= block.residue_count();
+        waiting_ -= block.bytes();
         change();
         return block;
       }
@@ -118,7 +118,7 @@ class ParsedInputs {
       return closed_ || (n == writing_ ? state.blocks.size() < kLongest : waiting_ < kMostWaiting);
     });
     if (closed_) return false;
-    waiting_ += block.residue_count();
+    waiting_ += block.bytes();
     state.blocks.push_back(std::move(block));
     change();
     return true;
@@ -149,7 +149,7 @@ class ParsedInputs {
   std::vector<State> states_;
   std::size_t next_ = 0;       // the first input that no thread parses yet
   std::size_t writing_ = 0;    // the input whose blocks are being written
-  std::uint64_t waiting_ = 0;  // residues of all blocks that wait
+  std::uint64_t waiting_ = 0;  // bytes of all blocks that wait
   std::uint64_t changes_ = 0;
   bool closed_ = false, out_of_memory_ = false;
 };

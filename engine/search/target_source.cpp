@@ -74,49 +74,55 @@ std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> sou
 }
 
 Result<std::unique_ptr<BlockSpool>> BlockSpool::create() {
-  HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create(0));
+  HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create());
   return std::unique_ptr<BlockSpool>(new BlockSpool(std::move(file)));
 }
 
+// Residues are neither copied before they are written nor read at once: a target may take most of
+// the memory.
 Status BlockSpool::append(const TargetBlock& block) {
   std::string record;
-  record.reserve(block.bytes());
-  put_count(record, block.first_index());
-  put_count(record, block.size());
+  for (const std::uint64_t count : {block.first_index(), block.size(), block.residue_count()})
+    put_count(record, count);
+  HMMJIT_TRY(SpoolRun::append(file_, record));
   for (std::size_t i = 0; i < block.size(); ++i) {
     const TargetView target = block[i];
+    record.clear();
     for (const std::string_view text : {target.name, target.accession, target.description})
       put_text(record, text);
-    put_text(record,
-             {reinterpret_cast<const char*>(target.residues.data()), target.residues.size()});
+    put_count(record, target.residues.size());
+    HMMJIT_TRY(SpoolRun::append(file_, record));
+    HMMJIT_TRY(file_.append(
+        {reinterpret_cast<const char*>(target.residues.data()), target.residues.size()}));
   }
-  std::string size;
-  put_bytes(size, record.size());
-  HMMJIT_TRY(file_.append(size));
-  return file_.append(record);
+  return {};
 }
 
 Result<bool> BlockSpool::next(TargetBlock& block, std::size_t) {
-  if (position_ == file_.size()) return false;
-  std::string bytes;
-  HMMJIT_TRY(file_.read(position_, sizeof(std::size_t), bytes));
-  position_ += bytes.size();
-  HMMJIT_TRY(file_.read(position_, Decoder(bytes).bytes<std::size_t>(), bytes));
-  position_ += bytes.size();
-  Decoder record(bytes);
-  block.set_first_index(record.count());
-  for (std::uint64_t left = record.count(); left > 0; --left) {
+  std::string_view bytes;
+  HMMJIT_ASSIGN(const bool more, unread_.next(bytes));
+  if (!more) return false;
+  Decoder head(bytes);
+  block.set_first_index(head.count());
+  const std::uint64_t targets = head.count();
+  block.reserve(head.count() + targets + 1);
+  for (std::uint64_t n = 0; n < targets; ++n) {
+    HMMJIT_ASSIGN(const bool whole, unread_.next(bytes));
+    if (!whole) return damaged_spool_file();
+    Decoder record(bytes);
     const std::string_view name = record.text(), accession = record.text();
-    const std::string_view description = record.text(), residues = record.text();
-    block.begin_target(name, accession, description);
-    block.append({reinterpret_cast<const Residue*>(residues.data()), residues.size()});
+    block.begin_target(name, accession, record.text());
+    for (std::uint64_t left = record.count(); left > 0; left -= bytes.size()) {
+      HMMJIT_ASSIGN(bytes, unread_.take(std::min(left, kBuffer)));
+      block.append({reinterpret_cast<const Residue*>(bytes.data()), bytes.size()});
+    }
     block.end_target();
   }
   return true;
 }
 
 Status BlockSpool::rewind() {
-  position_ = 0;
+  unread_ = SpoolRun(file_, 0, file_.size(), kBuffer);
   return {};
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/spool_file.hpp"
+#include "core/sorted.hpp"
 #include "model/targets.hpp"
 
 namespace hmmjit {
@@ -27,7 +27,7 @@ class ResidentTargets {
 class TargetSource {
  public:
   virtual ~TargetSource() = default;
-  /// Appends whole targets to the empty `block` until it holds about `residues` residues, and
+  /// Appends whole targets to the empty `block` until it is about full (TargetBlock::full), and
   /// sets its first_index. False when the input had no further target.
   virtual Result<bool> next(TargetBlock& block, std::size_t residues) = 0;
   /// Starts again at the first target.
@@ -75,7 +75,8 @@ std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> sou
                                                std::optional<std::uint64_t> count);
 
 /// Blocks in a temporary file, written on the first pass and read again on later ones where the
-/// input itself cannot be (a pipe with more models than fit in memory).
+/// input itself cannot be (a pipe with more models than fit in memory). Rewind it after the last
+/// append, before the first next.
 class BlockSpool final : public TargetSource {
  public:
   /// Fails with kOutput.
@@ -89,10 +90,11 @@ class BlockSpool final : public TargetSource {
   bool rewindable() const override { return true; }
 
  private:
-  explicit BlockSpool(SpoolFile file) : file_(std::move(file)) {}
+  static constexpr std::uint64_t kBuffer = std::uint64_t{1} << 18;
+  explicit BlockSpool(SpoolFile file) : file_(std::move(file)), unread_(file_, 0, 0, kBuffer) {}
 
   SpoolFile file_;
-  std::uint64_t position_ = 0;  // of the next block
+  SpoolRun unread_;  // what is left of this pass
 };
 
 }  // namespace hmmjit

@@ -339,6 +339,17 @@ def test_targets_are_a_sequence(tmp_path):
         models[-6]
 
 
+def test_a_loop_over_targets_in_memory_is_a_pass_over_them(monkeypatch):
+    given = [hmmjit.Sequence(f"s{i}", "ACDEF" * (i % 7)) for i in range(30_000)]
+    targets = hmmjit.Targets(given)
+    begun, visit = [], hmmjit.Targets._visit
+    monkeypatch.setattr(hmmjit.Targets, "_visit",
+                        lambda self, first, use: begun.append(first) or visit(self, first, use))
+    assert [one for one, _ in zip(targets, iter(targets))] == given
+    assert len(begun) < 20
+    assert pickle.loads(pickle.dumps(targets))[29_999] == given[-1]
+
+
 def scores_of(models, targets, threads=1):
     return [[h.score for h in r] for r in hmmjit.search(models, targets, device="cpu", threads=threads)]
 

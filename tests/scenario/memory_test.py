@@ -106,6 +106,18 @@ class MemoryTest(SharedInputs):
         self.assertIn(f"sequence large has {100 * MIB} residues, more than there is memory for; "
                       "raise --mem", errors)
 
+    def test_many_targets_with_few_residues(self):
+        """Names, descriptions and entries take memory too."""
+        targets, database = self.path("names.fasta.gz"), self.path("names.hjdb")
+        with gzip.open(targets, "wb", compresslevel=1) as file:
+            for text in (b"", b" " + b"word " * 100):
+                file.write(b"".join(b">s%d%s\n" % (number, text) for number in range(1_000_000 if not text else 200_000)))
+        status, errors, _ = measured(["db", "build", targets, "-o", database])
+        self.assertEqual(status, 0, errors)
+        for name in (targets, database):
+            status, errors = self.search(30, ["-o", "/dev/null", self.model, name])
+            self.assertEqual(status, 0, errors)
+
     def test_a_long_target(self):
         count, memory = (500, 400) if ALL else (40, 30)
         noise = "".join(self.random.choices(RESIDUES, k=100_000))
@@ -128,6 +140,18 @@ class MemoryTest(SharedInputs):
             with ControlGroup(64 * MIB) as group:
                 status, errors = self.search(memory, ["-o", self.path("none"), self.model, targets], prefix=group.prefix)
             self.assertIn((status, errors.count("\n"), os.path.exists(self.path("none"))), ((0, 0, True), (RESOURCES, 1, False)), errors)
+
+    def test_a_long_target_of_a_pipe_for_several_passes(self):
+        """The copy on disk is written and read in pieces."""
+        queries, targets, statistics = self.path("queries.fasta"), self.path("piped.fasta"), self.path("piped.json")
+        scenario.write_fasta(queries, [[f"q{number}", "", "".join(self.random.choices(RESIDUES, k=60))]
+                                       for number in range(60)])
+        scenario.write_fasta(targets, [["long", "", "".join(self.random.choices(RESIDUES, k=99_991)) * 190]])
+        with subprocess.Popen(["cat", targets], stdout=subprocess.PIPE) as piped:
+            status, errors = self.search(40, ["-o", "/dev/null", "--noali", "--stats", statistics, queries, "-"],
+                                         piped.stdout, "phmmer")
+        self.assertEqual(status, 0, errors)
+        self.assertEqual(json.loads(read(statistics))["targets_spooled"], 1)
 
     def test_a_page_of_many_targets(self):
         """`report` needs little more memory for a target than its data on the page."""

@@ -19,7 +19,9 @@ struct Record {
 
 struct Order {
   static bool before(const Record& a, const Record& b) { return a.key < b.key; }
+  inline static std::size_t encoded = 0;
   static void encode(const Record& record, std::string& out) {
+    ++encoded;
     put_count(out, record.key);
     put_text(out, record.text);
   }
@@ -93,6 +95,19 @@ TEST(Sorted, RunsOfAnyLengthAreMerged) {
   std::ranges::stable_sort(expected, Order::before);
   ASSERT_TRUE(sorted.begin());
   for (const Record& record : expected) ASSERT_EQ(**sorted.next(), record);
+}
+
+TEST(Sorted, ValuesAreWrittenAFewTimesHoweverManyRunsThereAre) {
+  SortedRecords sorted;
+  Order::encoded = 0;
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    std::vector<Record> run{{i % 2, std::to_string(i)}};
+    ASSERT_TRUE(sorted.add_run(run));
+  }
+  EXPECT_LE(Order::encoded, 3 * 4000u);
+  ASSERT_TRUE(sorted.begin());
+  for (std::uint64_t i = 0; i < 4000; ++i)
+    ASSERT_EQ((**sorted.next()).text, std::to_string(i % 2000 * 2 + i / 2000));
 }
 
 TEST(Sorted, NothingAdded) {

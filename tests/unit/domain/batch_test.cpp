@@ -126,7 +126,7 @@ TEST(Batch, TargetsInPartsAreTheSame) {
       std::vector<float> whole_nats(s.views.size()), parts_nats(s.views.size());
       const auto passes = [](std::size_t n, float) { return n != 1; };
       score_targets_batch(tables, s.views, passes, {}, workspace, whole_nats, whole);
-      for (const int rows : {1, 7, 64, 1000}) {
+      for (const int rows : {0, 1, 7, 64, 1000}) {
         DomainOptions options;
         options.longest_in_one = 50;  // some of a batch are parsed in parts
         options.rows_of_part = rows;

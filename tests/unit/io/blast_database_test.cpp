@@ -34,13 +34,15 @@ TEST(BlastDatabase, BothVersionsAndEveryLetter) {
     for (const bool open : {true, false}) {
       const auto files =
           blast_volume({{definition_line("seq1 some words", general(), open), kResidues},
-                        {definition_line("seq2", general(), open), ""}},
+                        {definition_line("seq2", general(), open), ""},
+                        {definition_line("seq3", general(), open), ""}},
                        version);
       for (const std::uint64_t block : {1u, 1000u}) {
         const ReadResult got = read_volume(files, block);
         EXPECT_EQ(got.error, "");
-        EXPECT_THAT(got.targets, ElementsAre(Target{"seq1", "", "some words", "ABCYXU*JO"},
-                                             Target{"seq2", "", "", ""}));
+        EXPECT_THAT(got.targets,
+                    ElementsAre(Target{"seq1", "", "some words", "ABCYXU*JO"},
+                                Target{"seq2", "", "", ""}, Target{"seq3", "", "", ""}));
       }
     }
   }

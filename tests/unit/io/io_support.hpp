@@ -68,6 +68,15 @@ inline std::vector<Target> targets_of(const TargetBlock& block, const Alphabet& 
   return out;
 }
 
+/// Without its last target, no block holds as many bytes of entries and text as it may residues.
+inline void expect_bounded(const TargetBlock& block, std::uint64_t block_residues) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i + 1 < block.size(); ++i)
+    bytes += sizeof(TargetEntry) + block[i].name.size() + block[i].accession.size() +
+             block[i].description.size();
+  EXPECT_LT(bytes, block_residues);
+}
+
 /// All targets, read in blocks of `block_residues`.
 inline ReadResult read_targets(Result<SequenceReader> reader,
                                std::uint64_t block_residues = std::uint64_t{1} << 22,
@@ -85,6 +94,7 @@ inline ReadResult read_targets(Result<SequenceReader> reader,
     TargetBlock block;
     Result<bool> more = reader->read_block(block, block_residues);
     EXPECT_EQ(block.first_index(), result.targets.size());
+    expect_bounded(block, block_residues);
     for (Target& t : targets_of(block, alphabet)) result.targets.push_back(std::move(t));
     if (!more) failed(more.error());
     if (!more || !*more) return result;

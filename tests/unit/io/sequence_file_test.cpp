@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <tuple>
 
 #include "tests/support/command.hpp"
 #include "tests/support/shared_data.hpp"
@@ -258,26 +259,26 @@ TEST(Fasta, NucleotideAlphabets) {
 TEST(Fasta, BlocksEndAtTheLimits) {
   std::string text;
   for (int i = 0; i < 10; ++i)
-    text += ">s" + std::to_string(i) + "\n" + std::string(10, 'A') + "\n";
+    text += ">s" + std::to_string(i) + "\n" + std::string(100, 'A') + "\n";
   auto source = open_memory_source("x", text);
   auto reader = SequenceReader::open(std::move(*source), {amino_alphabet()});
   ASSERT_TRUE(reader);
   TargetBlock block;
-  ASSERT_TRUE(*reader->read_block(block, 25));  // 30 residues are the first at or above 25
+  ASSERT_TRUE(*reader->read_block(block, 250));  // 300 residues are the first at or above 250
   EXPECT_EQ(block.size(), 3u);
-  ASSERT_TRUE(*reader->read_block(block, 1000, 5));  // appended to: 5 in all
+  ASSERT_TRUE(*reader->read_block(block, 10000, 5));  // appended to: 5 in all
   EXPECT_EQ(block.size(), 5u);
   EXPECT_EQ(block.first_index(), 0u);
   TargetBlock next;
-  ASSERT_TRUE(*reader->read_block(next, 1000));
+  ASSERT_TRUE(*reader->read_block(next, 10000));
   EXPECT_EQ(next.size(), 5u);
   EXPECT_EQ(next.first_index(), 5u);
   EXPECT_EQ(next[0].name, "s5");
-  EXPECT_FALSE(*reader->read_block(next, 1000));
+  EXPECT_FALSE(*reader->read_block(next, 10000));
   EXPECT_EQ(reader->targets_read(), 10u);
   ASSERT_TRUE(reader->rewind());
   TargetBlock again;
-  ASSERT_TRUE(*reader->read_block(again, 1000));
+  ASSERT_TRUE(*reader->read_block(again, 10000));
   EXPECT_EQ(again.size(), 10u);
 }
 
@@ -429,6 +430,18 @@ TEST(SequenceFile, IsLookedForInBlastdb) {
   EXPECT_THAT(got.targets, ElementsAre(Target{"a", "", "", "ACD"}));
   got = read_targets(SequenceReader::open("hmmjit_test_db", {amino_alphabet()}));
   EXPECT_THAT(got.error, HasSubstr("hmmjit_test_db: cannot be opened"));
+}
+
+// They fill memory with their names; read_text() checks the size of blocks.
+TEST(SequenceFile, RecordsWithoutResiduesFillBlocks) {
+  for (const auto& [head, record, format] : {std::tuple("", ">a b\n", F::kFasta),
+                                             {"", "ID   a;\nSQ   x\n//\n", F::kEmbl},
+                                             {"", "LOCUS       a\nORIGIN\n//\n", F::kGenbank},
+                                             {">a\nA\n", ">b\n-\n", F::kAlignedFasta}}) {
+    std::string text = head;
+    for (int n = 0; n < 20; ++n) text += record;
+    EXPECT_GE(read_text(text, format, "text", 1 << 20, 100).targets.size(), 20u) << record;
+  }
 }
 
 // The counts that hmmsearch printed for every reference sequence file.

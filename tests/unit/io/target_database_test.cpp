@@ -79,6 +79,7 @@ std::vector<Target> read(DatabaseReader& reader, std::uint64_t block_residues,
       residues += view.residues.size();
     }
     EXPECT_EQ(residues, block.residue_count());
+    io_test::expect_bounded(block, block_residues);
     EXPECT_GE(block.bytes(), residues);
     for (Target& t : io_test::targets_of(block, alphabet)) out.push_back(std::move(t));
   }

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <random>
+#include <tuple>
 
 #include "tests/support/folder.hpp"
 #include "tests/unit/report/made_up.hpp"
@@ -56,6 +59,42 @@ TEST(Features, HalfOfTheShorterEnvelopeIsAnOverlap) {
   EXPECT_EQ(rows(31, 50), 1);  // 10 of 20
   EXPECT_EQ(rows(31, 51), 2);  // 10 of 21
   EXPECT_EQ(rows(41, 60), 2);  // none
+}
+
+// Every feature compared with every better one that is kept.
+TEST(Features, ManyOverlapsAreResolvedAsOneByOne) {
+  std::mt19937 random(3);
+  const auto at_most = [&](unsigned most) { return static_cast<int>(random() % (most + 1)); };
+  std::vector<ModelResult> results;
+  struct Envelope {
+    int from, to, bits;
+  };
+  std::vector<Envelope> kept;
+  for (int n = 0; n < 600; ++n) {
+    const int from = 1 + at_most(4000), to = from + at_most(n % 50 == 0 ? 900 : 40);
+    const int bits = 1000 - n;
+    results.push_back(make_result("m" + std::to_string(n), from, to, static_cast<float>(bits)));
+    const bool beaten = std::ranges::any_of(kept, [&](const Envelope& k) {
+      return 2 * (std::min(k.to, to) - std::max(k.from, from) + 1) >=
+             std::min(k.to - k.from, to - from) + 1;
+    });
+    if (!beaten) kept.push_back({from, to, bits});
+  }
+  std::ranges::sort(kept, {}, [](const Envelope& k) { return std::tuple(k.from, k.to, -k.bits); });
+  std::string wanted;
+  for (const Envelope& k : kept)
+    wanted += "t\t" + std::to_string(k.from - 1) + "\t" + std::to_string(k.to) + "\tm" +
+              std::to_string(1000 - k.bits) + "\n";
+  std::istringstream rows(bed_of(std::move(results), {true, {}}));
+  std::string found;
+  for (std::string line; std::getline(rows, line);) {
+    std::size_t end = 0;
+    for (int field = 0; field < 4; ++field) end = line.find('\t', end + (field > 0));
+    found += line.substr(0, end) + "\n";
+  }
+  EXPECT_EQ(found, wanted);
+  EXPECT_GT(kept.size(), 100u);
+  EXPECT_LT(kept.size(), 500u);
 }
 
 }  // namespace

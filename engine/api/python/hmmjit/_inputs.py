@@ -100,8 +100,11 @@ class Collection(Generic[T]):
             raise IndexError(f"no {self._things[:-1]} {index} among {size}")
         return self._one(number % size)
 
+    def _kept(self) -> Iterator[T]:
+        return (self[i] for i in range(len(self)))
+
     def __iter__(self) -> Iterator[T]:
-        return self._read() if self._path is not None else (self[i] for i in range(len(self)))
+        return self._read() if self._path is not None else self._kept()
 
 
 class Model(ModelFields):
@@ -580,15 +583,28 @@ class Targets(Immutable, Collection[Sequence]):
             stop.set()
             reader.done.wait()
 
+    def _some(self, first: int, room: int) -> List[Sequence]:
+        """Those in memory from `first` on, up to the one that reaches `room` bytes."""
+        batch: List[Sequence] = []
+
+        def take(sequence: Sequence) -> bool:
+            nonlocal room
+            batch.append(sequence)
+            room -= len(sequence.residues) + 100
+            return room > 0
+
+        self._visit(first, take)
+        return batch
+
     def _one(self, number: int) -> Sequence:
-        found: List[Sequence] = []
+        return self._some(number, 0)[0]
 
-        def keep(sequence: Sequence) -> bool:
-            found.append(sequence)
-            return False
-
-        self._visit(number, keep)
-        return found[0]
+    def _kept(self) -> Iterator[Sequence]:
+        number = 0
+        while number < len(self):
+            batch = self._some(number, 2**20)
+            yield from batch
+            number += len(batch)
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         source = self._path if self._path is not None else list(self)
