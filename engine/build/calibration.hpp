@@ -27,7 +27,4 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options 
 /// Calibrates a model without score statistics: one that was imported, or just built.
 Status calibrate_if_needed(Hmm& hmm, const CalibrationOptions& options = {});
 
-/// Calibrates a model without score statistics: one that was imported, or just built.
-Status calibrate_if_needed(Hmm& hmm, const CalibrationOptions& options = {});
-
 }  // namespace hmmjit::build
