@@ -237,7 +237,8 @@ void Report::Impl::complete(const hmmjit_run_info& info) {
   RunDescription run = describe(info);
   run.scan = scan.has_value() || by_sequence;
   run.by_sequence = by_sequence;
-  if (by_sequence) std::swap(run.query_file, run.target_file);  // a description has the models first
+  if (by_sequence)
+    std::swap(run.query_file, run.target_file);  // a description has the models first
   const auto append = [this](std::string_view more) -> Status {
     text += more;
     return {};

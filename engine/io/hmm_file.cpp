@@ -196,8 +196,8 @@ class Ascii3Parser : private AsciiParser {
       }
       HMMJIT_TRY(numbers(&line, hmm_.alphabet->K, &hmm_.insert[row * K], "insert emissions"));
       HMMJIT_TRY(body_line(k, &line));
-      HMMJIT_TRY(probabilities(&line, kTransitions, &hmm_.transition[row * kTransitions],
-                               "transitions"));
+      HMMJIT_TRY(
+          probabilities(&line, kTransitions, &hmm_.transition[row * kTransitions], "transitions"));
     }
     HMMJIT_TRY(terminator());
     hmm_.consensus.shrink_to_fit();

@@ -560,8 +560,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
   if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
   const std::string& model_path = options.arguments()[0];
   if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && program.open_queries == nullptr &&
-      !program.by_sequence && options.text("--cut-missing") == "error" &&
-      model_path != "-" && !is_pipe(model_path))
+      !program.by_sequence && options.text("--cut-missing") == "error" && model_path != "-" &&
+      !is_pipe(model_path))
     HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
   ModelFile models{program.by_sequence ? find_profile_database(model_path) : model_path,
                    run.context.warn};

@@ -110,9 +110,9 @@ TEST(CNumbers, AtoiTakesThePrefix) {
 // This conversion determines all scores: round the decimal text to float, then apply expf.
 TEST(HmmFile, ProbabilitiesAreTheSinglePrecisionExponential) {
   std::mt19937_64 random(7);
-  std::vector<std::string> tokens = {"0.00000", "12",   "3",   "*",      "-1.5",   "+2.0",
-                                     "1e-3",    "bad",  "inf", "0x1p1",  "123456", ".5",
-                                     "5.",      "*1.0", "1000.5", "2.0x",   "12345.678901"};
+  std::vector<std::string> tokens = {"0.00000", "12",   "3",      "*",     "-1.5",        "+2.0",
+                                     "1e-3",    "bad",  "inf",    "0x1p1", "123456",      ".5",
+                                     "5.",      "*1.0", "1000.5", "2.0x",  "12345.678901"};
   for (int i = 0; i < 3000; ++i) {
     tokens.push_back(fmt::format("{}.{:05}", random() % 15, random() % 100000));
   }
