@@ -34,10 +34,10 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss, usage.ru_utime + usage
 """
 
 
-def measured(arguments, prefix=()):
+def measured(arguments, prefix=(), stdin=None):
     """Runs the program; returns exit status, standard error and largest resident bytes."""
-    done = subprocess.run([sys.executable, "-S", "-c", STARTER, *prefix, scenario.program] + arguments, capture_output=True,
-                          text=True)
+    done = subprocess.run([sys.executable, "-S", "-c", STARTER, *prefix, scenario.program] + arguments, stdin=stdin,
+                          capture_output=True, text=True)
     status, kilobytes, seconds = done.stdout.split()
     print(f"{' '.join(arguments[:8])} ...: status {status}, {int(kilobytes) // 1024} MiB, {float(seconds):.1f} s of processors")
     return int(status), done.stderr, int(kilobytes) * 1024
@@ -67,10 +67,11 @@ class MemoryTest(SharedInputs):
             copy[self.random.randrange(len(copy))] = self.random.choice(RESIDUES)
         return "".join(copy)
 
-    def search(self, memory, more, command="search", prefix=()):
+    def search(self, memory, more, command="search", prefix=(), stdin=None):
         """With `--mem` in MiB, which must hold."""
         device = [] if command == "scan" else ["--device", "cpu"]
-        status, errors, peak = measured([command, "--quiet", *device, "--cpu", "2", "--mem", f"{memory}M"] + more, prefix)
+        status, errors, peak = measured([command, "--quiet", *device, "--cpu", "2", "--mem", f"{memory}M"] + more, prefix,
+                                        stdin)
         bound = memory * MIB + memory * MIB // 10 + 24 * MIB
         self.assertLess(peak, bound, f"{peak / MIB:.1f} MiB with --mem {memory}M; {errors}")
         return status, errors
@@ -149,7 +150,7 @@ class MemoryTest(SharedInputs):
         scenario.write_fasta(targets, [["long", "", "".join(self.random.choices(RESIDUES, k=99_991)) * 190]])
         with subprocess.Popen(["cat", targets], stdout=subprocess.PIPE) as piped:
             status, errors = self.search(40, ["-o", "/dev/null", "--noali", "--stats", statistics, queries, "-"],
-                                         piped.stdout, "phmmer")
+                                         "phmmer", stdin=piped.stdout)
         self.assertEqual(status, 0, errors)
         self.assertEqual(json.loads(read(statistics))["targets_spooled"], 1)
 
