@@ -350,7 +350,7 @@ TEST_F(GpuSearch, ASearchFollowsACancelledOneWithTheSameTargets) {
   cancelled.cancel();
   SearchOptions at_once = small_blocks(2);
   at_once.cancellation = &cancelled;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 6; ++i) {
     EXPECT_THAT(run_search(data(), session, at_once, *targets).error,
                 testing::HasSubstr("cancelled"));
     EXPECT_EQ(run_search(data(), session, small_blocks(2), *targets).text, expected());
@@ -444,7 +444,7 @@ TEST_F(GpuSearch, TargetsThatHaveBeenFreedLeaveTheDevice) {
   gpu::GpuFilters gpu(fake_settings(driver_));
   wait_until_started(gpu);
   std::uint64_t two_searches = 0;
-  for (int search = 1; search <= 6; ++search) {
+  for (int search = 1; search <= 4; ++search) {
     const auto targets = kept_targets(data());
     EXPECT_EQ(run_search(data(), &gpu, small_blocks(2), *targets).text, expected());
     if (search == 2) two_searches = gpu.statistics().peak_device_bytes;
