@@ -115,11 +115,8 @@ class Ascii3Parser : private AsciiParser {
     } else if (tag == "MAXL") {
       if (version_ < 'c') return {};
       const int length = c_atoi(tokens.next());
-      if (length > 0) {
-        hmm_.max_length = length;
-      } else if (length != -1) {
-        return bad("MAXL must be a number above zero, or -1 for none");
-      }
+      if (length == 0) return bad("MAXL must not be zero");
+      if (length > 0) hmm_.max_length = length;  // HMMER: -1 is none
     } else if (tag == "NSEQ") {
       if (c_atoi(tokens.next()) == 0) return bad("NSEQ must be a number other than zero");
     } else if (tag == "EFFN") {

@@ -202,9 +202,8 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
       return fail(ErrorCode::kInput, "sequences of one length may be aligned or not", path_,
                   "state which: --qformat afa, or --qformat fasta");
   }
-  HMMJIT_ASSIGN(
-      SequenceReader reader,
-      SequenceReader::open(path_, {.alphabet = *alphabet_, .format = format, .text_mode = true}));
+  HMMJIT_ASSIGN(SequenceReader reader,
+                SequenceReader::open(path_, {.alphabet = *alphabet_, .format = format}));
   HMMJIT_TRY(reader.read_block(sequences_, std::numeric_limits<std::uint64_t>::max()));
   for (std::size_t n = 0; n < sequences_.size(); ++n) {
     if (sequences_.length(n) == 0)
