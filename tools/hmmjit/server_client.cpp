@@ -57,7 +57,6 @@ Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
 }
 
 Result<std::string> request_of(const SearchProgram& program, const ParsedOptions& options) {
-  HMMJIT_TRY(check_inputs(inputs_of(program, options, options.arguments()[1])));
   std::string words = current_folder() + '\0';
   for (const std::string& word : options.words()) words += word + '\0';
   std::string request = frame_head({{"command", program.name}}, words.size()) + words;
