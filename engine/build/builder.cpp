@@ -11,7 +11,8 @@
 namespace hmmjit::build {
 
 bool is_model_name(std::string_view name) {
-  return !is_blank(name) && std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
+  return !is_blank(name) &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < ' ' && c != '\t'; });
 }
 
 std::string name_from_file(const std::string& path) {

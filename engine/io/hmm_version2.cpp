@@ -101,8 +101,11 @@ class Version2Parser : private AsciiParser {
       HMMJIT_TRY(expect_node(k, match.next()));
       auto null = [&](std::size_t x) { return null_[x]; };
       HMMJIT_TRY(scores(match, fmt::format("node {} match scores", k), null, hmm_.match_row(k)));
-      if (map_ && match.next().empty()) {
-        return bad(fmt::format("node {}: the map column is missing", k));
+      if (map_) {
+        const std::string_view column = match.next();
+        if (column.empty()) return bad(fmt::format("node {}: the map column is missing", k));
+        hmm_.map.resize(static_cast<std::size_t>(k) + 1);
+        hmm_.map.back() = c_atoi(column);
       }
       HMMJIT_TRY(body_line(k, &line));
       std::string_view rf = Tokens(line).next();

@@ -98,11 +98,16 @@ Status check_inputs(std::span<const NamedFile> inputs) {
     struct stat info {};
     if (!look_at(input.path, info) || (input.path != "-" && !S_ISFIFO(info.st_mode))) continue;
     const auto [found, is_new] = streams.emplace(std::pair(info.st_dev, info.st_ino), &input);
-    if (!is_new)
+    if (is_new) continue;
+    if (input.option.starts_with('-') && found->second->option == input.option)
       return fail(ErrorCode::kUsage,
-                  fmt::format("{} {} and {} {} cannot both come from one stream",
-                              found->second->option, found->second->path, input.option, input.path),
-                  {}, "give one of them as a file");
+                  fmt::format("{} {} is a stream, which cannot be read for each target file",
+                              input.option, input.path),
+                  {}, "give a file");
+    return fail(ErrorCode::kUsage,
+                fmt::format("{} {} and {} {} cannot both come from one stream",
+                            found->second->option, found->second->path, input.option, input.path),
+                {}, "give one of them as a file");
   }
   return {};
 }
@@ -132,8 +137,12 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
   const std::string& models = options.arguments()[0];
   const std::string target_path = find_sequence_file(targets);
   std::vector<NamedFile> files;
-  add_profile_files(files, program.open_queries != nullptr ? "query file" : "profile file",
-                    program.by_sequence ? find_profile_database(models) : models);
+  if (program.open_queries == nullptr || program.long_targets) {
+    add_profile_files(files, program.long_targets ? "query file" : "profile file",
+                      program.by_sequence ? find_profile_database(models) : models);
+  } else {
+    files.push_back({"query file", models});
+  }
   files.push_back({"sequence file", target_path});
   for (const std::string& path : {models, target_path}) {
     if (!is_blast_database(path)) continue;
