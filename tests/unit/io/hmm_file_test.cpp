@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
+#include <ranges>
 #include <sstream>
 
 #include "io/c_numbers.hpp"
@@ -40,6 +42,9 @@ bool same_bits(const Floats& a, const Floats& b) {
   if (!same_bits(a.compo, b.compo)) return differ("composition");
   if (a.consensus != b.consensus) return differ("consensus");
   if (a.rf != b.rf || a.mm != b.mm || a.cs != b.cs) return differ("annotation");
+  // HMMER does not set the first element, which no node has.
+  if (!std::ranges::equal(a.map | std::views::drop(1), b.map | std::views::drop(1)))
+    return differ("alignment columns");
   auto cutoff = [](const std::optional<Cutoff>& x) {
     return x ? fmt::format("{} {}", x->sequence, x->domain) : "none";
   };
@@ -51,7 +56,6 @@ bool same_bits(const Floats& a, const Floats& b) {
   if (calibration && std::memcmp(&a.calibration, &b.calibration, sizeof(Calibration)) != 0) {
     return differ("calibration");
   }
-  if (a.max_length != b.max_length) return differ("longest hit");
   return ::testing::AssertionSuccess();
 }
 
