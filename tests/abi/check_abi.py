@@ -3,10 +3,10 @@
 
 usage: check_abi.py HEADER LIBRARY GOLDEN COMPILER [--update]
 
-The description has three parts: the symbols the shared library exports, with their versions; every
-declaration of the header without comments; size, alignment and member offsets of every struct, as
-a C compiler lays them out. It differs: exits 1 with the difference. What was published may only be
-added to, by functions, by members at the end of a struct, by numbers at the end of an enum: --update
+The description has every declaration of the header without comments, functions with the version of
+their symbol in the shared library, and size, alignment and member offsets of every struct, as a C
+compiler lays them out. It differs: exits 1 with the difference. What was published may only be added
+to, by functions, by members at the end of a struct, by numbers at the end of an enum: --update
 refuses to drop or change anything else of an earlier description unless --break is given as well.
 """
 import difflib
@@ -18,14 +18,17 @@ import tempfile
 
 
 def exported_symbols(library):
+    """Symbol to version."""
     listing = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
                              check=True, capture_output=True, text=True).stdout
-    symbols = []
-    for line in listing.splitlines():
-        name = line.split()[-1]
-        if name.startswith("hmmjit_") and "@" in name:
-            symbols.append("symbol " + name.replace("@@", "@"))
-    return sorted(symbols)
+    names = [line.split()[-1] for line in listing.splitlines()]
+    return dict(name.replace("@@", "@").split("@") for name in names if name.startswith("hmmjit_") and "@" in name)
+
+
+def function_of(declaration):
+    """The name of the function that is declared, or None."""
+    match = re.search(r"\b(hmmjit_\w+)\(", declaration)
+    return match[1] if match and "typedef" not in declaration else None
 
 
 def declarations(header):
@@ -124,16 +127,13 @@ def main():
     declared = declarations(header)
     symbols = exported_symbols(library)
     found = structs(declared)
-    now = symbols + ["declaration " + d for d in declared] + layout(header, found, compiler)
-    now = [line + "\n" for line in now]
-
-    # The exported functions are those of the header.
-    functions = {m.group(1) for d in declared for m in [re.search(r"\b(hmmjit_\w+)\(", d)] if m and "typedef" not in d}
-    exported = {s.split()[1].split("@")[0] for s in symbols}
-    if functions != exported:
-        print("declared, not exported:", sorted(functions - exported))
-        print("exported, not declared:", sorted(exported - functions))
+    functions = {function_of(d) for d in declared} - {None}
+    if functions != set(symbols):
+        print("declared, not exported:", sorted(functions - set(symbols)))
+        print("exported, not declared:", sorted(set(symbols) - functions))
         return 1
+    now = [f"declaration {symbols.get(function_of(d), '')} {d}".replace("  ", " ") for d in declared]
+    now = [line + "\n" for line in now + layout(header, found, compiler)]
     for struct, members in found.items():
         if members[0] != "size" and struct not in ("hmmjit_constant", "hmmjit_cutoff", "hmmjit_template",
                                                     "hmmjit_filter_counts"):
