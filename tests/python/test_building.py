@@ -3,19 +3,16 @@ programs of HMMER, recorded runs of HMMER 3.4, and the program. Run by run_pytes
 import copy
 import gzip
 import os
-import pathlib
 import pickle
 import random
 import shutil
 import subprocess
 
 import pytest
+from common import MODELS, PROGRAM, data_folder
 
 import hmmjit
 
-INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
-PROGRAM = os.environ["HMMJIT_TEST_PROGRAM"]
-MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
 SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 
 
@@ -357,14 +354,6 @@ def test_single_queries(data):
         hmmjit.IterativeSearch(one, sought, report={"textwidth": 0})
     with pytest.raises(hmmjit.UsageError, match="text_width of the main report"):
         hmmjit.IterativeSearch(one, sought).report("main", text_width=0)
-
-
-def data_folder():
-    source = pathlib.Path(__file__).resolve().parents[2]
-    for folder in (os.environ.get("HMMJIT_SHARED"), source.parent / "shared", source.parent.parent / "shared"):
-        if folder and (pathlib.Path(folder) / "data" / "programs").is_dir():
-            return pathlib.Path(folder) / "data"
-    pytest.skip("SKIPPED, NOTHING COMPARED: recorded runs (shared/data/programs) are not here: set HMMJIT_SHARED")
 
 
 def unpacked(path, folder):

@@ -16,23 +16,10 @@ import weakref
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
+from common import MODELS, TARGETS, key
 
 import hmmjit
 from hmmjit import _binding, _inputs, _results, _search
-
-INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
-MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
-
-
-@pytest.fixture(scope="module")
-def results():
-    return hmmjit.search(MODELS, TARGETS, device="cpu")
-
-
-def key(results):
-    return [(r.name, h.name, h.e_value, h.score, [(d.score, d.alignment.sequence) for d in h.domains])
-            for r in results for h in r]
-
 
 def test_editors_see_names_and_options(results):
     hit = results[1][0]

@@ -14,15 +14,13 @@ import threading
 import time
 
 import pytest
+from common import MODELS, PROGRAM, TARGETS, key, rows
 
 import hmmjit
 from hmmjit import _binding
 from hmmjit._results import COLUMN_TYPES
 
-INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
-PROGRAM = os.environ["HMMJIT_TEST_PROGRAM"]
 DESCRIPTION = os.environ["HMMJIT_TEST_ABI"]
-MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
 
 
 def contents(path):
@@ -30,26 +28,11 @@ def contents(path):
         return file.read()
 
 
-def rows(table):
-    """Lines of a table without its comments."""
-    return [line for line in table.splitlines() if not line.startswith(b"#")]
-
-
 def fasta(path):
     for record in contents(path).decode().split(">")[1:]:
         header, _, residues = record.partition("\n")
         name, _, description = header.partition(" ")
         yield name, residues, None, description
-
-
-def key(results):
-    return [(r.name, h.name, h.e_value, h.score, [(d.score, d.alignment.sequence) for d in h.domains])
-            for r in results for h in r]
-
-
-@pytest.fixture(scope="module")
-def results():
-    return hmmjit.search(MODELS, TARGETS, device="cpu")
 
 
 def test_scan_gives_what_the_program_does(tmp_path):

@@ -8,9 +8,9 @@ import shlex
 import threading
 
 import pytest
+from common import data_folder, rows
 
 import hmmjit
-from test_real_data import data_folder, rows
 
 # Each option of nhmmer as arguments of hmmjit.nhmmer, of Builder or of the reports.
 SEARCH = {"-E": "E", "-T": "T", "--incE": "incE", "--incT": "incT", "--F1": "F1", "--F2": "F2", "--F3": "F3",

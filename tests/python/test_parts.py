@@ -4,12 +4,10 @@ import shutil
 import subprocess
 
 import pytest
+from common import MODELS, PROGRAM, TARGETS
 
 import hmmjit
 
-INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
-PROGRAM = os.environ["HMMJIT_TEST_PROGRAM"]
-MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
 KINDS = ("tblout", "domtblout", "pfamtblout", "tsv", "json", "a3m")
 
 

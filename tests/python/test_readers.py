@@ -5,22 +5,14 @@ import importlib.util
 import os
 
 import pytest
+from common import MODELS, TARGETS
 
 import hmmjit
-
-INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
-MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
-
 
 def reader(name):
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"SKIPPED, NOTHING READ: {name} is not installed (tools/install_packages.sh --readers)")
     return importlib.import_module(name)
-
-
-@pytest.fixture(scope="module")
-def results():
-    return hmmjit.search(MODELS, TARGETS, device="cpu")
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 example database, compared with the recorded hmmsearch run, with which the test replay_full compares the program's tables."""
 import gzip
 import os
-import pathlib
 
 import pytest
+from common import data_folder, rows
 
 import hmmjit
 
@@ -12,18 +12,6 @@ TABLES = {"tblout": "tbl", "domtblout": "domtbl"}
 # Targets, the recorded run, its hits and domains.
 TARGETS, RUN, HITS, DOMAINS = ("mmseqs2_db.fasta.gz", "pfammix_mmseqs2db", 7862, 11739) if "HMMJIT_TEST_ALL" in os.environ \
     else ("ecoli_k12_mg1655.faa.gz", "pfammix_ecoli", 1698, 2535)
-
-
-def data_folder():
-    source = pathlib.Path(__file__).resolve().parents[2]
-    for folder in (os.environ.get("HMMJIT_SHARED"), source.parent / "shared", source.parent.parent / "shared"):
-        if folder and (pathlib.Path(folder) / "data").is_dir():
-            return pathlib.Path(folder) / "data"
-    pytest.skip("SKIPPED, NOTHING COMPARED: shared reference data not found: set HMMJIT_SHARED")
-
-
-def rows(table):
-    return [line for line in table.splitlines() if not line.startswith(b"#")]
 
 
 @pytest.fixture(scope="module")
