@@ -129,11 +129,6 @@ constexpr Line kLines[] = {
     {"jb", "--eid", "frac id cutoff for --eclust:", kSix},
     {"jb", "--pnone", "prior scheme:", kFlag, "none"},
     {"jb", "--plaplace", "prior scheme:", kFlag, "Laplace +1"},
-    {"b", "--singlemx", "use score matrix for 1-seq MSAs:", kFlag, "on"},
-    {"b", "--popen", "gap open probability:", kSix},
-    {"b", "--pextend", "gap extend probability:", kSix},
-    {"b", "--mx", "subst score matrix (built-in):"},
-    {"b", "--mxfile", "subst score matrix (file):"},
     {"b", "--EmL", "seq length for MSV Gumbel mu fit:"},
     {"b", "--EmN", "seq number for MSV Gumbel mu fit:"},
     {"b", "--EvL", "seq length for Vit Gumbel mu fit:"},
@@ -147,6 +142,11 @@ constexpr Line kLines[] = {
     {"pj", "--EfL", "seq length, Fwd exp tau fit:"},
     {"pj", "--EfN", "seq number, Fwd exp tau fit:"},
     {"pjb", "--Eft", "tail mass for Fwd exp tau fit:", kSix},
+    {"b", "--singlemx", "use score matrix for 1-seq MSAs:", kFlag, "on"},
+    {"b", "--popen", "gap open probability:", kSix},
+    {"b", "--pextend", "gap extend probability:", kSix},
+    {"b", "--mx", "subst score matrix (built-in):"},
+    {"b", "--mxfile", "subst score matrix (file):"},
     {"j", "--nonull2", "null2 bias corrections:", kFlag, "off"},
     {"nm", "--watson", "search only top strand:", kFlag, "on"},
     {"nm", "--crick", "search only bottom strand:", kFlag, "on"},
@@ -165,10 +165,17 @@ constexpr Line kLines[] = {
     {"nm", "--w_beta", "window length beta value:", kGeneral},
     {"nm", "--w_length", "window length :"},
     {"n", "--block_length", "block length :"},
-    {"spjcbnm", "--cpu", "number of worker threads:"},
+    {"spjbn", "--cpu", "number of worker threads:"},
+    {"cm", "--cpu", "multithread parallelization:", kGiven, "", " workers"},
     {"b", "--seed", "random number seed set to:", kSeed},
     {"b", "--w_beta", "window length tail mass:", kGeneral, "", " bits"},
     {"b", "--w_length", "window length :"}};
+
+// HMMER's default of --cpu.
+std::string_view usual_threads(char program) {
+  if (program == 'c' || program == 'm') return "0";
+  return program == 'n' ? "" : "2";
+}
 
 std::string text_of(const Line& line, const std::string& value) {
   std::string out(line.before);
@@ -214,8 +221,7 @@ std::string ReportHeader::settings(std::string_view reference,
     if (each.programs.find(program->second) == each.programs.npos) continue;
     const auto setting = std::ranges::find(settings, each.option, &HeaderSetting::option);
     if (setting == settings.end()) continue;
-    // HMMER's default, but not nhmmer's.
-    if (each.option == "--cpu" && setting->value == "2" && program->second != 'n') continue;
+    if (each.option == "--cpu" && setting->value == usual_threads(program->second)) continue;
     const int columns = program->second == 'b' ? 34 : each.columns;
     if (each.form == kSeed && setting->value == "0")  // adds another line
       out += line("random number seed:", "one-time arbitrary", columns);

@@ -48,8 +48,8 @@ constexpr OptionSpec kFirstOptions[] = {
 };
 constexpr OptionSpec kLastOptions[] = {
     {kSingle, "--singlemx", "", "use substitution score matrix for single-sequence inputs"},
-    {kSingle, "--mx", "s",
-     "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90; DNA1)",
+    {kSingle, "--mx", "s=BLOSUM62",
+     "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90; default for DNA: DNA1)",
      excluding("--mxfile")},
     {kSingle, "--mxfile", "@f", "read substitution score matrix from file <f>", excluding("--mx")},
     {kSingle, "--popen", "x 0<=x<0.5", "force gap open probability (0.02, DNA 0.03125)"},

@@ -13,6 +13,7 @@
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
+#include "core/text_fields.hpp"
 #include "core/trace.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/fields.hpp"
@@ -172,7 +173,7 @@ Result<std::vector<std::string>> wanted_names(const ParsedOptions& options) {
     for (;;) {
       HMMJIT_ASSIGN(const bool more, input.line(&line));
       if (!more) break;
-      const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+      const std::string_view word = take_word(&line);
       if (!word.empty() && !word.starts_with('#')) names.emplace_back(word);
     }
   }
@@ -220,6 +221,9 @@ Result<WantedByName> find_parts(const std::vector<std::string>& words,
 Result<int> run_fetch(const ParsedOptions& options) {
   const std::string input = find_sequence_file(options.arguments()[0]);
   const std::string output(options.text("--output"));
+  std::vector<NamedFile> inputs = {{"sequence file", input}};
+  if (options.is_set("--file")) inputs.push_back({"--file", options.path("--file")});
+  HMMJIT_TRY(check_inputs(inputs));
   HMMJIT_ASSIGN(const std::vector<std::string> words, wanted_names(options));
   HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, asserted_format(options, "--tformat"));
   const Alphabet* alphabet = &named_alphabet(options.text("--alphabet"));
@@ -232,8 +236,7 @@ Result<int> run_fetch(const ParsedOptions& options) {
                 open_target_file(input, {.alphabet = *alphabet, .format = format}));
   std::optional<TextOutput> file;
   if (!output.empty()) {
-    HMMJIT_TRY(check_outputs({{{"-o", output}}},
-                             {{{"sequence file", input}, {"--file", options.path("--file")}}}));
+    HMMJIT_TRY(check_outputs({{{"-o", output}}}, inputs));
     HMMJIT_ASSIGN(file, TextOutput::create(output));
   }
   HMMJIT_ASSIGN(WantedByName wanted, find_parts(words, source));

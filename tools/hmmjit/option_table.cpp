@@ -325,7 +325,9 @@ std::vector<HeaderSetting> ParsedOptions::changed() const {
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const OptionSpec& option = table_[i];
     if (values_[i] && (option.type == ValueType::kNone || *values_[i] != option.default_text))
-      out.push_back({option.name, *values_[i]});
+      out.push_back({option.name, option.type == ValueType::kInteger
+                                      ? std::to_string(integer(option.name))
+                                      : *values_[i]});
   }
   return out;
 }

@@ -176,9 +176,10 @@ Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
                   read_text(path, build::kLargestMatrixFile, "a score matrix", "check --mxfile"));
     HMMJIT_ASSIGN(matrix, build::parse_matrix(text, path, alphabet));
   } else {
-    HMMJIT_ASSIGN(matrix, build::find_matrix(options.is_set("--mx") ? options.text("--mx")
-                                                                    : build::usual_matrix(alphabet),
-                                             alphabet));
+    // As in hmmbuild, the default means the usual matrix of each alphabet, also where it is given.
+    const std::string_view name = options.text("--mx");
+    HMMJIT_ASSIGN(matrix, build::find_matrix(
+                              name == "BLOSUM62" ? build::usual_matrix(alphabet) : name, alphabet));
   }
   return build::make_score_system(matrix, options.given_real("--popen"),
                                   options.given_real("--pextend"));

@@ -22,7 +22,8 @@ namespace hmmjit::tools {
 struct RunContext;
 
 /// Options that name a file to read.
-inline constexpr const char* kInputOptions[] = {"--bgfile", "--clans", "--cut-file", "--mxfile"};
+inline constexpr const char* kInputOptions[] = {"--bgfile", "--clans", "--cut-file", "--mxfile",
+                                                "--ssifile"};
 
 /// The first bytes of a file, decompressed. Fails with kInput.
 Result<std::string> head_of(const std::string& path);
