@@ -1,6 +1,7 @@
 // An owned file descriptor, and writing to descriptors.
 #pragma once
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,6 +43,11 @@ inline int write_all(int descriptor, std::string_view bytes,
         offset ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*offset))
                : ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // a full pipe that does not block
+      pollfd room{descriptor, POLLOUT, 0};
+      ::poll(&room, 1, -1);
+      continue;
+    }
     if (written < 0) return errno;
     if (written == 0) return ENOSPC;
     bytes.remove_prefix(static_cast<std::size_t>(written));

@@ -95,6 +95,16 @@ std::unexpected<Error> output_error(const std::string& path, const char* action,
               remedy_of(error, usual_remedy_of(error)));
 }
 
+// Gives a new file the owner, group and permissions of the one that it will replace. Only root may
+// set the owner. Another group than the old file's gets no more than everybody has.
+void take_permissions(int file, const struct stat& old) {
+  mode_t mode = old.st_mode & 0777;
+  if (::fchown(file, old.st_uid, old.st_gid) != 0 &&
+      ::fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
+    mode &= 0707 | mode << 3;
+  ::fchmod(file, mode);
+}
+
 bool same_inode(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -229,7 +239,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   }
   int error = file.begin_temporary();
   if (error == 0) {
-    if (exists) ::fchmod(file.descriptor_, info.st_mode & 0777);
+    if (exists) take_permissions(file.descriptor_, info);
     if (!exists || file.may_replace(info)) {
       if (exists) ::close(std::exchange(file.old_, -1));
       return file;

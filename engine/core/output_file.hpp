@@ -19,10 +19,11 @@ namespace hmmjit {
 /// a killed process is removed by the next process that writes the same output. A path that names
 /// something other than a regular file (/dev/null, a pipe; "-" is NOT special) is written in place;
 /// /dev/stdout, /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link is kept: its
-/// target is replaced, keeping its permissions, or is created. A writable file that cannot be
-/// replaced (its folder accepts no new files, or it is another user's file in /tmp) is overwritten
-/// on publication from an unnamed temporary in $TMPDIR or /tmp: until then it is unchanged, but a
-/// full disk or a kill during the copy leaves a partial file. One thread at a time.
+/// target is replaced, keeping its permissions and, where possible, its group and owner, or is
+/// created. A writable file that cannot be replaced (its folder accepts no new files, or it is
+/// another user's file in /tmp) is overwritten on publication from an unnamed temporary in $TMPDIR
+/// or /tmp: until then it is unchanged, but a full disk or a kill during the copy leaves a partial
+/// file. One thread at a time.
 /// `discard_all_temporaries` removes all temporaries of the process, from a signal handler or
 /// before _exit.
 class OutputFile {

@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/folder.hpp"
@@ -65,6 +67,28 @@ TEST_F(OutputFileTest, NamedDescriptorIsWrittenWhereItStands) {
   ::close(descriptor);
   EXPECT_EQ(read_file(path), "first second");
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(OutputFileTest, WaitsForAPipeThatDoesNotBlock) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+  std::size_t got = 0;
+  std::thread reader([&] {
+    char bytes[4096];
+    for (ssize_t n; (n = ::read(ends[0], bytes, sizeof bytes)) > 0;)
+      got += static_cast<std::size_t>(n);
+  });
+  const std::string text(std::size_t{1} << 24, 'x');
+  {
+    auto file = OutputFile::create("/dev/fd/" + std::to_string(ends[1]));
+    ::close(ends[1]);
+    file->write(text);
+    EXPECT_TRUE(file->commit());
+  }
+  reader.join();
+  ::close(ends[0]);
+  EXPECT_EQ(got, text.size());
 }
 
 TEST_F(OutputFileTest, AbandonedFileLeavesTheOldOne) {
