@@ -14,9 +14,6 @@ if compgen -G "$FOLDER/*.hjpart" >/dev/null; then
   tasks=$("${HMMJIT:-hmmjit}" part missing --array "$FOLDER") || status=$?
   [ "$status" -eq 0 ] || [ -n "$tasks" ] || exit "$status"
 fi
-if [ -z "$tasks" ]; then
-  sbatch --parsable "$@" "$here/merge.sbatch"
-else
-  array=$(sbatch --parsable --array="$tasks" "$@" "$here/search_part.sbatch")
-  sbatch --parsable --dependency="afterok:$array" "$@" "$here/merge.sbatch"
-fi
+# If no part is missing, a task checks that the parts are of this search.
+array=$(sbatch --parsable --array="${tasks:-1}" "$@" "$here/search_part.sbatch")
+sbatch --parsable --dependency="afterok:$array" "$@" "$here/merge.sbatch"

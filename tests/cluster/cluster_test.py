@@ -139,6 +139,19 @@ exec {scenario.program} "$@"
         self.assertEqual([runs.count(f"task {task} run 0") for task in range(1, 7)],
                          [1, 1, 1, 1, 2, 1])
 
+    def test_a_complete_folder_is_checked(self):
+        os.makedirs(self.path("parts"))
+        ok(scenario.search(["--part", "1/1", "--part-file", self.path("parts/1.hjpart"), self.library, self.targets]))
+        with open(self.path("sbatch"), "w") as file:
+            file.write('#!/bin/bash\necho "$@" >>log; echo 7\n')
+        os.chmod(self.path("sbatch"), 0o755)
+        environment = self.settings(1)
+        ok(subprocess.run([os.path.join(EXAMPLES, "submit.sh")], cwd=self.folder, capture_output=True, timeout=60,
+                          env=environment | {"PATH": self.folder + os.pathsep + environment["PATH"]}))
+        search, merge = read(self.path("log")).decode().splitlines()
+        self.assertIn("--array=1 ", search)
+        self.assertIn("--dependency=afterok:7 ", merge)
+
     def run_snakemake(self, more):
         command = [snakemake(), "--snakefile", os.path.join(EXAMPLES, "Snakefile"), "--config",
                    f"models={self.library}", f"targets={self.targets}", "parts=2",
@@ -157,6 +170,8 @@ exec {scenario.program} "$@"
         text = self.run_snakemake(["--cores", "2"])
         self.assertIn("search_part", text)
         self.assertEqual(os.stat(self.path("parts/1.hjpart")).st_mtime_ns, before)
+        self.check_results()
+        self.run_snakemake(["parts=3", "--cores", "2"])  # makes other parts
         self.check_results()
 
     @unittest.skipIf(one_machine_slurm.missing(), f"Slurm: {one_machine_slurm.missing()}")
