@@ -10,6 +10,7 @@ import os
 import pickle
 import pydoc
 import shutil
+import sys
 import threading
 import time
 import weakref
@@ -19,7 +20,7 @@ import pytest
 from common import MODELS, TARGETS, key
 
 import hmmjit
-from hmmjit import _binding, _inputs, _results, _search
+from hmmjit import __main__, _binding, _inputs, _results, _search
 
 def test_editors_see_names_and_options(results):
     hit = results[1][0]
@@ -593,3 +594,12 @@ def test_few_threads_wait_for_more_searches():
     while workers() > 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert workers() <= 2
+
+
+def test_a_link_to_the_script_keeps_its_name(monkeypatch):
+    calls = []
+    monkeypatch.setattr(sys, "argv", ["links/jackhmmer", "-h"])
+    monkeypatch.setattr(__main__, "program", lambda: "/bin/hmmjit")
+    monkeypatch.setattr(os, "execv", lambda *call: calls.append(call))
+    __main__.main()
+    assert calls == [("/bin/hmmjit", ["links/jackhmmer", "-h"])]

@@ -22,7 +22,7 @@ def program() -> str:
 
 def main() -> NoReturn:
     path = program()
-    os.execv(path, ["hmmjit"] + sys.argv[1:])
+    os.execv(path, sys.argv)  # a link's name selects a program of HMMER
 
 
 if __name__ == "__main__":
