@@ -201,6 +201,14 @@ class Serve(unittest.TestCase):
         status, files = self.results(shlex.split("phmmer --tblout {query} HBB_HUMAN globins45.fa"), True)
         self.assertEqual((status, b"this is the file of queries" in b"".join(files["stderr"])), (2, True), files["stderr"])
 
+    def test_more_queries_than_open_files(self):
+        queries = b"".join(b">q%d\nMVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHF\n" % n for n in range(40))
+        with tempfile.TemporaryDirectory(dir=self.folder) as work:
+            command = [scenario.program, "phmmer", "--server", self.server.socket, "-o", "{query}.out", "-", "globins45.fa"]
+            done = subprocess.run(["bash", "-c", 'ulimit -n 24; exec "$@"', "bash", *command], cwd=work, input=queries,
+                                  capture_output=True, timeout=120)
+            self.assertEqual((done.returncode, len(os.listdir(work))), (0, 40), done.stderr)
+
     def test_what_a_server_refuses(self):
         for line, status, text in (
                 ("search both.hmm nosuch", 3, "nosuch: the server has no such database; it has 7LESS_DROME, both.hmm"),

@@ -80,13 +80,15 @@ Result<std::string> request_of(const SearchProgram& program, const ParsedOptions
   return request;
 }
 
-// The outputs of a run elsewhere, under their names once all have come.
+// The outputs of a run elsewhere. They get their names once all have come, those of single queries
+// one by one.
 class Answer {
  public:
   Answer(const ParsedOptions& options, bool progress) : options_(options), progress_(progress) {}
 
   Status begin(const SearchProgram& program) {
-    others_ = {{"file of queries", options_.arguments()[program.by_sequence ? 1 : 0]}};
+    others_ = with_standard_output(
+        {{"file of queries", options_.arguments()[program.by_sequence ? 1 : 0]}}, options_);
     for (const NamedFile& output : output_files(program.options(), options_)) {
       if (output.path.find("{query}") != output.path.npos) continue;
       HMMJIT_TRY(file(output.path));
@@ -99,6 +101,9 @@ class Answer {
     if (const auto text = head.find("progress"); text != head.end() && progress_)
       show_status_line(text->get<std::string>());
     to_ = nullptr;
+    // The file of a query is complete when the next head comes.
+    if (of_query_) HMMJIT_TRY(of_query_->commit());
+    of_query_.reset();
     const auto output = head.find("output");
     if (output == head.end()) return {};
     const auto option = output->get<std::string>();
@@ -111,15 +116,18 @@ class Answer {
     const auto file = by_query ? NamedFile{"the output of query " + part, path_of_query(name, part)}
                                : NamedFile{option, name + part};
     if (!part.empty()) HMMJIT_TRY(check_outputs({&file, 1}, others_));
-    return receive(file.path);
+    if (!by_query) return receive(file.path);
+    HMMJIT_ASSIGN(of_query_, OutputFile::create(file.path));
+    to_ = &*of_query_;
+    return {};
   }
   Status on_bytes(std::string_view bytes) {
     if (to_ == nullptr) {
       print_diagnostic(bytes);
       return {};
     }
-    to_->file.write(bytes);
-    return to_->file.flush();
+    to_->write(bytes);
+    return to_->flush();
   }
   /// The exit status, once all files have their names; nothing where the answer broke off.
   Result<std::optional<int>> end() {
@@ -148,8 +156,9 @@ class Answer {
     return &found->second;
   }
   Status receive(const std::string& path) {
-    HMMJIT_ASSIGN(to_, file(path));
-    to_->arrived = true;
+    HMMJIT_ASSIGN(Output* output, file(path));
+    output->arrived = true;
+    to_ = &output->file;
     return {};
   }
 
@@ -157,7 +166,8 @@ class Answer {
   const bool progress_;
   std::vector<NamedFile> others_;  // that no file of one query or round may be
   std::map<std::string, Output> files_;
-  Output* to_ = nullptr;  // null: standard error
+  std::optional<OutputFile> of_query_;
+  OutputFile* to_ = nullptr;  // null: standard error
   std::optional<int> exit_;
 };
 
