@@ -8,12 +8,12 @@
 
 #include "align/alignment_formats.hpp"
 #include "align/model_alignment.hpp"
-#include "core/output_file.hpp"
 #include "core/workers.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
+#include "io/text_output.hpp"
 #include "output_names.hpp"
 #include "run_text.hpp"
 #include "search_inputs.hpp"
@@ -128,7 +128,8 @@ Result<int> run_align(const ParsedOptions& options) {
   inputs.push_back({"sequence file", sequence_file});
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
   HMMJIT_TRY(check_inputs(inputs));
-  HMMJIT_TRY(check_outputs(output_files(kOptions, options), inputs));
+  HMMJIT_TRY(
+      check_outputs(with_standard_output(output_files(kOptions, options), options), inputs));
 
   HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));
   std::optional<MultipleAlignment> source;
@@ -136,7 +137,7 @@ Result<int> run_align(const ParsedOptions& options) {
     HMMJIT_ASSIGN(source, read_source(options.path("--mapali"), hmm));
   }
   HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
-  HMMJIT_ASSIGN(std::optional<OutputFile> file, options.create_file("-o"));
+  HMMJIT_ASSIGN(std::optional<TextOutput> file, options.create_file("-o"));
 
   const align::SequenceAligner aligner(hmm);
   std::atomic<std::size_t> failed = work.size();  // a block that cannot be aligned
@@ -159,7 +160,7 @@ Result<int> run_align(const ParsedOptions& options) {
   align::append_alignment(text, rows, format);
   if (file) {
     file->write(text);
-    HMMJIT_TRY(OutputFile::publish({{&*file}}));
+    HMMJIT_TRY(file->commit());
   } else {
     fmt::print("{}", text);
   }

@@ -11,12 +11,12 @@
 #include "build/builder.hpp"
 #include "build/hmm_writer.hpp"
 #include "build/parameters.hpp"
-#include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "core/trace.hpp"
 #include "core/workers.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
+#include "io/text_output.hpp"
 #include "output_names.hpp"
 #include "query_options.hpp"
 #include "report/main_report.hpp"
@@ -117,7 +117,7 @@ Result<int> run_build(const ParsedOptions& options) {
   std::vector<NamedFile> inputs = {{"alignment file", input}};
   if (options.is_set("--mxfile")) inputs.push_back({"--mxfile", options.path("--mxfile")});
   HMMJIT_TRY(check_inputs(inputs));
-  HMMJIT_TRY(check_outputs(outputs, inputs));
+  HMMJIT_TRY(check_outputs(with_standard_output(outputs, options), inputs));
 
   build::Builder builder;
   builder.alignment = make_alignment_options(options);
@@ -146,9 +146,9 @@ Result<int> run_build(const ParsedOptions& options) {
     builder.open = builder.single->gap_open;
     builder.extend = builder.single->gap_extend;
   }
-  HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));
-  HMMJIT_ASSIGN(std::optional<OutputFile> rows_file, options.create_file("-O"));
-  HMMJIT_ASSIGN(std::optional<OutputFile> summary_file, options.create_file("-o"));
+  HMMJIT_ASSIGN(TextOutput models, TextOutput::create(output));
+  HMMJIT_ASSIGN(std::optional<TextOutput> rows_file, options.create_file("-O"));
+  HMMJIT_ASSIGN(std::optional<TextOutput> summary_file, options.create_file("-o"));
   const auto summary = [&](const std::string& text) {
     if (summary_file)
       summary_file->write(text);
@@ -224,9 +224,13 @@ Result<int> run_build(const ParsedOptions& options) {
   append_cpu_time(times, static_cast<double>(std::clock()) / CLOCKS_PER_SEC, Trace::now() - begin);
   summary(times);
   HMMJIT_TRY(flush_standard_output());
-  std::vector<OutputFile*> files = {&models};
-  if (summary_file) files.push_back(&*summary_file);
-  if (rows_file) files.push_back(&*rows_file);
+  std::vector<OutputFile*> files;
+  for (TextOutput* file : {&models, summary_file ? &*summary_file : nullptr,
+                           rows_file ? &*rows_file : nullptr}) {
+    if (file == nullptr) continue;
+    HMMJIT_TRY(file->flush());
+    files.push_back(&file->file());
+  }
   HMMJIT_TRY(OutputFile::publish(files));
   return 0;
 }

@@ -17,6 +17,7 @@
 #include "core/trace.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/fields.hpp"
+#include "hmmjit/output_names.hpp"
 #include "hmmjit/search_inputs.hpp"
 #include "io/sequence_file.hpp"
 #include "io/target_database.hpp"
@@ -51,7 +52,7 @@ Result<DatabaseSummary> build(const std::vector<std::string>& targets, const Alp
                         threads);
 }
 
-// The first input's name, with .hjdb in the place of the extension of a compression.
+// The first input's name, with .hjdb in the place of .gz or .zst.
 Result<std::string> default_output(std::string name) {
   if (name == "-")
     return fail(ErrorCode::kUsage, "no name for the database of standard input", {}, "add -o FILE");
@@ -220,7 +221,6 @@ Result<WantedByName> find_parts(const std::vector<std::string>& words,
 
 Result<int> run_fetch(const ParsedOptions& options) {
   const std::string input = find_sequence_file(options.arguments()[0]);
-  const std::string output(options.text("--output"));
   std::vector<NamedFile> inputs = {{"sequence file", input}};
   if (options.is_set("--file")) inputs.push_back({"--file", options.path("--file")});
   HMMJIT_TRY(check_inputs(inputs));
@@ -234,11 +234,11 @@ Result<int> run_fetch(const ParsedOptions& options) {
   }
   HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
                 open_target_file(input, {.alphabet = *alphabet, .format = format}));
-  std::optional<TextOutput> file;
-  if (!output.empty()) {
-    HMMJIT_TRY(check_outputs({{{"-o", output}}}, inputs));
-    HMMJIT_ASSIGN(file, TextOutput::create(output));
-  }
+  std::vector<NamedFile> outputs;
+  if (options.is_set("--output")) outputs.push_back({"-o", options.path("--output")});
+  HMMJIT_TRY(check_outputs(with_standard_output(outputs, options),
+                           {{{"sequence file", input}, {"--file", options.path("--file")}}}));
+  HMMJIT_ASSIGN(std::optional<TextOutput> file, options.create_file("--output"));
   HMMJIT_ASSIGN(WantedByName wanted, find_parts(words, source));
   HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
     std::string text;
@@ -318,7 +318,7 @@ CommandSpec db_command() {
        "make a database of sequence files",
        {{"targets", "sequence files in any format that search reads, or databases; - for stdin",
          true, true}},
-       {{kPlain, "--output,-o", "f", "file to write; default: the first input's name + .hjdb"},
+       {{kPlain, "--output,-o", "f", "file to write; default: the first input's name without .gz or .zst, + .hjdb"},
         {kPlain, "--alphabet", "s=amino", "amino, dna or rna", kAlphabets},
         format,
         threads,

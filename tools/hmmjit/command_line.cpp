@@ -64,11 +64,12 @@ Result<int> run_subcommand(const CommandSpec& command, const std::string& path,
   return run_command(sub, fmt::format("{} {}", path, sub.name), rest);
 }
 
-Status check_arguments(const CommandSpec& command, const std::vector<std::string>& given) {
+Status check_arguments(const CommandSpec& command, const std::string& path,
+                       const std::vector<std::string>& given) {
   const std::size_t most = command.arguments.size();
   if (given.size() > most && (most == 0 || !command.arguments.back().several))
     return fail(ErrorCode::kUsage, fmt::format("one argument too many, \"{}\"", given[most]), {},
-                fmt::format("see {} --help", command.name));
+                fmt::format("see {} --help", path));
   for (std::size_t i = 0; i < std::max(most, given.size()); ++i) {
     const ArgumentSpec& argument = command.arguments[std::min(i, most - 1)];
     if (i < given.size() ? given[i].empty() : argument.required)
@@ -86,7 +87,7 @@ Result<int> run(const CommandSpec& command, const std::string& path,
     fmt::print("{}", help_text(command, path, options));
     return 0;
   }
-  HMMJIT_TRY(check_arguments(command, options.arguments()));
+  HMMJIT_TRY(check_arguments(command, path, options.arguments()));
   return command.run(options);
 }
 

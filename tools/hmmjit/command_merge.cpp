@@ -137,7 +137,7 @@ Result<int> run_merge(const ParsedOptions& options) {
   HMMJIT_ASSIGN(const std::vector<std::string> paths, parts::find_parts(options.arguments()));
   std::vector<NamedFile> inputs;
   for (const std::string& path : paths) inputs.push_back({"part", path});
-  HMMJIT_TRY(check_outputs(outputs, inputs));
+  HMMJIT_TRY(check_outputs(with_standard_output(outputs, options), inputs));
   HMMJIT_ASSIGN(const parts::PartSet set, parts::PartSet::open(paths));
   if (!options.is_set("--part-file")) {
     HMMJIT_TRY(write_reports(options, set, merge));

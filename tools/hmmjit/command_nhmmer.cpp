@@ -23,7 +23,7 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
   const ParsedOptions& options = run.options;
   NucleotideQueries& queries = *run.queries->nucleotides;
   const nucleotide::Options searched = make_nucleotide_options(options, run.search, false);
-  std::optional<OutputFile> models;  // built from the queries
+  std::optional<TextOutput> models;  // built from the queries
   if (queries.builds()) {
     HMMJIT_ASSIGN(models, options.create_file("--hmmout"));
   }
@@ -54,7 +54,10 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
                                      .memory = run.search.memory,
                                      .device = run.devices.scan},
                                     *run.targets, run.progress);
-  if (statistics && models) run.further_files.push_back(*std::move(models));
+  if (statistics && models) {
+    HMMJIT_TRY(models->flush());
+    run.further_files.push_back(std::move(models->file()));
+  }
   return statistics;
 }
 

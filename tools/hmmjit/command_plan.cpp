@@ -14,17 +14,18 @@
 #include "compile/kernel_provider.hpp"
 #include "compile/tuning_store.hpp"
 #include "core/diagnostics.hpp"
-#include "core/output_file.hpp"
 #include "driver/driver.hpp"
 #include "gpu/chain_plans.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
 #include "hmmjit/fields.hpp"
 #include "hmmjit/kernel_emit.hpp"
+#include "hmmjit/output_names.hpp"
 #include "hmmjit/run_text.hpp"
 #include "hmmjit/search_inputs.hpp"
 #include "hmmjit/search_options.hpp"
 #include "io/hmm_file.hpp"
+#include "io/text_output.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::tools {
@@ -206,7 +207,7 @@ Status write_output(const std::string& path, std::string_view bytes, bool binary
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     return flush_standard_output();
   }
-  HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  HMMJIT_ASSIGN(TextOutput file, TextOutput::create(path));
   file.write(bytes);
   return file.commit();
 }
@@ -438,7 +439,9 @@ Result<int> run_plan(const ParsedOptions& options) {
   for (const std::string& file : model_files(options))
     add_profile_files(inputs, "profile file", file);
   HMMJIT_TRY(check_inputs(inputs));
-  if (options.is_set("--output")) HMMJIT_TRY(check_outputs({{{"-o", output_path}}}, inputs));
+  std::vector<NamedFile> outputs;
+  if (options.is_set("--output")) outputs.push_back({"-o", output_path});
+  HMMJIT_TRY(check_outputs(with_standard_output(outputs, options), inputs));
   if (options.is_set("--catalogue")) {
     HMMJIT_TRY(write_output(output_path, plan::catalogue_text(), false));
     return 0;

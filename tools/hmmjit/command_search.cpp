@@ -21,12 +21,13 @@ Author author_of(const SearchProgram& program, const ParsedOptions& options) {
 
 namespace {
 
+constexpr const char* kNoServer = "search without a server (unset HMMJIT_SERVER if it names one)";
+
 Result<int> run_by_server(const SearchProgram& program, const ParsedOptions& options) {
   HMMJIT_TRY(check_served(options));
   const auto& given = options.arguments();
   if (given.size() > 2)
-    return fail(ErrorCode::kUsage, "several target files do not go with --server", {},
-                "search one database at a time");
+    return fail(ErrorCode::kUsage, "several target files do not go with --server", {}, kNoServer);
   const ParsedOptions one = for_target(options, given[0], given[1]);
   HMMJIT_TRY(check_files(program, one, std::nullopt));
   return ask_server(program, one);
@@ -68,7 +69,8 @@ Status check_served(const ParsedOptions& options) {
   const char* const option =
       options.first_given({"--part", "--part-file", "--model-part", "--trace"});
   if (option == nullptr) return {};
-  return fail(ErrorCode::kUsage, fmt::format("option {} does not go with --server", option));
+  return fail(ErrorCode::kUsage, fmt::format("option {} does not go with --server", option), {},
+              kNoServer);
 }
 
 Status run_request(const SearchProgram& program, const ParsedOptions& options,

@@ -245,6 +245,19 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
   return out += text;
 }
 
+std::string replaced(std::string_view text, Replacements words) {
+  std::string out;
+  for (std::size_t at; (at = text.find('{')) != text.npos;) {
+    out += text.substr(0, at);
+    text.remove_prefix(at);
+    const auto word = std::ranges::find_if(
+        words, [&](const auto& pair) { return text.starts_with(pair.first); });
+    out += word == words.end() ? "{" : word->second;
+    text.remove_prefix(word == words.end() ? 1 : word->first.size());
+  }
+  return out += text;
+}
+
 std::vector<std::string> split_list(std::string_view list, char separator) {
   std::vector<std::string> items;
   while (!list.empty()) {
@@ -309,9 +322,9 @@ Result<std::uint64_t> ParsedOptions::bytes(std::string_view name) const {
               {}, fmt::format("write for example {0} 400M or {0} 2G", name));
 }
 
-Result<std::optional<OutputFile>> ParsedOptions::create_file(std::string_view name) const {
+Result<std::optional<TextOutput>> ParsedOptions::create_file(std::string_view name) const {
   if (!is_set(name)) return std::nullopt;
-  return OutputFile::create(std::string(text(name)));
+  return TextOutput::create(std::string(text(name)));
 }
 
 const char* ParsedOptions::first_given(std::initializer_list<const char*> names) const {
@@ -332,14 +345,12 @@ std::vector<HeaderSetting> ParsedOptions::changed() const {
   return out;
 }
 
-ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::string_view placeholder,
-                                  std::string_view replacement) const {
+ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, Replacements words) const {
   ParsedOptions out = *this;
   out.arguments_ = std::move(arguments);
   for (std::size_t i = 0; i < table_.size(); ++i) {
     std::optional<std::string>& value = out.values_[i];
-    if (table_[i].type == ValueType::kFile && value)
-      value = replaced(*value, placeholder, replacement);
+    if (table_[i].type == ValueType::kFile && value) value = replaced(*value, words);
   }
   return out;
 }

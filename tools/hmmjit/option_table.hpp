@@ -10,10 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/output_file.hpp"
+#include "io/text_output.hpp"
 #include "report/report_header.hpp"
 
 namespace hmmjit::tools {
@@ -112,6 +113,8 @@ constexpr OptionSpec banner_option(std::string_view group) {
           "name HMMER's program in outputs, as when called by its name", kOurs};
 }
 
+using Replacements = std::initializer_list<std::pair<std::string_view, std::string>>;
+
 /// A parsed command line. Look-ups by full name; names must stand in the table.
 class ParsedOptions {
  public:
@@ -131,16 +134,15 @@ class ParsedOptions {
   /// The value as a size above 0, "400M"; 0 if none is given. Fails with kUsage for other text.
   Result<std::uint64_t> bytes(std::string_view name) const;
   /// A new file of the name that the option gives, if it is given. Fails with kOutput.
-  Result<std::optional<OutputFile>> create_file(std::string_view name) const;
+  Result<std::optional<TextOutput>> create_file(std::string_view name) const;
   /// The first of these options that is given; null: none is.
   const char* first_given(std::initializer_list<const char*> names) const;
   /// The options that hmmsearch mentions, in table order: their text differs from the default text.
   std::vector<HeaderSetting> changed() const;
   const std::vector<std::string>& arguments() const { return arguments_; }
-  /// The same options with other arguments, and `replacement` wherever the name of a file has
-  /// `placeholder`.
-  ParsedOptions with(std::vector<std::string> arguments, std::string_view placeholder,
-                     std::string_view replacement) const;
+  /// The same options with other arguments, and the second of each pair wherever the name of a file
+  /// has the first.
+  ParsedOptions with(std::vector<std::string> arguments, Replacements words) const;
   /// The same options for other files: `files` gives the new values of options. Reports and
   /// messages name those of `given`.
   ParsedOptions on_files(std::vector<std::string> arguments,
@@ -184,6 +186,8 @@ std::size_t first_argument(std::span<const OptionSpec> table,
 
 /// `text` with `by` wherever it has `what`.
 std::string replaced(std::string_view text, std::string_view what, std::string_view by);
+/// The same for several, each of which begins with '{'. What stands in for one is not searched.
+std::string replaced(std::string_view text, Replacements words);
 
 /// "a,b" as its items.
 std::vector<std::string> split_list(std::string_view list, char separator = ',');

@@ -18,11 +18,13 @@ constexpr std::string_view kByQuery[] = {
     "-o",           "-A",     "--tblout", "--domtblout",  "--pfamtblout",  "--tsv",
     "--target-tsv", "--json", "--a3m",    "--dfamtblout", "--aliscoresout"};
 
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+
 // The first "{word}" of a name from `at` on.
 std::optional<std::string_view> next_word(std::string_view name, std::size_t& at) {
   while ((at = name.find('{', at)) != name.npos) {
     const std::size_t begin = at++;
-    const std::size_t end = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at);
+    const std::size_t end = name.find_first_not_of(kLetters, at);
     if (end != name.npos && end > at && name[end] == '}')
       return name.substr(begin, end + 1 - begin);
   }
@@ -53,6 +55,13 @@ std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
   return files;
 }
 
+std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
+                                            const ParsedOptions& options) {
+  if (options.first_given({"-o", "--output"}) == nullptr)
+    outputs.push_back({"standard output", "/dev/stdout"});
+  return outputs;
+}
+
 Status check_output_words(std::span<const NamedFile> outputs,
                           std::span<const std::string_view> words) {
   for (const NamedFile& output : outputs) {
@@ -77,10 +86,9 @@ ParsedOptions for_target(const ParsedOptions& options, const std::string& querie
   const fs::path path = without_extensions(target);
   std::error_code unknown;
   const std::string folder = fs::absolute(target, unknown).parent_path().filename().string();
-  const std::vector<std::string> arguments = {queries, target};
-  return options.with(arguments, "{target}", path.filename().string())
-      .with(arguments, "{folder}", folder)
-      .with(arguments, "{path}", path.string());
+  return options.with({queries, target}, {{"{target}", path.filename().string()},
+                                           {"{folder}", folder},
+                                           {"{path}", path.string()}});
 }
 
 Status check_target_outputs(std::span<const std::string> targets,

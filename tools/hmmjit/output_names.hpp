@@ -16,6 +16,10 @@ namespace hmmjit::tools {
 std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
                                     const ParsedOptions& options);
 
+/// `outputs`, and standard output unless -o takes the text that goes there.
+std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
+                                            const ParsedOptions& options);
+
 /// Fails with kUsage where an output's name has a word that none of `words` is; a name may have
 /// {query} only where its option is a result of a single model or query (-o, --tblout, ...).
 Status check_output_words(std::span<const NamedFile> outputs,

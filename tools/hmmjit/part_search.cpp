@@ -99,6 +99,8 @@ Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
                          const PartPlace& place, const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return false;
+  if (!S_ISREG(info.st_mode))
+    return fail(ErrorCode::kOutput, "not a regular file", path, "give --part-file another name");
   auto part = PartFile::open(path);
   Status whole;
   if (part) whole = (*part)->verify();
@@ -219,8 +221,9 @@ Status search_parts(PartSearch& work, bool& repeatable) {
     HMMJIT_ASSIGN(const bool complete, is_complete(work, settings, place, path));
     if (!complete) {
       HMMJIT_TRY(search_part(work, settings, place, database, path, repeatable));
-    } else if (!work.options.is_set("--quiet")) {
-      diagnose("hmmjit search: {} is complete\n", path);
+    } else {
+      if (!work.options.is_set("--quiet")) diagnose("hmmjit search: {} is complete\n", path);
+      HMMJIT_TRY(work.on_searched({}));
     }
     if (number == work.request.part.last) break;  // 2^32 - 1 has no successor
   }

@@ -150,7 +150,7 @@ Status check_files(const SearchProgram& program, const ParsedOptions& options,
     return fail(ErrorCode::kUsage, "the profiles are read several times",
                 fmt::format("<{}>", program.queries.name),
                 "give a file, not standard input or a pipe");
-  return check_outputs(outputs_of(program, options, part), inputs);
+  return check_outputs(with_standard_output(outputs_of(program, options, part), options), inputs);
 }
 
 Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOptions& options,
@@ -348,17 +348,19 @@ class RunFiles {
     return {};
   }
   /// Writes them. The returned file is complete except for its name.
-  std::vector<OutputFile*> write(const SearchStatistics& statistics) {
+  Result<std::vector<OutputFile*>> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
     if (statistics_) {
       statistics_->write(
           run_statistics_json({fmt::format("hmmjit {}", program_.name), HMMJIT_VERSION, statistics,
                                run_.device_statistics(), run_.session->device_note()}));
-      files.push_back(&*statistics_);
+      HMMJIT_TRY(statistics_->flush());
+      files.push_back(&statistics_->file());
     }
     if (trace_) {
       trace_->write(run_.trace->json());
-      files.push_back(&*trace_);
+      HMMJIT_TRY(trace_->flush());
+      files.push_back(&trace_->file());
     }
     return files;
   }
@@ -372,7 +374,7 @@ class RunFiles {
   const SearchProgram& program_;
   const ParsedOptions& options_;
   Run& run_;
-  std::optional<OutputFile> statistics_, trace_;
+  std::optional<TextOutput> statistics_, trace_;
 };
 
 // The lines above the first result.
@@ -450,7 +452,7 @@ Result<Outputs> open_outputs(const SearchProgram& program, const ParsedOptions& 
   out.writer->describe(describe_run(program, options, run.context));
   std::vector<NamedFile> files = inputs_of(program, options, options.arguments()[1]);
   std::ranges::move(outputs_of(program, options, request.part), std::back_inserter(files));
-  out.writer->protect(std::move(files));
+  out.writer->protect(with_standard_output(std::move(files), options));
   HMMJIT_ASSIGN(out.features, start_features(options, options.arguments()[1], request.search));
   return out;
 }
@@ -536,7 +538,8 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
                    (progress.results_delivered == 0 || to_file) &&
                    run.session->leave_devices(request.search, progress, statistics.error());
   if (!statistics) return std::unexpected(statistics.error());
-  HMMJIT_TRY(publish(outputs, inputs, options, run_files.write(*statistics),
+  HMMJIT_ASSIGN(std::vector<OutputFile*> files, run_files.write(*statistics));
+  HMMJIT_TRY(publish(outputs, inputs, options, std::move(files),
                      describe_run(program, options, context), afterwards));
   run_files.describe(*statistics);
   return {};
@@ -578,7 +581,9 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
                   .models = models,
                   .session = *run.session,
                   .on_searched = [&run_files](const SearchStatistics& statistics) -> Status {
-                    for (OutputFile* file : run_files.write(statistics)) HMMJIT_TRY(file->commit());
+                    HMMJIT_ASSIGN(const std::vector<OutputFile*> files,
+                                  run_files.write(statistics));
+                    for (OutputFile* file : files) HMMJIT_TRY(file->commit());
                     run_files.describe(statistics);
                     return {};
                   }};

@@ -62,7 +62,7 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
   }
   HMMJIT_TRY(check_target_outputs(target_files, outputs_of_targets, joined));
   HMMJIT_TRY(check_inputs(inputs));
-  HMMJIT_TRY(check_outputs(outputs, inputs));
+  HMMJIT_TRY(check_outputs(with_standard_output(outputs, searches.front()), inputs));
   HMMJIT_ASSIGN(const SearchRequest request, make_request(program, searches.front(), context));
   ModelFile models{searches.front().arguments()[0], context.warn};
   SearchInputs opened(program, searches.front(), context, request, models);
