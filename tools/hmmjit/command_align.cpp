@@ -128,8 +128,7 @@ Result<int> run_align(const ParsedOptions& options) {
   inputs.push_back({"sequence file", sequence_file});
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
   HMMJIT_TRY(check_inputs(inputs));
-  HMMJIT_TRY(
-      check_outputs(with_standard_output(output_files(kOptions, options), options), inputs));
+  HMMJIT_TRY(check_outputs(with_standard_output(output_files(kOptions, options), options), inputs));
 
   HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));
   std::optional<MultipleAlignment> source;

@@ -225,8 +225,8 @@ Result<int> run_build(const ParsedOptions& options) {
   summary(times);
   HMMJIT_TRY(flush_standard_output());
   std::vector<OutputFile*> files;
-  for (TextOutput* file : {&models, summary_file ? &*summary_file : nullptr,
-                           rows_file ? &*rows_file : nullptr}) {
+  for (TextOutput* file :
+       {&models, summary_file ? &*summary_file : nullptr, rows_file ? &*rows_file : nullptr}) {
     if (file == nullptr) continue;
     HMMJIT_TRY(file->flush());
     files.push_back(&file->file());

@@ -250,8 +250,8 @@ std::string replaced(std::string_view text, Replacements words) {
   for (std::size_t at; (at = text.find('{')) != text.npos;) {
     out += text.substr(0, at);
     text.remove_prefix(at);
-    const auto word = std::ranges::find_if(
-        words, [&](const auto& pair) { return text.starts_with(pair.first); });
+    const auto word =
+        std::ranges::find_if(words, [&](const auto& pair) { return text.starts_with(pair.first); });
     out += word == words.end() ? "{" : word->second;
     text.remove_prefix(word == words.end() ? 1 : word->first.size());
   }

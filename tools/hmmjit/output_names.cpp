@@ -86,9 +86,9 @@ ParsedOptions for_target(const ParsedOptions& options, const std::string& querie
   const fs::path path = without_extensions(target);
   std::error_code unknown;
   const std::string folder = fs::absolute(target, unknown).parent_path().filename().string();
-  return options.with({queries, target}, {{"{target}", path.filename().string()},
-                                           {"{folder}", folder},
-                                           {"{path}", path.string()}});
+  return options.with(
+      {queries, target},
+      {{"{target}", path.filename().string()}, {"{folder}", folder}, {"{path}", path.string()}});
 }
 
 Status check_target_outputs(std::span<const std::string> targets,

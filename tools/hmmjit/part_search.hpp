@@ -34,7 +34,8 @@ struct PartSearch {
   SearchOptions search;
   ModelFile& models;
   Session& session;
-  std::function<Status(const SearchStatistics&)> on_searched;  ///< after every part; of one that was complete, all 0
+  std::function<Status(const SearchStatistics&)>
+      on_searched;  ///< after every part; of one that was complete, all 0
   std::optional<parts::ModelIndex> index = {};                 ///< of --model-part
 };
 

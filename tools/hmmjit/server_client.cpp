@@ -156,7 +156,7 @@ class Answer {
     return &found->second;
   }
   Status receive(const std::string& path) {
-    HMMJIT_ASSIGN(Output* output, file(path));
+    HMMJIT_ASSIGN(Output * output, file(path));
     output->arrived = true;
     to_ = &output->file;
     return {};
