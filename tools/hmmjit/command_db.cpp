@@ -236,8 +236,7 @@ Result<int> run_fetch(const ParsedOptions& options) {
                 open_target_file(input, {.alphabet = *alphabet, .format = format}));
   std::vector<NamedFile> outputs;
   if (options.is_set("--output")) outputs.push_back({"-o", options.path("--output")});
-  HMMJIT_TRY(check_outputs(with_standard_output(outputs, options),
-                           {{{"sequence file", input}, {"--file", options.path("--file")}}}));
+  HMMJIT_TRY(check_outputs(with_standard_output(outputs, options), inputs));
   HMMJIT_ASSIGN(std::optional<TextOutput> file, options.create_file("--output"));
   HMMJIT_ASSIGN(WantedByName wanted, find_parts(words, source));
   HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
