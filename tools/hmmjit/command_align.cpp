@@ -136,7 +136,7 @@ Result<int> run_align(const ParsedOptions& options) {
     HMMJIT_ASSIGN(source, read_source(options.path("--mapali"), hmm));
   }
   HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
-  HMMJIT_ASSIGN(std::optional<TextOutput> file, options.create_file("-o"));
+  HMMJIT_ASSIGN(std::optional<TextOutput> file, create_file(options, "-o"));
 
   const align::SequenceAligner aligner(hmm);
   std::atomic<std::size_t> failed = work.size();  // a block that cannot be aligned

@@ -147,8 +147,8 @@ Result<int> run_build(const ParsedOptions& options) {
     builder.extend = builder.single->gap_extend;
   }
   HMMJIT_ASSIGN(TextOutput models, TextOutput::create(output));
-  HMMJIT_ASSIGN(std::optional<TextOutput> rows_file, options.create_file("-O"));
-  HMMJIT_ASSIGN(std::optional<TextOutput> summary_file, options.create_file("-o"));
+  HMMJIT_ASSIGN(std::optional<TextOutput> rows_file, create_file(options, "-O"));
+  HMMJIT_ASSIGN(std::optional<TextOutput> summary_file, create_file(options, "-o"));
   const auto summary = [&](const std::string& text) {
     if (summary_file)
       summary_file->write(text);

@@ -237,7 +237,7 @@ Result<int> run_fetch(const ParsedOptions& options) {
   std::vector<NamedFile> outputs;
   if (options.is_set("--output")) outputs.push_back({"-o", options.path("--output")});
   HMMJIT_TRY(check_outputs(with_standard_output(outputs, options), inputs));
-  HMMJIT_ASSIGN(std::optional<TextOutput> file, options.create_file("--output"));
+  HMMJIT_ASSIGN(std::optional<TextOutput> file, create_file(options, "--output"));
   HMMJIT_ASSIGN(WantedByName wanted, find_parts(words, source));
   HMMJIT_TRY(for_each_block(*source, [&](const TargetBlock& block) -> Status {
     std::string text;

@@ -6,6 +6,7 @@
 #include "hmmjit/command.hpp"
 #include "nucleotide_options.hpp"
 #include "nucleotide_queries.hpp"
+#include "output_names.hpp"
 #include "report/nucleotide_run.hpp"
 #include "search_program.hpp"
 
@@ -25,7 +26,7 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
   const nucleotide::Options searched = make_nucleotide_options(options, run.search, false);
   std::optional<TextOutput> models;  // built from the queries
   if (queries.builds()) {
-    HMMJIT_ASSIGN(models, options.create_file("--hmmout"));
+    HMMJIT_ASSIGN(models, create_file(options, "--hmmout"));
   }
   HMMJIT_ASSIGN(const QueryRange range, queries_of_slice(options, options.arguments()[0]));
   std::uint64_t read = 0;  // queries

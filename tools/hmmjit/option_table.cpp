@@ -322,11 +322,6 @@ Result<std::uint64_t> ParsedOptions::bytes(std::string_view name) const {
               {}, fmt::format("write for example {0} 400M or {0} 2G", name));
 }
 
-Result<std::optional<TextOutput>> ParsedOptions::create_file(std::string_view name) const {
-  if (!is_set(name)) return std::nullopt;
-  return TextOutput::create(std::string(text(name)));
-}
-
 const char* ParsedOptions::first_given(std::initializer_list<const char*> names) const {
   const auto found =
       std::ranges::find_if(names, [&](const char* name) { return knows(name) && is_set(name); });

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/text_output.hpp"
+#include "core/output_file.hpp"
 #include "report/report_header.hpp"
 
 namespace hmmjit::tools {
@@ -133,8 +133,6 @@ class ParsedOptions {
   std::vector<std::string> list(std::string_view name) const;
   /// The value as a size above 0, "400M"; 0 if none is given. Fails with kUsage for other text.
   Result<std::uint64_t> bytes(std::string_view name) const;
-  /// A new file of the name that the option gives, if it is given. Fails with kOutput.
-  Result<std::optional<TextOutput>> create_file(std::string_view name) const;
   /// The first of these options that is given; null: none is.
   const char* first_given(std::initializer_list<const char*> names) const;
   /// The options that hmmsearch mentions, in table order: their text differs from the default text.

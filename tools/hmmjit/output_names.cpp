@@ -62,6 +62,12 @@ std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
   return outputs;
 }
 
+Result<std::optional<TextOutput>> create_file(const ParsedOptions& options,
+                                              std::string_view option) {
+  if (!options.is_set(option)) return std::nullopt;
+  return TextOutput::create(std::string(options.text(option)));
+}
+
 Status check_output_words(std::span<const NamedFile> outputs,
                           std::span<const std::string_view> words) {
   for (const NamedFile& output : outputs) {

@@ -1,6 +1,7 @@
 // Words in braces that the names of outputs may have: {target}, {folder}, {path}, {query}.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/output_file.hpp"
+#include "io/text_output.hpp"
 #include "option_table.hpp"
 
 namespace hmmjit::tools {
@@ -19,6 +21,10 @@ std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
 /// `outputs`, and standard output unless -o takes the text that goes there.
 std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
                                             const ParsedOptions& options);
+
+/// A new file of the name that the option gives, if it is given. Fails with kOutput.
+Result<std::optional<TextOutput>> create_file(const ParsedOptions& options,
+                                              std::string_view option);
 
 /// Fails with kUsage where an output's name has a word that none of `words` is; a name may have
 /// {query} only where its option is a result of a single model or query (-o, --tblout, ...).

@@ -10,6 +10,7 @@
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "nucleotide_queries.hpp"
+#include "output_names.hpp"
 #include "progress.hpp"
 #include "report/features.hpp"
 #include "report/report_header.hpp"
@@ -343,8 +344,8 @@ class RunFiles {
   RunFiles(const SearchProgram& program, const ParsedOptions& options, Run& run)
       : program_(program), options_(options), run_(run) {}
   Status begin() {
-    HMMJIT_ASSIGN(trace_, options_.create_file("--trace"));
-    HMMJIT_ASSIGN(statistics_, options_.create_file("--stats"));
+    HMMJIT_ASSIGN(trace_, create_file(options_, "--trace"));
+    HMMJIT_ASSIGN(statistics_, create_file(options_, "--stats"));
     return {};
   }
   /// Writes them. The returned file is complete except for its name.
