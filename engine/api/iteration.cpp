@@ -32,7 +32,9 @@ Status finish_round(IterativeSearch::Impl& state, std::size_t number,
   Model made = make_model(std::move(model), names);
   HMMJIT_TRY(rounds.finish_round(given));
   if (const auto& error = rounds.error()) return std::unexpected(*error);
-  query.result = make_result(given);
+  hmmjit::ModelResult numbered = given;
+  numbered.index = number;
+  query.result = make_result(std::move(numbered));
   QueryRounds::Checkpoint checkpoint = rounds.take_checkpoint();
   const hmmjit_round_info info{.size = sizeof info,
                                .query = number,
@@ -121,7 +123,8 @@ IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
       impl_->queries.push_back(
           {std::make_unique<QueryRounds>(
                impl_->options, names_of(sequence), sequence.residues,
-               build::build_from_sequence(system, std::string(sequence.name), sequence.residues)),
+               build::build_from_sequence(system, std::string(sequence.name), sequence.residues),
+               impl_->queries.size()),
            {}});
     });
   });
@@ -138,7 +141,8 @@ IterativeSearch::IterativeSearch(const Models& queries, const Targets& targets,
                     "model " + hmm.name);
       const QueryNames names{hmm.name, hmm.accession, hmm.description};
       impl_->queries.push_back(
-          {std::make_unique<QueryRounds>(impl_->options, names, std::span<const Residue>(), built),
+          {std::make_unique<QueryRounds>(impl_->options, names, std::span<const Residue>(), built,
+                                         impl_->queries.size()),
            {}});
     });
     return true;

@@ -32,8 +32,9 @@ void append_row(MultipleAlignment& alignment, const std::string& name,
 }  // namespace
 
 QueryRounds::QueryRounds(const RoundOptions& options, QueryNames names,
-                         std::span<const Residue> residues, build::BuiltModel first)
-    : options_(options), names_(std::move(names)), model_(std::move(first)) {
+                         std::span<const Residue> residues, build::BuiltModel first,
+                         std::size_t index)
+    : options_(options), names_(std::move(names)), model_(std::move(first)), index_(index) {
   const Alphabet& alphabet = amino_alphabet();
   for (const Residue code : residues) residues_ += alphabet.symbols[code];
   query_rows_ = rows_ = residues.empty() ? 0 : 1;
@@ -210,6 +211,7 @@ Status QueryRounds::finish_round(const ModelResult& result, TextStore* store) {
   if (!done_ && query_rows_ > 0) append_row(digital, names_.name, all.query_row());
   std::size_t targets_left = kAllTargets;
   totals_ = without_hits(result);
+  totals_.index = index_;
   // The first row is the query, however the model has changed.
   if (query_rows_ > 0) totals_.model.consensus = residues_;
   Outputs tables;

@@ -60,9 +60,10 @@ class TextStore {
 class QueryRounds {
  public:
   /// `first` is the uncalibrated model of the query sequence `residues`. Without residues, `first`
-  /// is the query itself, and alignments have no row for a query.
+  /// is the query itself, and alignments have no row for a query. `index`: of the query, for
+  /// tables.
   QueryRounds(const RoundOptions& options, QueryNames names, std::span<const Residue> residues,
-              build::BuiltModel first);
+              build::BuiltModel first, std::size_t index);
 
   /// The model of the next round, with the names of the query.
   Query query() const { return {model_.hmm, names_}; }
@@ -114,6 +115,7 @@ class QueryRounds {
   QueryNames names_;
   std::string residues_;  // as letters
   build::BuiltModel model_;
+  std::size_t index_;
   int round_ = 0;
   std::size_t query_rows_ = 1;  // 0 if the query is a model
   std::size_t rows_ = 1;        // in the alignment from which the model was built

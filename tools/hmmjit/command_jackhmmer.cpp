@@ -143,6 +143,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
 
   SearchStatistics statistics;
   bool searched = false;
+  std::size_t read = 0;  // queries
   std::optional<Error> query_error;
   const auto text = static_cast<std::size_t>(
       std::max<std::uint64_t>(grant.bound / 16 / kQueriesAtATime, std::uint64_t{16} << 10));
@@ -157,8 +158,8 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
       const TargetView& query = **sequence;
       queries.push_back(std::make_unique<QueryRounds>(
           rounds, names_of(query), query.residues,
-          build::build_from_sequence(run.queries->system, std::string(query.name),
-                                     query.residues)));
+          build::build_from_sequence(run.queries->system, std::string(query.name), query.residues),
+          read++));
     }
     for (;;) {
       std::vector<std::unique_ptr<QueryRounds>*> active;
