@@ -315,7 +315,7 @@ std::string page_title(const std::string& models, const std::string& targets) {
 
 void add_result(Page& page, Page other, const std::string& name) {
   const std::size_t result = page.results.size();
-  page.results.emplace_back(file_name(name));
+  page.results.push_back(name);
   std::string run;
   for (const auto& [key, value] : other.run)
     run += (run.empty() ? "" : "; ") + key + ": " + value;

@@ -6,7 +6,11 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
@@ -54,6 +58,36 @@ Status choose(Page& page, const ParsedOptions& options) {
   return {};
 }
 
+// The last `parts` parts of a path.
+std::string tail(const std::string& path, std::size_t parts) {
+  std::size_t slash = path.npos;
+  for (; parts > 0; --parts) {
+    if (slash == 0 || (slash = path.rfind('/', slash - 1)) == path.npos) return path;
+  }
+  return path.substr(slash + 1);
+}
+
+// Short names that tell the results apart: file names, with as many folders as that takes. Results
+// of the same file are numbered.
+std::vector<std::string> names_of(const std::vector<Page>& pages) {
+  std::set<std::string> paths;
+  for (const Page& page : pages) paths.insert(page.results.front());
+  std::set<std::string> tails;
+  std::size_t parts = 0;
+  while (tails.size() < paths.size()) {
+    tails.clear();
+    ++parts;
+    for (const std::string& path : paths) tails.insert(tail(path, parts));
+  }
+  std::vector<std::string> names;
+  std::map<std::string, int> seen;
+  for (const Page& page : pages) {
+    std::string& name = names.emplace_back(tail(page.results.front(), parts));
+    if (const int number = ++seen[name]; number > 1) name += fmt::format(" ({})", number);
+  }
+  return names;
+}
+
 Result<int> make_report(const ParsedOptions& options) {
   std::vector<Page> pages;
   std::vector<NamedFile> inputs;
@@ -70,10 +104,8 @@ Result<int> make_report(const ParsedOptions& options) {
     page = std::move(pages.front());
   } else {
     page.title = fmt::format("{} results of hmmjit search", pages.size());
-    for (Page& one : pages) {
-      const std::string name = one.results.front();
-      add_result(page, std::move(one), name);
-    }
+    const std::vector<std::string> names = names_of(pages);
+    for (std::size_t i = 0; i < pages.size(); ++i) add_result(page, std::move(pages[i]), names[i]);
   }
   HMMJIT_TRY(choose(page, options));
   if (options.is_set("--top")) keep_best(page, static_cast<std::size_t>(options.integer("--top")));

@@ -111,7 +111,7 @@ PageHit& add_hit(Page& page, const JsonValue& json) {
 
 Result<std::vector<Page>> read_json(BufferedInput& input) {
   std::vector<Page> pages(1);
-  std::map<std::size_t, std::size_t> scanned;  // index of a model, place in the page
+  std::map<std::size_t, std::size_t> places;  // of the models in the page, by their index
   std::string_view line;
   for (;;) {
     HMMJIT_ASSIGN(const bool more, input.line(&line));
@@ -122,13 +122,18 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
       const std::string record = json.at("record").get<std::string>();
       Page& page = pages.back();
       if (record == "model") {
+        places[integer_of<std::size_t>(json, "index")] = page.models.size();
         page.models.push_back(read_model(json));
       } else if (record == "target") {
         PageHit& hit = add_hit(page, json);
-        if (json.contains("model_length")) {  // of a scan, which has no records of models
-          const auto [place, is_new] = scanned.emplace(hit.model, page.models.size());
-          hit.model = place->second;
-          if (is_new) page.models.emplace_back();
+        const bool scan = json.contains("model_length");  // which has no records of models
+        if (scan && places.emplace(hit.model, page.models.size()).second)
+          page.models.emplace_back();
+        const auto place = places.find(hit.model);
+        if (place == places.end())
+          return unreadable(input, "a target of a model that has not come yet");
+        hit.model = place->second;
+        if (scan) {
           PageModel& model = page.models[hit.model];
           model.name = text_of(json, "model");
           model.accession = text_of(json, "model_accession");
@@ -136,8 +141,6 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
           ++model.reported;
           model.included += hit.included;
         }
-        if (hit.model >= page.models.size())
-          return unreadable(input, "a target of a model that has not come yet");
       } else if (record == "run") {
         for (const auto& [key, name] : {std::pair{"model_file", "models"},
                                         {"target_file", "targets"},
@@ -159,7 +162,7 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
         page.title = page_title(text_of(json, "model_file"), text_of(json, "target_file"));
         page.results.push_back(text_of(json, "target_file"));
         pages.emplace_back();  // of a further search
-        scanned.clear();
+        places.clear();
       }  // records of later versions are not ours to refuse
     } catch (const JsonValue::exception&) {
       return unreadable(input, "not a record of a result file");
@@ -248,7 +251,9 @@ Result<std::vector<Page>> read_tsv(BufferedInput& input) {
     target.accession = unquoted(field("target_accession"));
     target.description = unquoted(field("description"));
     target.length = static_cast<int>(integer("target_length"));
-    if (target.hits.empty() || target.hits.back().model != model->second) {
+    // nhmmer has many hits of a model in a target, each of one domain.
+    if (target.hits.empty() || target.hits.back().model != model->second ||
+        integer("domain") == 1) {
       PageHit& hit = target.hits.emplace_back();
       hit.model = model->second;
       hit.included = integer("included") != 0;
