@@ -81,6 +81,9 @@ class Packed {
 
 void append_value(std::string& out, const std::string& value) { text::json_string(out, value); }
 void append_value(std::string& out, bool value) { out += value ? '1' : '0'; }
+void append_value(std::string& out, const std::optional<bool>& value) {
+  out += !value ? "null" : *value ? "1" : "0";
+}
 void append_value(std::string& out, int value) { out += std::to_string(value); }
 void append_value(std::string& out, std::uint64_t value) { out += std::to_string(value); }
 // Nine digits represent any float exactly; an E-value needs no more.
@@ -165,7 +168,7 @@ class Writer {
     } else if (name == "left_out") {
       if (page_.left_out > 0)
         fmt::format_to(std::back_inserter(text),
-                       "<p>The best {} of {} reported proteins are on this page.</p>\n",
+                       "<p>The best {} of {} selected sequences are on this page.</p>\n",
                        targets_.size(), targets_.size() + page_.left_out);
     } else if (name == "data") {
       return data(out);
@@ -242,7 +245,7 @@ class Writer {
       domains.add("number", domains_, &PageDomain::number);
       domains.add("included", domains_, &PageDomain::included);
       if (std::ranges::any_of(domains_, [](const PageDomain* d) { return d->kept.has_value(); }))
-        domains.add("kept", domains_, [](const PageDomain* d) { return d->kept.value_or(false); });
+        domains.add("kept", domains_, &PageDomain::kept);
       domains.add("c_evalue", domains_, &PageDomain::c_evalue);
       domains.add("i_evalue", domains_, &PageDomain::i_evalue);
       domains.add("score", domains_, &PageDomain::score);

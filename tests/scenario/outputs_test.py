@@ -412,7 +412,7 @@ class Outputs(ResultsFolder):
                 self.assertEqual(alignments, [])
         ok(report([paths["json"], "-o", self.path("few.html"), "--top", "3"]))
         text = read(self.path("few.html")).decode()
-        self.assertIn(f"The best 3 of {len(targets)} reported proteins are on this page.", text)
+        self.assertIn(f"The best 3 of {len(targets)} selected sequences are on this page.", text)
         self.assertEqual(len(page_data(text)[0]["targets"]["name"]), 3)
         ok(report([paths["json"], "-o", self.path("some.html"), "--included", "--model", "fn3", "-E", "1e-6"]))
         data, _ = page_data(read(self.path("some.html")).decode())

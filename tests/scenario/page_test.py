@@ -4,6 +4,7 @@ Needs Debian's chromium, chromium-driver and python3-selenium (tools/install_pac
 skipped. HMMJIT_SCREENSHOTS names a folder for screenshots.
 """
 import base64
+import csv
 import importlib.util
 import json
 import os
@@ -64,7 +65,7 @@ def made_result(path, domains, alignments, seed):
         # The first one is shown on top, and its boxes are too small for their names.
         length = rng.randrange(200, 3000) if index else 3000
         target = {"name": f"tr|{accession}|{accession}_TEST{index}", "index": index, "length": length,
-                  "description": f"{rng.choice(['Putative', 'Probable', 'Uncharacterised'])} protein "
+                  "description": f"\"{rng.choice(['Putative', 'Probable', 'Uncharacterised'])}\" protein "
                                  f"{rng.randrange(10**6)} OS=Testus {rng.choice(['ex', 'al', 'nov'])} "
                                  f"OX={rng.randrange(10**6)} GN=gene{rng.randrange(10**5)} PE=4 SV=1"}
         targets.append(target)
@@ -266,9 +267,11 @@ class PageInChromium(ScratchFolder):
                                               ".getAttribute('aria-sort')")
                 self.assertEqual(state, "descending" if down else "ascending")
         # Numbers are formatted as in C: halves round to even.
-        for value, digits, text in ((23.25, 1, "23.2"), (23.75, 1, "23.8"), (0.45, 1, "0.4"), (0.35, 1, "0.3"),
-                                    (-0.05, 1, "-0.1"), (1e6, 1, "1000000.0")):
-            self.assertEqual(driver.execute_script("return fixed(arguments[0], arguments[1])", value, digits), text)
+        for value, text in ((23.25, "23.2"), (23.75, "23.8"), (-23.25, "-23.2"), (0.45, "0.4"), (0.35, "0.3"),
+                            (-0.05, "-0.1"), (1e6, "1000000.0")):
+            self.assertEqual(driver.execute_script("return bits(arguments[0])", value), text)
+        for value in (0.125, 0.375, 0.995, 0.98499999, 1):
+            self.assertEqual(driver.execute_script("return fixed(arguments[0], 2)", value), "%.2f" % value)
         for value in (1e-5, 1.25e-5, 0.00012, 0.0001, 0.099, 0.0999, 9.96, 99.6, 3, 1e-300, 5e-324, 120):
             self.assertEqual(driver.execute_script("return general(arguments[0])", value), "%.2g" % value)
         self.no_messages(driver)
@@ -281,7 +284,7 @@ class PageInChromium(ScratchFolder):
         def check(chosen, models):
             counts = self.text(driver, "counts")
             targets = len({target["index"] for target, _, _ in chosen})
-            self.assertIn(f"{len(chosen)} of 1,000 domains, {targets} of {len(self.targets)} proteins", counts)
+            self.assertIn(f"{len(chosen)} of 1,000 domains, {targets} of {len(self.targets)} sequences", counts)
             for view, number in (("domains", len(chosen)), ("models", models)):
                 self.show(driver, view)
                 rows = driver.execute_script(
@@ -313,7 +316,7 @@ class PageInChromium(ScratchFolder):
         self.assertIn("Nothing matches the filter", self.text(driver, "counts"))
         driver.execute_script("document.getElementById('clear').click()")
         self.assertEqual(self.text(driver, "counts"),
-                         f"1,000 domains, {len(self.targets)} proteins, {len(self.models)} models.")
+                         f"1,000 domains, {len(self.targets)} sequences, {len(self.models)} models.")
         # The filtered domains can be saved.
         self.set(driver, filter="kinase", included=True)
         driver.execute_script("document.getElementById('save').click()")
@@ -321,10 +324,11 @@ class PageInChromium(ScratchFolder):
         saved = self.path("domains.tsv")
         while not os.path.exists(saved) and time.monotonic() < until:
             time.sleep(0.05)
-        with open(saved) as file:
-            rows = [line.rstrip("\n").split("\t") for line in file]
-        self.assertEqual(len(rows) - 1, int(self.text(driver, "counts").split()[1].replace(",", "")))
-        self.assertEqual({len(row) for row in rows}, {23})
+        with open(saved, newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        self.assertEqual(len(rows), int(self.text(driver, "counts").split()[1].replace(",", "")))
+        self.assertEqual({row["domain_included"] for row in rows}, {"1"})
+        self.assertLessEqual({row["description"] for row in rows}, {target["description"] for target in self.targets})
         self.no_messages(driver)
 
     def saved(self, driver, name, button):
@@ -340,6 +344,11 @@ class PageInChromium(ScratchFolder):
         results = [self.path("first.json"), self.path("second.json")]
         made = [made_result(result, domains, False, SEED)
                 for result, domains in zip(results, (300, 200))]
+        # The first search has chosen domains, the page those of the second.
+        with open(results[0]) as file:
+            chosen = re.sub(r'"number": (\d+)', lambda found: f'"kept": {str(found[1] == "1").lower()}, {found[0]}', file.read())
+        with open(results[0], "w") as file:
+            file.write(chosen)
         page = self.path("two.html")
         ok(scenario.run([scenario.program, "report", "-o", page, *results]))
         driver = self.browser()
@@ -362,7 +371,7 @@ class PageInChromium(ScratchFolder):
 
         self.assertTrue(self.text(driver, "counts").startswith("500 domains, "))
         self.set(driver, best=True)
-        expected = [best(targets) for _, targets in made]
+        expected = [chosen.count('"kept": true'), best(made[1][1])]
         included = sum(domain["included"] and hit["included"] for _, targets in made for target in targets
                        for hit in target["hits"] for domain in hit["domains"])
         self.assertLess(sum(expected), included)
@@ -385,6 +394,9 @@ class PageInChromium(ScratchFolder):
         self.show(driver, "overview")
         titles = driver.execute_script("return [...document.querySelectorAll('#figures .save')].map(b => b.title)")
         self.assertGreater(len(titles), 3)
+        # A threshold is a line without a number: the result does not tell it.
+        after = driver.execute_script("return [...document.querySelectorAll('.threshold')].map(line => line.nextSibling)")
+        self.assertEqual(set(after), {None})
         for number, title in enumerate(titles):
             name = re.sub(r"[^A-Za-z0-9._-]+", "_", title[len("Save "):-len(" as SVG")]) + ".svg"
             picture = xml.etree.ElementTree.parse(
@@ -451,6 +463,21 @@ class PageInChromium(ScratchFolder):
             time.sleep(0.02)
         self.assertEqual(row, want)
         self.assertIn(f"{len(of_model)} domain", self.text(driver, "stack-note"))
+        driver.find_element(By.CSS_SELECTOR, "#stack .rows [role=button]").send_keys(Keys.ENTER)
+        self.assertTrue(dialog.is_displayed())
+        self.assertIn(of_model[0][0]["name"], self.text(driver, "detail-title"))
+        self.no_messages(driver)
+
+    def test_a_frame_without_an_address(self):
+        driver = self.browser()
+        with open(self.page(20)) as file:
+            driver.execute_script("const frame = document.createElement('iframe'); frame.srcdoc = arguments[0];"
+                                  "document.body.append(frame)", file.read())
+        driver.switch_to.frame(0)
+        until = time.monotonic() + 60
+        while not driver.execute_script("return document.documentElement.dataset.ready"):
+            self.assertLess(time.monotonic(), until, "the page did not get ready")
+            time.sleep(0.01)
         self.no_messages(driver)
 
     def test_print_has_all_rows(self):

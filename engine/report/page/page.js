@@ -27,12 +27,13 @@ function general(value) {
       String(Math.abs(exponent)).padStart(2, "0");
 }
 
-// printf's %.1f and %.2f of a float: halves go to the even digit.
+// printf's %.1f and %.2f: halves, the odd multiples of 1/4 and of 1/8, go to the even digit.
 function fixed(value, digits) {
-  const power = 10 ** digits, scaled = Math.fround(value) * power, below = Math.floor(scaled);
-  if (scaled - below !== 0.5) return Math.fround(value).toFixed(digits);
-  return ((below % 2 === 0 ? below : below + 1) / power).toFixed(digits);
+  const power = 10 ** digits, half = Math.abs(value * 2 ** (digits + 1) % 2) === 1;
+  return (half ? 2 * Math.round(value * power / 2) / power : value).toFixed(digits);
 }
+// Scores and biases are floats.
+const bits = value => fixed(Math.fround(value), 1);
 
 const count = value => value.toLocaleString("en");
 const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
@@ -90,16 +91,17 @@ async function readData() {
   targets.file ??= new Array(targets.count).fill(0);
   targets.text = targets.text.map((text, t) => `${text} ${(data.results[targets.file[t]] ?? "").toLowerCase()}`);
   results = data.results;
-  domains.best = domains.kept ?? bestOfRegions();
+  domains.best = bestOfRegions();
   const packed = byId("alignments").textContent.trim();
   if (packed) alignmentParts = packed.split("\n");
 }
 
-// Included domains without those that share half of the shorter envelope with a better one of another model,
-// as --resolve-overlaps chooses them.
+// The domains that the search kept. Where the result does not tell: included domains without those that share half
+// of the shorter envelope with a better one of another model, as --resolve-overlaps chooses them.
 function bestOfRegions() {
-  const best = new Uint8Array(domains.count);
+  const known = domains.kept ?? new Array(domains.count).fill(null), best = Uint8Array.from(known);
   for (let t = 0; t < targets.count; ++t) {
+    if (known[firstDomainOf(t)] !== null) continue;
     const list = [], chosen = new Map();  // by model: a protein may have very many domains of one
     for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d)
       if (domains.included[d] && hits.included[domains.hit[d]]) list.push(d);
@@ -392,7 +394,7 @@ class Table {
 const kNarrow = matchMedia("(max-width: 40rem)"), kMiddle = matchMedia("(max-width: 70rem)");
 
 // ---------------------------------------------------------------------------------------------
-// The filter: one set of domains, hits, proteins and models for all views.
+// The filter: one set of domains, hits, sequences and models for all views.
 
 const filter = {words: [], model: -1, evalue: Infinity, included: false, best: false, empty: false, result: -1};
 const kept = {};
@@ -441,7 +443,7 @@ function applyFilter() {
   const all = counts.domains === domains.count && counts.targets === targets.count &&
       counts.models === modelsWithHits();
   byId("counts").textContent = (all ? "" : "Shown: ") +
-      [of(counts.domains, domains.count, "domain"), of(counts.targets, targets.count, "protein"),
+      [of(counts.domains, domains.count, "domain"), of(counts.targets, targets.count, "sequence"),
        of(counts.models, modelsWithHits(), "model") + (modelsWithHits() < models.count ? " with hits" : "")].join(", ") +
       (counts.targets + counts.models === 0 && !all ? ". Nothing matches the filter." : ".");
   const chip = byId("model-chip");
@@ -492,7 +494,9 @@ function showView(name, focus) {
     byId(view).hidden = !shown;
     if (shown && focus) tab.focus();
   }
-  history.replaceState(null, "", `#${name}`);
+  try {
+    history.replaceState(null, "", `#${name}`);
+  } catch { /* a frame without an address of its own */ }
   drawView();
   for (const list of [modelTable?.list, domainTable?.list, proteinList, stackList]) list?.update();
 }
@@ -511,13 +515,13 @@ function makeModels() {
      cell: (i, accession) => arrowed(accession, modelLink(i))},
     {title: "description", width: 180, grow: 4, middle: true, value: text("description"), text: text("description")},
     integer("length", "length", "match positions", {middle: true}),
-    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90, narrow: 80}),
-    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90, narrow: 80}),
+    integer("hits reported", "reported", "hits that meet the reporting threshold", {width: 90, narrow: 80}),
+    integer("hits included", "included", "hits that meet the inclusion threshold", {width: 90, narrow: 80}),
   ];
   if (models.targets) {
     for (const [title, column] of [["searched", "targets"], ["passed MSV", "msv"], ["bias", "bias"],
                                    ["Viterbi", "viterbi"], ["Forward", "forward"]])
-      columns.push(integer(title, column, "proteins that passed this filter", {wide: true, width: 84}));
+      columns.push(integer(title, column, "sequences (nhmmer: residues) that passed this filter", {wide: true, width: 84}));
   }
   modelTable = new Table(byId("models"), "Models", columns, model => {
     chooseModel(model);
@@ -536,28 +540,28 @@ function domainTitle(d) {
   const m = domains.model[d];
   return `${models.name[m]} ${domains.env_from[d]}-${domains.env_to[d]} (model ${domains.hmm_from[d]}-` +
       `${domains.hmm_to[d]} of ${models.length[m]}), i-Evalue ${general(domains.i_evalue[d])}, ` +
-      `${fixed(domains.score[d], 1)} bits${domains.included[d] ? "" : ", below the inclusion threshold"}`;
+      `${bits(domains.score[d])} bits${domains.included[d] ? "" : ", below the inclusion threshold"}`;
 }
 
 const kDomainColumns = [
-  {title: "protein", width: 130, narrow: 122, grow: 3, value: d => targets.name[domains.target[d]],
+  {title: "sequence", width: 130, narrow: 122, grow: 3, value: d => targets.name[domains.target[d]],
    cell: (d, name) => arrowed(kMiddle.matches ? shortName(domains.target[d]) : name, targetLink(domains.target[d]))},
   {title: "model", width: 112, narrow: 104, grow: 1, value: d => models.name[domains.model[d]],
    cell: (d, name) => [swatch(domains.model[d]), name]},
-  {title: "E-value", help: "of the whole protein", number: true, width: 84, middle: true,
+  {title: "E-value", help: "of the whole hit", number: true, width: 84, middle: true,
    value: d => hits.evalue[domains.hit[d]], show: general},
-  {title: "score", help: "of the whole protein, bits", number: true, width: 66, wide: true,
-   descending: true, value: d => hits.score[domains.hit[d]], show: value => fixed(value, 1)},
-  {title: "bias", help: "of the whole protein, bits", number: true, width: 58, wide: true,
-   value: d => hits.bias[domains.hit[d]], show: value => fixed(value, 1)},
-  {title: "domain", help: "number of the domain among those of this protein and model", number: true,
+  {title: "score", help: "of the whole hit, bits", number: true, width: 66, wide: true,
+   descending: true, value: d => hits.score[domains.hit[d]], show: bits},
+  {title: "bias", help: "of the whole hit, bits", number: true, width: 58, wide: true,
+   value: d => hits.bias[domains.hit[d]], show: bits},
+  {title: "domain", help: "number of the domain among those of this sequence and model", number: true,
    width: 74, wide: true, value: d => domains.number[d]},
   {title: "c-Evalue", help: "conditional E-value of the domain", number: true, width: 90, wide: true,
    value: d => domains.c_evalue[d], show: general},
   {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84, narrow: 78,
    value: d => domains.i_evalue[d], show: general},
   {title: "domain score", help: "bits", number: true, width: 64, narrow: 60, descending: true,
-   value: d => domains.score[d], show: value => fixed(value, 1)},
+   value: d => domains.score[d], show: bits},
   ...[["on the model", "hmm", "first and last position of the model"],
       ["aligned", "ali", "first and last aligned residue"],
       ["envelope", "env", "first and last residue of the envelope"]].map(([title, of, help]) => ({
@@ -578,7 +582,7 @@ function drawDomains() {
   domainTable.fill(domains.count, kept.domains);
 }
 
-// ----- proteins
+// ----- sequences
 
 const kLane = 20;
 let shownProteins = [], longest = 1, laneOf, lanesOf, undrawnOf;
@@ -623,7 +627,7 @@ function layOut(list) {
   return lanes;
 }
 
-// Boxes that overlap are drawn below one another, on at most so many lanes: of a protein that needs more,
+// Boxes that overlap are drawn below one another, on at most so many lanes: of a sequence that needs more,
 // as many of its best domains as fit. A line below says how many are left out.
 const kMostLanes = 40;
 
@@ -677,7 +681,7 @@ function tickStep(length, most) {
   return [1, 2, 5, 10].map(factor => factor * power).find(step => step >= rough);
 }
 
-// The last residue of a protein's axis.
+// The last residue of a sequence's axis.
 const axisEnd = target => byId("protein-scale").value === "common" ? longest : targets.length[target];
 
 // Models of the boxes too small for a name: [model, boxes].
@@ -706,7 +710,7 @@ function drawProtein(i) {
               ...(results.length > 1 ? [results[targets.file[t]], " "] : []),
               saveButton(() => proteinPicture(t), targets.name[t])),
       element("p", {title: targets.description[t]},
-              `${count(length)} aa, E-value ${general(evalue)}, ${fixed(score, 1)} bits `,
+              `${counted(length, "residue")}, E-value ${general(evalue)}, ${bits(score)} bits `,
               element("span", {className: "dim"}, targets.description[t])));
   const track = element("div", {className: "track"});
   track.style.height = `${lanesOf[t] * kLane}px`;
@@ -851,7 +855,7 @@ function saveButton(picture, name) {
   return button;
 }
 
-// The domains of a protein, as the list of proteins shows them.
+// The domains of a sequence, as the list of sequences shows them.
 function proteinPicture(t) {
   const width = 800, room = (width - 20) / targets.length[t], base = 24 + lanesOf[t] * kLane;
   const x = residue => 10 + (residue - 1) * room;
@@ -882,7 +886,7 @@ function keyOfColours(threshold = null) {
 }
 
 // bins: [{included, low, title}]; ticks: [[bin position, label]]; threshold: bin position or null.
-function histogram(label, bins, ticks, threshold, thresholdText = "") {
+function histogram(label, bins, ticks, threshold) {
   const width = Math.max(240, Math.min(620, byId("figures").clientWidth / figuresInRow() - 30));
   const height = 170, left = 42, bottom = 22, top = 14;
   const most = Math.max(1, ...bins.map(bin => bin.included + bin.low));
@@ -910,8 +914,7 @@ function histogram(label, bins, ticks, threshold, thresholdText = "") {
   }
   if (threshold !== null) {
     const x = left + threshold * step;
-    picture.append(svg("line", {x1: x, x2: x, y1: top - 8, y2: base, class: "threshold"}),
-                   svg("text", {x: x + 4, y: top, "text-anchor": "start"}, thresholdText));
+    picture.append(svg("line", {x1: x, x2: x, y1: top - 8, y2: base, class: "threshold"}));
   }
   return picture;
 }
@@ -942,7 +945,7 @@ function ticksOf(low, high, bins, show, most = 6) {
   return ticks;
 }
 
-// Where one threshold separates what is included from what is not; null with thresholds of many models.
+// A place between what is included and what is not; null where thresholds of several models leave none.
 function boundary(values, included, up) {
   let inside = up ? Infinity : -Infinity, outside = up ? -Infinity : Infinity;
   for (let i = 0; i < values.length; ++i) {
@@ -959,14 +962,14 @@ function drawOverview() {
   const shown = [];
   for (let hit = 0; hit < hits.count; ++hit) if (kept.hits[hit]) shown.push(hit);
   if (shown.length === 0) {
-    figures.append(element("p", {}, hits.count === 0 ? "The search reported no protein." :
+    figures.append(element("p", {}, hits.count === 0 ? "The search reported no hit." :
                                                        "Nothing matches the filter."));
     return;
   }
   const included = shown.map(hit => hits.included[hit]);
   const spread = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
 
-  // Proteins of each model.
+  // Hits of each model.
   const perModel = new Map();
   shown.forEach((hit, i) => {
     const entry = perModel.get(hits.model[hit]) ?? {all: 0, included: 0};
@@ -978,11 +981,11 @@ function drawOverview() {
   const top = rows.slice(0, 12);
   const width = Math.max(240, Math.min(620, figures.clientWidth / figuresInRow() - 30));
   const bars = svg("svg", {viewBox: `0 0 ${width} ${top.length * 17 + 4}`, role: "img",
-                           "aria-label": "Proteins of the models with the most"});
+                           "aria-label": "Hits of the models with the most"});
   const scale = (width - 190) / top[0][1].all;
   top.forEach(([model, n], i) => {
     const y = i * 17 + 2, name = models.name[model];
-    const group = svg("g", {class: "pick"}, svg("title", {}, `${name}: ${counted(n.all, "protein")}, ` +
+    const group = svg("g", {class: "pick"}, svg("title", {}, `${name}: ${counted(n.all, "hit")}, ` +
         `${count(n.included)} included; a click shows this model only`));
     group.append(svg("text", {x: 118, y: y + 11, "text-anchor": "end"},
                      name.length > 18 ? `${name.slice(0, 17)}…` : name));
@@ -995,7 +998,7 @@ function drawOverview() {
   const note = rows.length > top.length ?
       `the ${top.length} models with the most; ${count(rows.length)} models have hits` :
       `${counted(rows.length, "model")} with hits`;
-  figure("Proteins of each model", element("span", {}, `${note}. `, keyOfColours()), bars);
+  figure("Hits of each model", element("span", {}, `${note}. `, keyOfColours()), bars);
 
   if (results.length > 1) drawResults(rows.map(([model]) => model));
 
@@ -1009,9 +1012,9 @@ function drawOverview() {
   const power = value => Math.round(value) === 0 ? "1" : `1e${Math.round(value)}`;
   let edge = boundary(logs, included, false);
   const place = value => value === null ? null : (value - low) / (high - low) * bins;
-  figure("E-values of proteins", keyOfColours(edge),
+  figure("E-values of hits", keyOfColours(edge),
          histogram("Distribution of E-values", binned(logs, included, low, high, bins, power),
-                   ticksOf(low, high, bins, power, 5), place(edge), edge === null ? "" : general(10 ** edge)));
+                   ticksOf(low, high, bins, power, 5), place(edge)));
 
   const scores = shown.map(hit => hits.score[hit]);
   [low, high] = spread(scores);
@@ -1019,9 +1022,9 @@ function drawOverview() {
   bins = 40;
   edge = boundary(scores, included, true);
   const plain = value => count(Math.round(value));
-  figure("Scores of proteins, bits", keyOfColours(edge),
+  figure("Scores of hits, bits", keyOfColours(edge),
          histogram("Distribution of scores", binned(scores, included, low, high, bins, plain),
-                   ticksOf(low, high, bins, plain), place(edge), edge === null ? "" : fixed(edge, 1)));
+                   ticksOf(low, high, bins, plain), place(edge)));
 
   const list = [];
   for (let d = 0; d < domains.count; ++d) if (kept.domains[d]) list.push(d);
@@ -1039,29 +1042,29 @@ function drawOverview() {
            coverage(model, list, n));
   }
 
-  const proteins = [];
-  for (let t = 0; t < targets.count; ++t) if (kept.targets[t]) proteins.push(t);
-  const isIncluded = proteins.map(t => {
+  const sequences = [];
+  for (let t = 0; t < targets.count; ++t) if (kept.targets[t]) sequences.push(t);
+  const isIncluded = sequences.map(t => {
     for (let hit = targets.firstHit[t]; hit < targets.firstHit[t + 1]; ++hit)
       if (kept.hits[hit] && hits.included[hit]) return 1;
     return 0;
   });
-  const lengths = proteins.map(t => Math.log10(Math.max(1, targets.length[t])));
+  const lengths = sequences.map(t => Math.log10(Math.max(1, targets.length[t])));
   [low, high] = spread(lengths);
   [low, high] = [Math.floor(low * 4) / 4, Math.ceil(high * 4 + 1e-9) / 4];
   const raised = value => count(Math.round(10 ** value));
   const ticks = [];
-  for (let value = 1; value < 1e7; value *= 10) {
+  for (let value = 1; Math.log10(value) <= high; value *= 10) {
     for (const factor of [1, 2, 5]) {
       const at = Math.log10(value * factor);
       if (at >= low && at <= high) ticks.push([(at - low) / (high - low) * 24, count(value * factor)]);
     }
   }
-  figure("Lengths of proteins, residues", "on a logarithmic axis",
+  figure("Lengths of sequences, residues", "on a logarithmic axis",
          histogram("Distribution of lengths", binned(lengths, isIncluded, low, high, 24, raised), ticks, null));
 }
 
-// Proteins of each model in each result.
+// Hits of each model in each result.
 function drawResults(order) {
   const kMost = 40, list = order.slice(0, kMost), cell = 34, left = 130, head = 90;
   const counts = new Map();
@@ -1073,7 +1076,7 @@ function drawResults(order) {
     most = Math.max(most, n);
   }
   const picture = svg("svg", {viewBox: `0 0 ${left + cell * results.length + 60} ${head + 18 * list.length + 4}`,
-                              role: "img", "aria-label": "Proteins of each model in each result"});
+                              role: "img", "aria-label": "Hits of each model in each result"});
   results.forEach((name, r) => {
     const x = left + (r + .5) * cell;
     picture.append(svg("text", {x, y: head - 6, transform: `rotate(-45 ${x} ${head - 6})`},
@@ -1085,14 +1088,14 @@ function drawResults(order) {
                        name.length > 18 ? `${name.slice(0, 17)}…` : name));
     results.forEach((result, r) => {
       const n = counts.get(`${model} ${r}`) ?? 0, x = left + r * cell;
-      const group = svg("g", {}, svg("title", {}, `${name} in ${result}: ${counted(n, "protein")}`),
+      const group = svg("g", {}, svg("title", {}, `${name} in ${result}: ${counted(n, "hit")}`),
                         svg("rect", {x, y, width: cell - 1, height: 17, class: "bar",
                                      "fill-opacity": n === 0 ? .05 : .2 + .5 * n / most}));
       if (n > 0) group.append(svg("text", {x: x + cell / 2, y: y + 13, "text-anchor": "middle"}, count(n)));
       picture.append(group);
     });
   });
-  figure("Proteins of each model in each result",
+  figure("Hits of each model in each result",
          order.length > kMost ? `the ${kMost} models with the most` : `${counted(results.length, "result")}`, picture);
 }
 
@@ -1201,17 +1204,17 @@ async function drawDetail() {
   const facts = element("dl", {className: "facts"});
   const fact = (name, wide, ...value) =>
       facts.append(element("div", {className: wide ? "wide" : ""}, element("dt", {}, name), element("dd", {}, ...value)));
-  fact("protein", true, ...named(`${targets.name[t]} ${targets.accession[t]}`.trim(), targetLink(t)), ` ${targets.description[t]}`);
+  fact("sequence", true, ...named(`${targets.name[t]} ${targets.accession[t]}`.trim(), targetLink(t)), ` ${targets.description[t]}`);
   fact("model", true, ...named(`${models.name[m]} ${models.accession[m]}`.trim(), modelLink(m)), ` ${models.description[m]}`);
   fact("envelope", false, `${domains.env_from[d]} to ${domains.env_to[d]} of ${count(targets.length[t])}`);
   fact("aligned", false, `${domains.ali_from[d]} to ${domains.ali_to[d]}`);
   fact("on the model", false, `${domains.hmm_from[d]} to ${domains.hmm_to[d]} of ${count(models.length[m])}`);
   fact("i-Evalue", false, general(domains.i_evalue[d]));
   fact("c-Evalue", false, general(domains.c_evalue[d]));
-  fact("score of the domain", false, `${fixed(domains.score[d], 1)} bits`);
+  fact("score of the domain", false, `${bits(domains.score[d])} bits`);
   fact("accuracy", false, fixed(domains.accuracy[d], 2));
-  fact("E-value of the protein", false, general(hits.evalue[hit]));
-  fact("score of the protein", false, `${fixed(hits.score[hit], 1)} bits (bias ${fixed(hits.bias[hit], 1)})`);
+  fact("E-value of the hit", false, general(hits.evalue[hit]));
+  fact("score of the hit", false, `${bits(hits.score[hit])} bits (bias ${bits(hits.bias[hit])})`);
   fact("inclusion", false, domains.included[d] ? "included" : "below the inclusion threshold");
   const body = byId("detail-body");
   const all = element("button", {type: "button"}, `All domains of ${models.name[m]}, one below the other`);
@@ -1252,7 +1255,7 @@ function drawStack() {
   stacked = [];
   for (let d = 0; d < domains.count; ++d) if (kept.domains[d] && domains.model[d] === model) stacked.push(d);
   byId("stack-note").textContent = stacked.length === 0 ? "No domain of this model matches the filter." :
-      `${counted(stacked.length, "domain")}, best protein first; insertions are left out. `;
+      `${counted(stacked.length, "domain")}, best sequence first; insertions are left out. `;
   if (stacked.length > 0) {
     alignmentOf(stacked[0]).then(lines => {
       if (lines && byId("stack-note").childElementCount === 0) byId("stack-note").append(keyOfQuality());
@@ -1291,11 +1294,16 @@ function drawStacked(i) {
   const place = `/${domains.ali_from[d]}-${domains.ali_to[d]}`;
   const name = kNarrow.matches ? kUniProtName.exec(targets.name[t])?.[1] ?? shortName(t) : shortName(t);
   const room = stackRoom() - place.length;
-  const open = element("span", {role: "button"},
+  const open = element("span", {role: "button", tabIndex: 0},
       room >= 4 ? (name.length > room ? `${name.slice(0, room - 1)}…${place}` : name + place).padEnd(stackRoom()) :
                   stackLabel(name));
   row.append(open);
   row.addEventListener("click", () => openDetail(d, stacked, i));
+  open.addEventListener("keydown", event => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();  // else it also presses the button that gets the focus
+    openDetail(d, stacked, i);
+  });
   row.append(" ".repeat(domains.hmm_from[d] - 1));
   const span = domains.hmm_to[d] - domains.hmm_from[d] + 1;
   alignmentOf(d).then(lines => {
@@ -1318,9 +1326,13 @@ function drawStacked(i) {
 
 // What the filter shows, in the order of the table of domains.
 function saveShown() {
-  const clean = text => String(text).replace(/[\t\r\n]/g, " ");
-  const columns = ["result", "protein", "protein_accession", "protein_length", "model", "model_accession", "model_length",
-                   "evalue", "score", "bias", "domain", "c_evalue", "i_evalue", "domain_score", "included",
+  // As --tsv writes a field.
+  const field = value => {
+    const text = String(value).replace(/[\0-\x1f\x7f]/g, " ");
+    return /^#|"/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const columns = ["result", "target", "target_accession", "target_length", "model", "model_accession", "model_length",
+                   "evalue", "score", "bias", "domain", "c_evalue", "i_evalue", "domain_score", "domain_included",
                    "hmm_from", "hmm_to", "ali_from", "ali_to", "env_from", "env_to", "accuracy", "description"];
   const lines = [columns.join("\t")];
   const order = domainTable ? domainTable.order : Int32Array.from({length: domains.count}, (_, i) => i);
@@ -1331,7 +1343,7 @@ function saveShown() {
                 models.length[m], hits.evalue[hit], hits.score[hit], hits.bias[hit], domains.number[d],
                 domains.c_evalue[d], domains.i_evalue[d], domains.score[d], domains.included[d],
                 domains.hmm_from[d], domains.hmm_to[d], domains.ali_from[d], domains.ali_to[d],
-                domains.env_from[d], domains.env_to[d], domains.accuracy[d], targets.description[t]].map(clean).join("\t"));
+                domains.env_from[d], domains.env_to[d], domains.accuracy[d], targets.description[t]].map(field).join("\t"));
   }
   download("domains.tsv", "text/tab-separated-values", `${lines.join("\n")}\n`);
 }
