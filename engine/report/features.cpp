@@ -86,6 +86,7 @@ Result<Clans> read_clans(const std::string& path) {
                   "a line of clans has two columns, or the five of Pfam-A.clans.tsv", rows.where(),
                   "give Pfam-A.clans.tsv, or a model and its clan by a tab");
     if (fields[1].empty() || fields[1] == "\\N") continue;
+    clans.insert_or_assign(std::string(fields[0]), fields[1]);  // a name may have a dot
     clans.emplace(without_version(fields[0]), fields[1]);
     if (fields.size() >= 4 && !fields[3].empty()) clans.emplace(fields[3], fields[1]);
   }
