@@ -131,7 +131,8 @@ struct SearchProgress {
   /// A kernel of a device computes wrong scores, which ends the search with kInternal. The same
   /// search on the CPU would succeed.
   std::atomic<bool> wrong_kernel{false};
-  std::atomic<std::uint64_t> cells{0};         ///< model nodes x residues filtered so far
+  std::atomic<std::uint64_t> cells{0};          ///< model nodes x residues filtered so far
+  std::atomic<std::uint64_t> earlier_cells{0};  ///< those of searches before this one (jackhmmer)
   std::atomic<std::uint64_t> cells_queued{0};  ///< of all models started so far
   /// The same of targets that passed the filters: found so far, and scored.
   std::atomic<std::uint64_t> scoring_cells_found{0}, scoring_cells{0};

@@ -91,6 +91,7 @@ class RoundSink final : public ResultSink {
 };
 
 void start_again(SearchProgress& progress) {
+  progress.earlier_cells += progress.cells;
   for (auto* counter :
        {&progress.target_bytes_read, &progress.target_bytes_total, &progress.targets,
         &progress.residues, &progress.models_started, &progress.models_done, &progress.cells,

@@ -10,11 +10,6 @@
 namespace hmmjit::tools {
 namespace {
 
-Result<ModelSource> open_file(const std::string& path) {
-  HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(path));
-  return [reader = std::make_shared<HmmReader>(std::move(opened))] { return reader->next(); };
-}
-
 ModelSource models_of(std::shared_ptr<const ResidentModels> models) {
   return [models = std::move(models),
           next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
@@ -24,15 +19,31 @@ ModelSource models_of(std::shared_ptr<const ResidentModels> models) {
 }
 
 Result<SearchStatistics> scan(ProgramRun& run) {
-  const std::string path = find_profile_database(run.options.arguments()[0]);
+  ModelFile& file = run.model_file;
+  const std::uint64_t bytes = file.bytes_total;
+  std::uint64_t passes = 0;
   ScanRun scanned;
   scanned.search = run.search;
   if (run.kept_models != nullptr) {
     scanned.models = static_cast<double>(run.kept_models->size());
     scanned.open_models = [&] { return models_of(run.kept_models); };
   } else {
-    HMMJIT_ASSIGN(scanned.models, count_models(path, run.search.thresholds, false));
-    scanned.open_models = [&] { return open_file(path); };
+    HMMJIT_ASSIGN(scanned.models, count_models(file.path, run.search.thresholds, false));
+    scanned.open_models = [&]() -> Result<ModelSource> {
+      HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(file.path));
+      // For the progress display: each chunk of the sequences takes a pass over the models.
+      const std::uint64_t before = bytes * passes++;
+      const auto read = static_cast<double>(run.targets->bytes_read());
+      const auto all = static_cast<double>(run.targets->bytes_total());
+      file.bytes_total =
+          read > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes * passes) * all / read)
+                   : 0;
+      return [&file, before, reader = std::make_shared<HmmReader>(std::move(opened))] {
+        auto model = reader->next();
+        file.bytes_read = before + reader->offset();
+        return model;
+      };
+    };
   }
   scanned.receive = [&](const ModelResult& result) -> Status {
     HMMJIT_TRY(run.writer.receive(result));

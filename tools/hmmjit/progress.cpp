@@ -70,11 +70,13 @@ std::string progress_line(const SearchProgress& progress, std::optional<double> 
     text += fmt::format("{:.0f} %, ", 100 * *share);
     if (*share > 0.01) text += fmt::format("{} left, ", clock(seconds / *share - seconds));
   }
-  const auto cells = static_cast<double>(progress.cells);
-  text += fmt::format("{} models done, {} targets, {:.1f} Gcells, {:.1f} Gcells/s",
-                      progress.models_done.load(), progress.targets.load(), cells / 1e9,
-                      cells / 1e9 / std::max(seconds, 1e-9));
-  if (width > 0 && text.size() > width) text.resize(width);
+  const auto cells = static_cast<double>(progress.earlier_cells + progress.cells);
+  text += fmt::format("{} models done, {} targets", progress.models_done.load(),
+                      progress.targets.load());
+  if (cells > 0)
+    text += fmt::format(", {:.1f} Gcells, {:.1f} Gcells/s", cells / 1e9,
+                        cells / 1e9 / std::max(seconds, 1e-9));
+  if (width > 0 && text.size() > width) text.resize(std::min(width, text.rfind(", ", width)));
   return text;
 }
 

@@ -20,7 +20,7 @@ std::optional<double> share_done(const SearchProgress& progress, std::uint64_t m
                                  std::uint64_t model_bytes_total);
 
 /// One line without its end, at most `width` characters (0: as long as it gets), the most important
-/// first.
+/// first. What does not fit whole is left out.
 std::string progress_line(const SearchProgress& progress, std::optional<double> share,
                           double seconds, std::size_t width);
 

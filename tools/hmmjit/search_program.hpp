@@ -26,6 +26,7 @@ namespace hmmjit::tools {
 struct RunContext;
 class NucleotideQueries;
 class QuerySequences;
+struct ModelFile;
 
 /// Queries that are sequences.
 struct SequenceQueries {
@@ -51,6 +52,7 @@ struct ProgramRun {
   const ReportPaths& paths;
   SequenceQueries* queries;  ///< null where queries are profiles
   ModelSource profiles;      ///< where queries are profiles
+  ModelFile& model_file;
   std::shared_ptr<const ResidentModels> kept_models;  ///< those of the profile file; may be null
   std::unique_ptr<TargetSource>& targets;
   Devices devices;

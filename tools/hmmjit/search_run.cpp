@@ -477,6 +477,7 @@ Result<SearchStatistics> search_with(const SearchProgram& program, const ParsedO
                  .paths = outputs.paths,
                  .queries = queries,
                  .profiles = inputs.profiles(),
+                 .model_file = inputs.model_file(),
                  .kept_models = run.context.request ? run.context.request->models : nullptr,
                  .targets = inputs.targets,
                  .devices = {*run.session, run.scan.get()},

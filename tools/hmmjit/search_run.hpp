@@ -62,6 +62,7 @@ class SearchInputs {
   Result<std::unique_ptr<TargetSource>> targets_of(const ParsedOptions& options) const;
   ModelSource profiles();
   SequenceQueries* queries() { return queries_ ? &*queries_ : nullptr; }
+  ModelFile& model_file() { return model_file_; }
   const Alphabet& alphabet() const { return *alphabet_; }
 
   std::unique_ptr<TargetSource> targets;
