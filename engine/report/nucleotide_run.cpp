@@ -82,13 +82,13 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     }
     HMMJIT_TRY(search.add(block));
     if (statistics.passes == 1) {
+      ++statistics.blocks;
       statistics.targets += block.size();
       statistics.residues += block.residue_count();
       progress.targets += block.size();
       progress.residues += block.residue_count();
     }
     progress.cells += pass.positions * block.residue_count();
-    ++statistics.blocks;
     HMMJIT_TRY(next.get());
     std::swap(block, following);
     progress.target_bytes_read = targets.bytes_read();

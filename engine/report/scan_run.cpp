@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/threads.hpp"
+#include "core/trace.hpp"
 #include "report/scan.hpp"
 #include "search/kept_targets.hpp"
 #include "search/memory_shares.hpp"
@@ -84,14 +86,19 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
   if (cutoffs) options.thresholds.cutoffs = ModelCutoffs::kGathering;
 
   HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(options));
+  const double begin = Trace::now();
   SearchStatistics statistics;
-  std::uint64_t models_found = 0, residues = 0, hits = 0, domains = 0;
+  double read_seconds = 0, report_seconds = 0;
+  std::uint64_t models_found = 0, residues = 0, hits = 0, domains = 0, blocks = 0;
   std::size_t index_of_sequence = 0;
   const std::size_t at_a_time =
       session.devices() != nullptr ? kResiduesWithDevice : kResiduesAtATime;
   for (;;) {
+    CoreClock clock;
     HMMJIT_ASSIGN(const TargetBlock chunk, load_block(sequences, at_a_time));
+    read_seconds += clock.lap();
     if (chunk.size() == 0) break;
+    ++blocks;
     const std::unique_ptr<TargetSource> targets = resident_targets({chunk})->open();
     TargetCounters counters(chunk.first_index(), chunk.size());
     options.by_target = SearchOptions::ByTarget{rules.Z};
@@ -119,6 +126,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
                   "do not change files that are in use");
     residues += pass.residues;
 
+    clock.lap();
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const TargetView target = chunk[i];
       HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk.first_index() + i));
@@ -136,8 +144,16 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
         domains += static_cast<std::uint64_t>(hit.reported_domains);
       HMMJIT_TRY(run.receive(result));
     }
+    report_seconds += clock.lap();
   }
-  // The passes counted hits model by model, before they were judged together.
+  // The passes read the sequences of a chunk from memory, and counted hits model by model, before
+  // they were judged together.
+  statistics.passes = 1;
+  statistics.blocks = blocks;
+  statistics.bytes_read = sequences.bytes_read();
+  statistics.read_seconds += read_seconds;
+  statistics.report_seconds += report_seconds;
+  statistics.wall_seconds = Trace::now() - begin;
   statistics.models = models_found;
   statistics.targets = index_of_sequence;
   statistics.residues = residues;

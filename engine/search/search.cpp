@@ -459,6 +459,7 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
   sum.spooled |= other.spooled;
   sum.scored_alone += other.scored_alone;
   sum.wall_seconds += other.wall_seconds;
+  sum.bytes_read += other.bytes_read;
   sum.read_seconds += other.read_seconds;
   sum.setup_seconds += other.setup_seconds;
   sum.report_seconds += other.report_seconds;

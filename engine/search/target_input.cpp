@@ -14,7 +14,7 @@ Result<std::optional<TargetBlock>> TargetInput::next() {
   progress_.target_bytes_total = input_->bytes_total();
   if (!more) return std::unexpected(more.error());
   if (!*more) {
-    if (statistics_.passes == 1) statistics_.bytes_read = input_->bytes_read();
+    statistics_.bytes_read += input_->bytes_read();
     progress_.targets_complete = true;
     return std::nullopt;
   }

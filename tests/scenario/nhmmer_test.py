@@ -278,6 +278,7 @@ class Nhmmer(ScratchFolder):
         self.assertEqual(scan["stages"]["ssv"]["cells"], stages["ssv"]["cells"])
         self.assertEqual((scan["domains_reported"], scan["target_blocks"]), (len(rows_of("scan")), 1))
         self.assertGreater(scan["passed"]["forward"], 0)
+        self.assertEqual(3 * scan["stages"]["read"]["bytes"], stages["read"]["bytes"])  # in one pass
         self.assertEqual([tuple(row[field] for field in fields) for row in rows_of("scan")], table("tbl", (2, 0, 6, 7)))
         self.assertEqual({row["model_length"] for row in rows_of("scan")}, {row["model_length"] for row in rows})
 

@@ -64,6 +64,9 @@ class SameBytes(SharedInputs):
             self.assertGreater(report["target_blocks"], 3)
             self.assertGreater(report["target_passes"], 1)
             self.assertEqual(report["targets_spooled"], kind == "stdin")
+            if kind == "plain":
+                self.assertEqual(report["stages"]["read"]["bytes"],
+                                 report["target_passes"] * os.path.getsize(self.inputs[kind]))
 
     def test_statistics_of_the_stages(self):
         statistics = self.path("stats.json")

@@ -98,6 +98,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     run.progress.targets += block.size();
     run.progress.residues += block.residue_count();
   }
+  statistics.bytes_read = run.targets->bytes_read();
   add_times(statistics, search.times());
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;
