@@ -396,14 +396,15 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
                          const SearchCallbacks& callbacks, HostCalls& host) {
   const hmmjit_search_options given = read(options.search, SearchOptions(Program::kNhmmer));
   check_options(given);
-  const hmmjit::SearchOptions search = to_options(given);
+  hmmjit::SearchOptions search = to_options(given);
   NucleotideRun run{.options = to_nucleotide_options(options, given.max_sensitivity != 0, search),
                     .next_query = {},
                     .receive = {},
                     .target_file = targets.impl()->path,
-                    .memory = search.memory};
+                    .search = search};
   Watch watch(callbacks, host);
   run.options.cancellation = &watch.stop();
+  search.on_warning = [&watch](const hmmjit::Error& warning) { watch.warn(to_public(warning)); };
   SearchedModels searched = open_searched(models, given, search.thresholds);
   if (searched.alphabet->type == AlphabetType::kAmino)
     throw Error(ErrorCode::kInput, "the models are of proteins, not of DNA or RNA",
@@ -423,7 +424,7 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
                                   run.options.F3};
     return deliver(make_result(result, fields), callbacks, host, out.models);
   };
-  const auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
+  auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
   DeviceChoice choice = to_choice(given);
   if (choice.use == DeviceChoice::Use::kGpu)
     require(choice.ordinals.size() == 1, "gpus", "one device for nucleotides");
@@ -438,21 +439,33 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
             return residues;
           },
           device_note))) {
-    const auto warn = [&watch](const hmmjit::Error& warning) { watch.warn(to_public(warning)); };
-    gpu::Settings settings = gpu_settings(warn, open_driver, given, choice);
+    gpu::Settings settings = gpu_settings(search.on_warning, open_driver, given, choice);
     settings.on_warning = [&watch](const std::string& text) {
       watch.warn(Error(ErrorCode::kInternal, text));
     };
     run.device = &scan.emplace(std::move(settings));
   }
-  SearchProgress progress;
-  const auto statistics =
-      watch.run(progress, [&] { return run_nucleotides(run, *source, progress); });
-  if (!statistics) raise(statistics.error());
-  out.statistics = to_statistics(
-      *statistics, scan ? std::optional(scan->statistics()) : std::nullopt, device_note);
-  out.options = kept_options(given);
-  return out;
+  hmmjit::Session session(device_note);  // leaves a wrong device
+  for (;;) {
+    SearchProgress progress;
+    const auto statistics =
+        watch.run(progress, [&] { return run_nucleotides(run, *source, progress); });
+    if (statistics) {
+      out.statistics =
+          to_statistics(*statistics, scan ? std::optional(scan->statistics()) : std::nullopt,
+                        session.device_note());
+      out.options = kept_options(given);
+      return out;
+    }
+    if ((progress.results_delivered > 0 && callbacks.result) ||
+        !session.leave_devices(search, progress, statistics.error()))
+      raise(statistics.error());
+    scan.reset();
+    run.device = nullptr;
+    out.models.clear();
+    searched = open_searched(models, given, search.thresholds);
+    source = value(open_targets(targets.impl(), *searched.alphabet, given));
+  }
 }
 
 }  // namespace

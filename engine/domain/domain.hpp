@@ -156,6 +156,7 @@ struct EmissionRows;  // domain/tables.hpp
 struct FoundEnvelope {
   int first, last;     ///< residues of the target, 1-based, inclusive
   std::size_t region;  ///< index of its region in the target
+  bool operator==(const FoundEnvelope&) const = default;
 };
 
 /// The part of score_targets_batch up to the envelopes, with emissions other than the model's:

@@ -8,9 +8,11 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
+#include <limits>
 #include <map>
 #include <new>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -49,6 +51,23 @@ ByteProfile complemented(const ByteProfile& profile) {
   return out;
 }
 
+// The largest value of a plain recurrence in the rows from `first` on.
+int largest_value(const ByteProfile& profile, std::span<const Residue> rows, std::size_t first) {
+  const auto M = static_cast<std::size_t>(profile.M);
+  std::vector<int> row(M + 1, 0);
+  int best = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t x = rows[i];
+    for (std::size_t k = M; k >= 1; --k) {
+      row[k] = rows[i] >= profile.Kp
+                   ? 0
+                   : std::max(0, row[k - 1] - profile.signed_cost(profile.cost[x * M + k - 1]));
+      if (i >= first) best = std::max(best, row[k]);
+    }
+  }
+  return best;
+}
+
 compile::ProviderSettings compile_settings() {
   compile::ProviderSettings out;
   out.threads = compile::compile_threads(0, std::max(1, available_cores() / 2), available_memory());
@@ -83,6 +102,7 @@ struct DeviceScan::State {
     driver::DeviceBuffer tables, best;
     driver::GrowingPinnedBuffer staging, results;
     std::optional<std::size_t> model;  // in flight
+    const gpu::ReadyKernel* kernel = nullptr;
     std::uint64_t cells = 0;
     double expected_seconds = 0;
   };
@@ -111,7 +131,8 @@ struct DeviceScan::State {
     std::size_t next = 0;  // index of the next one
     WindowLaunch windows;
     BlockCopy copy;
-    std::size_t rows = 0, blocks = 0;
+    std::span<const Residue> residues;
+    std::size_t blocks = 0;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<driver::DeviceBuffer, std::size_t>>
         items;  // by the numbers of blocks in an item and before it
     struct Requested {
@@ -121,14 +142,6 @@ struct DeviceScan::State {
     std::map<KernelClass, Result<Requested>> requested;
     std::map<KernelClass, std::optional<gpu::ReadyKernel>> kernels;
     double busy_until = 0;  // milliseconds from the origin
-
-    // `more`: room for later requests, added if the buffer has to be replaced.
-    Status provide(driver::DeviceBuffer& buffer, std::size_t bytes, std::size_t more = 0) const {
-      if (buffer.size() >= bytes) return {};
-      buffer = {};
-      HMMJIT_ASSIGN(buffer, driver::DeviceBuffer::create(device, bytes + more));
-      return {};
-    }
   };
   // A model's windows and the highest match cell of each.
   struct Windows {
@@ -174,7 +187,22 @@ struct DeviceScan::State {
   Result<std::vector<int>> best_cells(const ScanModel& model, const layout::PackedTargets& windows,
                                       const gpu::ReadyKernel& kernel);
   Status launch(Launch& slot, std::size_t model, const gpu::ReadyKernel& kernel);
+  void release(driver::DeviceBuffer& buffer) {
+    (void)memory.resize_buffer(buffer.size(), 0);
+    buffer = {};
+  }
+  // `more`: room for later requests, added if the buffer has to be replaced.
+  Status provide(driver::DeviceBuffer& buffer, std::size_t bytes, std::size_t more = 0) {
+    if (buffer.size() >= bytes) return {};
+    release(buffer);
+    HMMJIT_ASSIGN(buffer, gpu::Cascade::counted_buffer(d.device, memory.resize(), bytes + more));
+    return {};
+  }
   Status collect(Launch& slot);
+  void check_marks(const SearchModel& model, const gpu::ReadyKernel& kernel,
+                   const ScanMarks& marks) const;
+  void check_cells(const ScanModel& model, const gpu::ReadyKernel& kernel,
+                   const layout::PackedTargets& windows, std::span<const int> best) const;
   Status collect_all() {
     for (Launch& slot : d.launches) {
       (void)slot;
@@ -190,10 +218,6 @@ struct DeviceScan::State {
     flowing = flows;
     changed.notify_all();
   }
-  void warn_of_memory(const Error& error) {
-    if (settings.on_warning && !std::exchange(warned_memory, true))
-      settings.on_warning(error.to_string() + "; going on with the CPU for some targets");
-  }
   // True if the device can deliver results without much delay.
   bool serves() const HMMJIT_REQUIRES(mutex) {
     return !failed && !block.idle && (flowing || settings.wait_for_device);
@@ -207,10 +231,12 @@ struct DeviceScan::State {
   gpu::Counters counters;
   std::vector<ScanModel> models;
   bool top = true, bottom = true;
+  search_run::Verifier* verifier = nullptr;
 
+  ScanMemory memory{settings};
   Device d;
-  std::optional<WindowParser> parser;                 // set once `ready`
-  bool warned_kernel = false, warned_memory = false;  // the device thread's own
+  std::optional<WindowParser> parser;  // set once `ready`
+  bool warned_kernel = false;          // the device thread's own
   mutable Mutex mutex;
   std::condition_variable changed;
   Block block HMMJIT_GUARDED_BY(mutex);
@@ -285,7 +311,7 @@ Status DeviceScan::State::open() {
     s.context_seconds = opened - initialised;
     s.ready_seconds = Trace::now() - begun;
   });
-  parser.emplace(d.device, d.driver, *d.source, counters, settings);
+  parser.emplace(d.device, d.driver, *d.source, counters, settings, memory);
   const MutexLock lock(mutex);
   ready = true;
   return {};
@@ -308,7 +334,7 @@ void DeviceScan::State::run() {
     Status scanned = scan_block();
     if (!scanned && scanned.error().code == ErrorCode::kResources) {
       // The threads find the rows of the remaining models.
-      warn_of_memory(scanned.error());
+      memory.warn(scanned.error());
       scanned = collect_all();
     }
     if (!scanned) return fail_with(scanned.error());
@@ -321,12 +347,13 @@ void DeviceScan::State::run() {
 
 Status DeviceScan::State::upload(std::span<const Residue> residues) {
   const double begin = Trace::now();
-  d.rows = residues.size();
-  d.blocks = (d.rows + kRows - 1) / kRows;
+  d.residues = residues;
+  d.blocks = (residues.size() + kRows - 1) / kRows;
+  for (auto& [sizes, items] : d.items) release(items.first);
   d.items.clear();
   gpu::Uploader& uploader = *d.copy.uploader;
   const std::uint64_t uploaded = uploader.bytes();
-  HMMJIT_TRY(d.provide(d.copy.residues, d.blocks * kRows));
+  HMMJIT_TRY(provide(d.copy.residues, d.blocks * kRows));
   HMMJIT_TRY(uploader.upload_residues(d.copy.residues, residues, 0));
   const std::vector<Residue> padding(d.blocks * kRows - residues.size(), kPaddingCode);
   if (!padding.empty())
@@ -335,7 +362,6 @@ Status DeviceScan::State::upload(std::span<const Residue> residues) {
   counters.update([&](gpu::Statistics& s) {
     s.upload_bytes += uploader.bytes() - uploaded;
     s.pack_seconds += Trace::now() - begin;
-    s.peak_device_bytes = std::max<std::uint64_t>(s.peak_device_bytes, d.copy.residues.size());
     ++s.segments;
   });
   return {};
@@ -408,12 +434,14 @@ Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
     return gpu::ReadyKernel(std::move(accepted), plan.alphabet_codes);
   };
   Result<gpu::ReadyKernel> made = make();
+  if (!made && made.error().code != ErrorCode::kCompile && made.error().code != ErrorCode::kUsage) {
+    d.requested.clear();  // the next block may find memory
+    return std::unexpected(made.error());
+  }
   std::optional<gpu::ReadyKernel>& kernel = d.kernels[of];
   if (made) {
     kernel = *std::move(made);
     counters.update([](gpu::Statistics& s) { ++s.distinct_kernels; });
-  } else if (made.error().code != ErrorCode::kCompile && made.error().code != ErrorCode::kUsage) {
-    return std::unexpected(made.error());
   } else {
     const std::string reason = made.error().to_string();
     counters.update([&](gpu::Statistics& s) {
@@ -441,11 +469,11 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
   if (count == 0) {
     const std::vector<dev::WorkItem> list = layout::scan_items(blocks, of_item, before);
     count = list.size();
-    HMMJIT_ASSIGN(items, driver::DeviceBuffer::create(d.device, count * sizeof list[0]));
+    HMMJIT_TRY(provide(items, count * sizeof list[0]));
     HMMJIT_TRY(items.upload(slot.stream, list.data(), items.size()));
     HMMJIT_TRY(slot.stream.synchronize());
   }
-  HMMJIT_TRY(d.provide(slot.best, 2 * d.blocks));
+  HMMJIT_TRY(provide(slot.best, 2 * d.blocks));
   HMMJIT_TRY(slot.results.reserve(d.device, 2 * d.blocks, 4096));
 
   const ByteProfile other = complemented(m.bytes);
@@ -453,7 +481,7 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
                                 {other, m.hmm.calibration, 1.0, {}}};
   layout::TableBlock tables(2 * sizeof(dev::Counters));
   for (layout::ByteStage& stage : stages) stage.place(tables, false);
-  HMMJIT_TRY(d.provide(slot.tables, tables.bytes(), tables.bytes()));
+  HMMJIT_TRY(provide(slot.tables, tables.bytes(), tables.bytes()));
   HMMJIT_TRY(slot.staging.reserve(d.device, tables.bytes(), 1 << 16));
   std::fill_n(slot.staging.bytes().data(), 2 * sizeof(dev::Counters), std::byte{0});
   tables.copy_to(slot.staging.bytes().data());
@@ -470,12 +498,13 @@ Status DeviceScan::State::launch(Launch& slot, std::size_t model, const gpu::Rea
     p.block_best = reinterpret_cast<dev::u8*>(slot.best.address()) + (reverse ? d.blocks : 0);
     p.reverse = reverse;
     HMMJIT_TRY(kernel.launch(slot.stream, *d.device, gpu::extent_of(m), &p));
-    slot.cells += d.rows * static_cast<std::uint64_t>(m.bytes.M);
-    slot.expected_seconds += kernel.expected_seconds(*d.device, d.rows);
+    slot.cells += d.residues.size() * static_cast<std::uint64_t>(m.bytes.M);
+    slot.expected_seconds += kernel.expected_seconds(*d.device, d.residues.size());
     counters.update([](gpu::Statistics& s) { ++s.launches; });
   }
   HMMJIT_TRY(slot.end.record(slot.stream));
   slot.model = model;
+  slot.kernel = &kernel;
   return {};
 }
 
@@ -513,12 +542,43 @@ Status DeviceScan::State::collect(Launch& slot) {
   marks->height_ = models[m].height;
   marks->suspect_ = 127 - profile.bias;
   marks->reach_ = 2 * (std::int64_t{profile.M} + 1);
-  marks->padding_ = static_cast<std::int64_t>(d.blocks * kRows - d.rows);
+  marks->padding_ = static_cast<std::int64_t>(d.blocks * kRows - d.residues.size());
   const auto* const values = reinterpret_cast<const std::uint8_t*>(slot.results.bytes().data());
   if (top) marks->top_.assign(values, values + d.blocks);
   if (bottom) marks->bottom_.assign(values + d.blocks, values + 2 * d.blocks);
+  if (verifier != nullptr) check_marks(*models[m].model, *slot.kernel, *marks);
   finish(m, std::move(marks));
   return {};
+}
+
+// Leaves out rows in which bytes may have overflowed.
+void DeviceScan::State::check_marks(const SearchModel& model, const gpu::ReadyKernel& kernel,
+                                    const ScanMarks& marks) const {
+  for (const bool reverse : {false, true}) {
+    const std::vector<std::uint8_t>& best = reverse ? marks.bottom_ : marks.top_;
+    for (int n = 0; n < verifier->pieces() && !best.empty(); ++n) {
+      const std::size_t at = verifier->choose(best.size()), row = at * kRows;
+      const std::size_t first = row - std::min(row, static_cast<std::size_t>(model.bytes.M));
+      const std::size_t reach = static_cast<std::size_t>(marks.reach_) / kRows + 2;
+      const auto before = std::span(best).first(at).last(std::min(at, reach));
+      if (std::ranges::any_of(before, [&](int value) { return value >= marks.suspect_; })) continue;
+      verifier->check_piece(
+          model, {{gpu::Link::kSsv, kernel.name()}},
+          (row + kRows - first) * static_cast<std::size_t>(model.bytes.M),
+          [&]() -> std::optional<search_run::Difference> {
+            std::vector<Residue> rows;
+            for (std::size_t r = first; r < row + kRows; ++r) {
+              const std::size_t from = reverse ? d.blocks * kRows - 1 - r : r;
+              const Residue x = from < d.residues.size() ? d.residues[from] : kPaddingCode;
+              rows.push_back(reverse ? complements()[x] : x);
+            }
+            const int cpu = largest_value(model.bytes, rows, row - first);
+            if (std::min(cpu, marks.suspect_) == std::min<int>(best[at], marks.suspect_)) return {};
+            return search_run::Difference{
+                plan::Stage::kSsv, {}, std::to_string(best[at]), std::to_string(cpu)};
+          });
+    }
+  }
 }
 
 void DeviceScan::State::finish(std::size_t model, Marks marks) {
@@ -592,9 +652,10 @@ Status DeviceScan::State::decide_windows(std::size_t model) {
           .empty()) {
     auto found = best_cells(models[model], packed, *kernel);
     if (found) {
+      if (verifier != nullptr) check_cells(models[model], *kernel, packed, *found);
       best = std::make_shared<const std::vector<int>>(*std::move(found));
     } else if (found.error().code == ErrorCode::kResources) {
-      warn_of_memory(found.error());
+      memory.warn(found.error());
     } else {
       return std::unexpected(found.error());
     }
@@ -626,12 +687,12 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
   const auto start = up.add(windows.start), length = up.add(windows.length),
              length_class = up.add(windows.length_class);
   const gpu::ReadyKernel::Scratch scratch = kernel.scratch(*d.device, windows.residues.size());
-  const auto provide = [&](driver::DeviceBuffer& buffer, std::size_t bytes) {
-    return d.provide(buffer, bytes, bytes / 4);
+  const auto grow = [&](driver::DeviceBuffer& buffer, std::size_t bytes) {
+    return provide(buffer, bytes, bytes / 4);
   };
-  HMMJIT_TRY(provide(w.block, up.bytes() + result_bytes));
-  HMMJIT_TRY(provide(w.residues, windows.residues.size()));
-  HMMJIT_TRY(provide(w.scratch, scratch.bytes()));
+  HMMJIT_TRY(grow(w.block, up.bytes() + result_bytes));
+  HMMJIT_TRY(grow(w.residues, windows.residues.size()));
+  HMMJIT_TRY(grow(w.scratch, scratch.bytes()));
   HMMJIT_TRY(w.staging.reserve(d.device, up.bytes(), 1 << 16));
   HMMJIT_TRY(w.results.reserve(d.device, result_bytes, 1 << 16));
   HMMJIT_TRY(d.copy.uploader->upload(w.residues, windows.residues.data(), windows.residues.size()));
@@ -681,6 +742,34 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
   return best;
 }
 
+void DeviceScan::State::check_cells(const ScanModel& model, const gpu::ReadyKernel& kernel,
+                                    const layout::PackedTargets& windows,
+                                    std::span<const int> best) const {
+  const WordProfile& words = model.model->words;
+  for (int n = 0; n < verifier->pieces(); ++n) {
+    const std::size_t at = verifier->choose(windows.size());
+    const int cell = best[windows.original[at]];
+    if (cell == kUnknownCell) continue;
+    const auto residues = std::span(windows.residues)
+                              .subspan(std::size_t{windows.start[at]} * 16, windows.length[at]);
+    verifier->check_piece(
+        *model.model, {{gpu::Link::kViterbi, kernel.name()}},
+        2 * residues.size() * static_cast<std::uint64_t>(words.M),
+        [&]() -> std::optional<search_run::Difference> {
+          const int move = words.move(
+              viterbi_length(static_cast<std::int64_t>(residues.size()), model.window_length));
+          const auto reached = [&](int threshold) {
+            return !reference::viterbi_scan(words, move, threshold, residues).empty();
+          };
+          // The lowest value stands for all below it.
+          const bool low = cell + words.ec <= std::numeric_limits<std::int16_t>::min();
+          if ((low || reached(cell)) && !reached(cell + 1)) return {};
+          return search_run::Difference{
+              plan::Stage::kViterbi, {}, fmt::format("cell {}", cell), "another one"};
+        });
+  }
+}
+
 DeviceScan::DeviceScan(gpu::Settings settings)
     : state_(std::make_unique<State>(std::move(settings))) {}
 
@@ -694,10 +783,12 @@ DeviceScan::~DeviceScan() {
   state_->thread.join();
 }
 
-void DeviceScan::use_models(std::vector<ScanModel> models, bool top, bool bottom) {
+void DeviceScan::use_models(std::vector<ScanModel> models, bool top, bool bottom,
+                            search_run::Verifier* verifier) {
   state_->models = std::move(models);
   state_->top = top;
   state_->bottom = bottom;
+  state_->verifier = verifier;
 }
 
 void DeviceScan::begin_block(std::span<const Residue> top, std::size_t uses) {
@@ -796,6 +887,7 @@ gpu::Statistics DeviceScan::statistics() const {
   for (gpu::DomainStageTimes& stage : out.domain_stages) stage.busy_seconds = stage.seconds;
   const MutexLock lock(state_->mutex);
   if (state_->ready) out.kernels = state_->d.source->statistics();
+  out.peak_device_bytes = state_->memory.peak();
   return out;
 }
 

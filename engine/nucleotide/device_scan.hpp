@@ -26,6 +26,7 @@
 #include "model/profile.hpp"
 #include "nucleotide/pieces.hpp"
 #include "nucleotide/window_parser.hpp"
+#include "search/verifier.hpp"
 
 namespace hmmjit::nucleotide {
 
@@ -63,8 +64,10 @@ class DeviceScan {
   DeviceScan(const DeviceScan&) = delete;
   DeviceScan& operator=(const DeviceScan&) = delete;
 
-  /// Sets the models for the following blocks; they must live until replaced.
-  void use_models(std::vector<ScanModel> models, bool top, bool bottom);
+  /// Sets the models for the following blocks, and what checks some of the device's answers (null:
+  /// nothing does); they must live until replaced.
+  void use_models(std::vector<ScanModel> models, bool top, bool bottom,
+                  search_run::Verifier* verifier = nullptr);
   /// Begins a block with this top strand. marks() will be called `uses` times per model, in model
   /// order.
   void begin_block(std::span<const Residue> top, std::size_t uses);

@@ -195,9 +195,11 @@ struct Search::State {
     std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
   };
 
-  State(std::vector<Query> queries, const Options& given, DeviceScan* scan)
+  State(std::vector<Query> queries, const Options& given, DeviceScan* scan,
+        search_run::Verifier* checks)
       : options(given),
         device(scan),
+        verifier(checks),
         models(make_models(queries, options, scratch)),
         progress(models.size()),
         partitioner(options.partition, options.block_length) {}
@@ -207,7 +209,10 @@ struct Search::State {
   bool cancelled() const {
     return options.cancellation != nullptr && options.cancellation->cancelled();
   }
-  bool stopped() const { return failed || cancelled() || (device != nullptr && device->missing()); }
+  bool stopped() const {
+    return failed || cancelled() || (device != nullptr && device->missing()) ||
+           (verifier != nullptr && verifier->failed());
+  }
   std::span<const Unit> units_of(const Run& run) const {
     return std::span(units).subspan(run.first_unit, run.count);
   }
@@ -251,7 +256,8 @@ struct Search::State {
   // `s` must hold the run's sequences.
   DomainContext context_of(std::size_t model, const RunResult& result, Scratch& s) const {
     Model& m = *models[model];
-    return {m.filters, m.domains, options, s.sequences, result.windows, s.domains, s.times};
+    return {m.filters,      m.domains, options, s.sequences,
+            result.windows, s.domains, s.times, verifier};
   }
   void find(std::size_t model, Scratch& s, RunResult& result) const;
   void find(std::size_t run, std::size_t model, Scratch& s, RunResult& result);
@@ -263,6 +269,7 @@ struct Search::State {
 
   const Options options;
   DeviceScan* const device;
+  search_run::Verifier* const verifier;
   mutable PerThread<Scratch> scratch;
   std::vector<std::unique_ptr<Model>> models;
   std::vector<Progress> progress;
@@ -391,16 +398,20 @@ void Search::State::take_parsed(WindowParser* parser, std::size_t model, RunResu
   if (parsed == nullptr) return;
   for (const ParsedWindows& of_model : *parsed) {
     const auto own = std::span(of_model.windows).subspan(result.first, result.windows.size());
-    result.parsed.push_back({of_model.emissions, {own.begin(), own.end()}});
+    result.parsed.push_back({of_model.emissions, {own.begin(), own.end()}, of_model.kernels});
   }
 }
 
 void Search::State::align(WindowParser* parser, std::size_t model, std::size_t round, Scratch& s,
                           RunResult& result) const {
   const auto scored = parser == nullptr ? nullptr : parser->scored(model, round);
-  align_open(context_of(model, result, s), result.progress, result.asked.get(),
-             scored == nullptr ? std::span<const std::optional<ScoredEnvelope>>()
-                               : std::span((*scored)[result.first]));
+  const DomainContext context = context_of(model, result, s);
+  if (scored == nullptr) {
+    align_open(context, result.progress, nullptr, {}, nullptr);
+  } else {
+    align_open(context, result.progress, result.asked.get(), scored->runs[result.first],
+               scored->kernels);
+  }
   result.asked.reset();
 }
 
@@ -542,7 +553,7 @@ void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResu
 // Aligns the envelopes that are still open.
 void Search::State::find_domains(std::size_t model, Scratch& s, RunResult& result) const {
   const DomainContext context = context_of(model, result, s);
-  while (!result.progress.open.empty()) align_open(context, result.progress, nullptr, {});
+  while (!result.progress.open.empty()) align_open(context, result.progress, nullptr, {}, nullptr);
   result.domains = finish_domains(context, result.progress);
   result.progress = {};
 }
@@ -588,8 +599,9 @@ void Search::State::keep(const Run& run, Model& model, Progress& p, const Target
   }
 }
 
-Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* device)
-    : state_(make_hidden<State>(std::move(queries), options, device)) {
+Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* device,
+               search_run::Verifier* verifier)
+    : state_(make_hidden<State>(std::move(queries), options, device, verifier)) {
   if (device == nullptr) return;
   std::vector<ScanModel> models;
   for (const auto& model : state_->models) {
@@ -598,7 +610,7 @@ Search::Search(std::vector<Query> queries, const Options& options, DeviceScan* d
     models.push_back({&m, reference::marking_height(m.bytes, model->filters.ssv),
                       state_->options.F2 < 1 ? model->query.window_length : 0});
   }
-  device->use_models(std::move(models), state_->reads(false), state_->reads(true));
+  device->use_models(std::move(models), state_->reads(false), state_->reads(true), verifier);
 }
 
 Status Search::add(const TargetBlock& block) {
@@ -653,6 +665,7 @@ Status Search::add(const TargetBlock& block) {
     throw;
   }
   if (device) HMMJIT_TRY(s.device->end_block());
+  if (s.verifier != nullptr) HMMJIT_TRY(s.verifier->status());
   HMMJIT_TRY(searched);
   if (s.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   s.targets += block.size();

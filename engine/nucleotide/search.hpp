@@ -22,6 +22,9 @@
 #include "model/profile.hpp"
 #include "model/targets.hpp"
 
+namespace hmmjit::search_run {
+class Verifier;
+}
 namespace hmmjit::nucleotide {
 
 class DeviceScan;
@@ -117,11 +120,14 @@ const std::array<Residue, 256>& complements();
 /// nhmmscan: scan().
 class Search {
  public:
-  /// `device`: computes SSV marks and more, for one search at a time; null: CPU only.
-  Search(std::vector<Query> queries, const Options& options, DeviceScan* device = nullptr);
+  /// `device`: computes SSV marks and more, for one search at a time; null: CPU only. `verifier`:
+  /// checks some of its answers; null: nothing does.
+  Search(std::vector<Query> queries, const Options& options, DeviceScan* device = nullptr,
+         search_run::Verifier* verifier = nullptr);
 
   /// Searches whole targets with all models; results do not depend on the division into blocks.
-  /// Fails with kResources if a matrix would be too large, and with kInterrupted once cancelled.
+  /// Fails with kResources if a matrix would be too large, with kInterrupted once cancelled, and as
+  /// the verifier does.
   /// The block may be released afterwards.
   Status add(const TargetBlock& block);
   /// The result of a model after the last block. Call it once per model.

@@ -1,9 +1,12 @@
 #include "nucleotide/window_domains.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "core/threads.hpp"
@@ -99,15 +102,49 @@ class Finder {
     Found found(count);
     std::vector<float> nats(count);
     std::vector<const ParsedTarget*> parsed;
+    gpu::UsedKernels kernels;
     for (const ParsedWindows& known : parsed_) {
       if (&parse != known.emissions.get() || &sample != &parse) continue;
+      kernels = known.kernels;
       for (std::size_t n = first; n < first + count; ++n) parsed.push_back(known.windows[n].get());
     }
     domain::find_envelopes_batch(
         c_.model.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
         [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
         to_find_, c_.scratch.workspace, nats, found, parsed);
+    // With --seed 0, a generator that runs on gives other traces the second time.
+    if (c_.verifier == nullptr || parsed.empty() || !to_find_.reseed) return found;
+    for (int piece = 0; piece < c_.verifier->pieces(); ++piece) {
+      const std::size_t n = c_.verifier->choose(count);
+      if (parsed[n] != nullptr) check(first + n, parse, nats[n], found[n], *kernels);
+    }
     return found;
+  }
+
+  // Compares what a device has found in a window with the CPU's envelopes.
+  void check(std::size_t window, const EmissionState& emissions, float nats, const Envelopes& found,
+             const std::vector<gpu::UsedKernel>& kernels) {
+    const TargetView& view = views_[window];
+    c_.verifier->check_piece(
+        c_.filters.model, kernels,
+        static_cast<std::uint64_t>(view.length()) *
+            static_cast<std::uint64_t>(c_.filters.model.hmm.M),
+        [&]() -> std::optional<search_run::Difference> {
+          domain::Workspace workspace;
+          float again = 0;
+          Envelopes envelopes;
+          domain::find_envelopes_batch(
+              c_.model.tables, emissions.rows, emissions.rows, {&view, 1},
+              [&](std::size_t, float forward_nats) { return passes(window, forward_nats); },
+              to_find_, workspace, {&again, 1}, {&envelopes, 1});
+          if ((nats == again || (std::isnan(nats) && std::isnan(again))) && envelopes == found)
+            return {};
+          constexpr const char* kText = "{} nats, {} envelopes";
+          return search_run::Difference{plan::Stage::kParser,
+                                        {},
+                                        fmt::format(kText, nats, found.size()),
+                                        fmt::format(kText, again, envelopes.size())};
+        });
   }
 
   // The envelopes of the first window that has any. Regions after the first one with an envelope
@@ -205,6 +242,31 @@ class Scorer {
         envelopes[estimated.normal[n]].normal_nats = found->forward_nats;
     times_.alignment.seconds += clock.lap();
     return left;
+  }
+
+  // Compares what take_scored() has taken with the CPU's alignments.
+  void check(std::span<const Envelope> envelopes, std::span<const std::size_t> chosen,
+             std::span<const std::optional<ScoredEnvelope>> scored,
+             const std::vector<gpu::UsedKernel>& kernels) {
+    for (int piece = 0; piece < c_.verifier->pieces() && !chosen.empty(); ++piece) {
+      const std::size_t n = c_.verifier->choose(chosen.size());
+      const Envelope& taken = envelopes[chosen[n]];
+      if (!scored[n]) continue;
+      c_.verifier->check_piece(
+          c_.filters.model, kernels,
+          static_cast<std::uint64_t>(taken.length()) * static_cast<std::uint64_t>(tables().M),
+          [&]() -> std::optional<search_run::Difference> {
+            Envelope again = taken;
+            again.domain.reset();
+            const std::size_t only = 0;
+            align({&again, 1}, {&only, 1});
+            if (again.domain == taken.domain) return {};
+            const auto text = [](const Envelope& e) {
+              return e.domain ? fmt::format("{} nats", e.domain->envelope_nats) : "no domain";
+            };
+            return search_run::Difference{plan::Stage::kEnvelope, {}, text(taken), text(again)};
+          });
+    }
   }
 
   void align(std::span<Envelope> envelopes, std::span<const std::size_t> chosen) {
@@ -393,11 +455,16 @@ std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& con
 
 void align_open(const DomainContext& context, DomainProgress& progress,
                 const EstimatedEnvelopes* estimated,
-                std::span<const std::optional<ScoredEnvelope>> scored) {
+                std::span<const std::optional<ScoredEnvelope>> scored,
+                const gpu::UsedKernels& kernels) {
   CoreClock clock;
   Scorer scorer(context);
   std::vector<std::size_t> left = std::exchange(progress.open, {});
-  if (!scored.empty()) left = scorer.take_scored(progress.envelopes, left, *estimated, scored);
+  if (!scored.empty()) {
+    const std::vector<std::size_t> chosen =
+        std::exchange(left, scorer.take_scored(progress.envelopes, left, *estimated, scored));
+    if (context.verifier != nullptr) scorer.check(progress.envelopes, chosen, scored, *kernels);
+  }
   scorer.align(progress.envelopes, left);
   if (progress.rounds++ == 0) progress.open = scorer.trim(progress.envelopes);
   context.times.domain_seconds += clock.lap();

@@ -10,9 +10,11 @@
 
 #include "domain/alignment.hpp"
 #include "domain/envelopes.hpp"
+#include "gpu/cascade.hpp"
 #include "model/targets.hpp"
 #include "nucleotide/emissions.hpp"
 #include "nucleotide/windows.hpp"
+#include "search/verifier.hpp"
 
 namespace hmmjit::nucleotide {
 
@@ -45,6 +47,7 @@ struct WindowDomain {
 struct ParsedWindows {
   std::shared_ptr<const EmissionState> emissions;
   std::vector<std::shared_ptr<const ParsedTarget>> windows;  ///< null: not known
+  gpu::UsedKernels kernels;
 };
 
 /// An envelope, in residues of its window, and the emissions of its sequence.
@@ -88,6 +91,7 @@ struct DomainContext {
   std::span<const Window> windows;
   DomainScratch& scratch;
   Times& times;  ///< adds what the workspace does not count
+  search_run::Verifier* verifier = nullptr;  ///< checks some of a device's answers
 };
 
 /// Finds the envelopes. `turns`: number of restorations of emissions before these sequences; adds
@@ -100,10 +104,11 @@ DomainProgress find_envelopes(const DomainContext& context, std::span<const Pars
 std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,
                                                         const DomainProgress& progress);
 /// Aligns the open envelopes and opens those that get trimmed, unless that has happened already.
-/// `scored`: a device's results for `estimated`; empty: none.
+/// `scored`: a device's results for `estimated`, by `kernels`; empty: none.
 void align_open(const DomainContext& context, DomainProgress& progress,
                 const EstimatedEnvelopes* estimated,
-                std::span<const std::optional<ScoredEnvelope>> scored);
+                std::span<const std::optional<ScoredEnvelope>> scored,
+                const gpu::UsedKernels& kernels);
 /// The domains in window order; call it once no envelope is open.
 std::vector<WindowDomain> finish_domains(const DomainContext& context, DomainProgress& progress);
 

@@ -73,12 +73,13 @@ struct WindowParser::State {
   using Lengths = std::array<int, 3>;
 
   State(driver::DevicePtr on, std::shared_ptr<driver::Driver> of, gpu::KernelSource& made_by,
-        gpu::Counters& counts, const gpu::Settings& given)
+        gpu::Counters& counts, const gpu::Settings& given, ScanMemory& counted)
       : device(std::move(on)),
         loader(std::move(of)),
         source(made_by),
         counters(counts),
-        settings(given) {}
+        settings(given),
+        memory(counted) {}
   ~State() {
     {
       const MutexLock lock(mutex);
@@ -141,6 +142,7 @@ struct WindowParser::State {
   gpu::KernelSource& source;
   gpu::Counters& counters;
   const gpu::Settings& settings;
+  ScanMemory& memory;
   // The mutex is held while kernels are compiled. Those of envelopes, which are compiled later,
   // have their own, so that windows do not wait for them.
   struct KernelSet {
@@ -189,7 +191,12 @@ void WindowParser::State::run() {
   Lane lane;
   while (const auto work = next_work()) {
     const Status served = serve(lane, *work);
-    if (!served && served.error().code != ErrorCode::kResources) end(served.error());
+    if (served) continue;
+    if (served.error().code == ErrorCode::kResources) {
+      memory.warn(served.error());
+    } else {
+      end(served.error());
+    }
   }
 }
 
@@ -224,13 +231,12 @@ Status WindowParser::State::serve(Lane& lane, const Work& next) {
 Status WindowParser::State::open(Lane& lane) const {
   HMMJIT_ASSIGN(lane.uploader, gpu::Uploader::create(device));
   HMMJIT_ASSIGN(lane.origin, driver::Event::now(device));
-  HMMJIT_ASSIGN(const driver::Device::Memory memory, device->memory());
-  const std::size_t workspace =
-      std::clamp<std::size_t>(memory.free / (4 * kParserLanes), gpu::DomainStage::kLeastWorkspace,
-                              gpu::DomainStage::kMostWorkspace);
-  HMMJIT_ASSIGN(lane.stage, gpu::DomainStage::create(
-                                device, lane.origin,
-                                [](std::size_t, std::size_t) -> Status { return {}; }, workspace));
+  HMMJIT_ASSIGN(const driver::Device::Memory present, device->memory());
+  const std::size_t workspace = std::clamp<std::size_t>(
+      std::min<std::uint64_t>(present.free, memory.budget()) / (4 * kParserLanes),
+      gpu::DomainStage::kLeastWorkspace, gpu::DomainStage::kMostWorkspace);
+  HMMJIT_ASSIGN(lane.stage,
+                gpu::DomainStage::create(device, lane.origin, memory.resize(), workspace));
   return {};
 }
 
@@ -275,8 +281,8 @@ Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
     const auto& of = std::get<ParseRequest>(work->request);
     auto packed = std::make_shared<gpu::PackedSegment>(
         gpu::pack_segment(std::array{gpu::BlockRef{0, of.windows}}));
-    HMMJIT_ASSIGN(const std::shared_ptr<gpu::DeviceTargets> targets,
-                  gpu::DeviceTargets::create(device, std::move(packed), *lane.uploader));
+    HMMJIT_ASSIGN(auto made, gpu::DeviceTargets::create(device, std::move(packed), *lane.uploader));
+    const std::shared_ptr<gpu::DeviceTargets> targets = memory.keep(std::move(made));
     for (const auto& emissions : of.emissions) {
       const auto row = static_cast<std::size_t>(float_stripes(of.model->hmm.M) * domain::kLanes);
       for (std::size_t at = 0; at < of.windows->size();) {
@@ -293,12 +299,15 @@ Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
   }
   HMMJIT_TRY(launch_all(lane, requests, chosen, batch[0]->trace_seed()));
 
+  const auto kernels = std::make_shared<const std::vector<gpu::UsedKernel>>(
+      std::vector{gpu::UsedKernel{gpu::Link::kParser, chosen.parser.name()},
+                  {gpu::Link::kEnsemble, chosen.ensemble ? chosen.ensemble.name() : ""}});
   auto request = requests.begin();
   for (const WorkPtr& work : batch) {
     const auto& of = std::get<ParseRequest>(work->request);
     auto found = std::make_shared<std::vector<ParsedWindows>>();
     for (const auto& emissions : of.emissions) {
-      auto& parsed = found->emplace_back(ParsedWindows{emissions, {}}).windows;
+      auto& parsed = found->emplace_back(ParsedWindows{emissions, {}, kernels}).windows;
       parsed.resize(of.windows->size());
       for (std::size_t taken = 0; taken < parsed.size(); taken += request++->passed.size()) {
         const gpu::PackedSegment& packed = request->targets->packed();
@@ -324,8 +333,8 @@ Status WindowParser::State::score(Lane& lane, std::span<const WorkPtr> batch,
       blocks.push_back({blocks.size(), std::shared_ptr<const TargetBlock>(run, &run->residues)});
     auto packed = std::make_shared<gpu::PackedSegment>(gpu::pack_segment(blocks));
     const std::size_t count = packed->targets.size();
-    HMMJIT_ASSIGN(const std::shared_ptr<gpu::DeviceTargets> targets,
-                  gpu::DeviceTargets::create(device, std::move(packed), *lane.uploader));
+    HMMJIT_ASSIGN(auto made, gpu::DeviceTargets::create(device, std::move(packed), *lane.uploader));
+    const std::shared_ptr<gpu::DeviceTargets> targets = memory.keep(std::move(made));
     const auto row = static_cast<std::size_t>(float_stripes(of.model->hmm.M) * domain::kLanes);
     for (std::size_t at = 0; at < count;) {
       gpu::DomainRequest& request = requests.emplace_back(
@@ -354,17 +363,19 @@ Status WindowParser::State::score(Lane& lane, std::span<const WorkPtr> batch,
   }
   HMMJIT_TRY(launch_all(lane, requests, chosen, {}));
 
+  const auto kernels = std::make_shared<const std::vector<gpu::UsedKernel>>(
+      std::vector{gpu::UsedKernel{gpu::Link::kEnvelope, chosen.envelope.name()}});
   auto request = requests.begin();
   for (const WorkPtr& work : batch) {
     const auto& of = std::get<EnvelopeRequest>(work->request);
-    auto scored = std::make_shared<ScoredRuns>();
-    for (const auto& run : of.runs) scored->emplace_back(run->residues.size());
+    auto scored = std::make_shared<ScoredRuns>(ScoredRuns{kernels});
+    for (const auto& run : of.runs) scored->runs.emplace_back(run->residues.size());
     const gpu::PackedSegment& packed = request->targets->packed();
     for (std::size_t taken = 0; taken < packed.targets.size(); taken += request++->passed.size()) {
       for (std::size_t n = 0; n < request->scored.size(); ++n) {
         const gpu::TargetOrigin origin =
             packed.origins[packed.targets.original[request->passed[n]]];
-        (*scored)[origin.block][origin.index] = std::move(request->scored[n]);
+        scored->runs[origin.block][origin.index] = std::move(request->scored[n]);
       }
     }
     const MutexLock lock(mutex);
@@ -392,8 +403,9 @@ Status WindowParser::State::launch_all(Lane& lane, std::deque<gpu::DomainRequest
 
 WindowParser::WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Driver> driver,
                            gpu::KernelSource& source, gpu::Counters& counters,
-                           const gpu::Settings& settings)
-    : state_(make_hidden<State>(std::move(device), std::move(driver), source, counters, settings)) {
+                           const gpu::Settings& settings, ScanMemory& memory)
+    : state_(make_hidden<State>(std::move(device), std::move(driver), source, counters, settings,
+                                memory)) {
   state_->start();
 }
 

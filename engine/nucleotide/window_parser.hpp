@@ -6,6 +6,7 @@
 // whose windows still wait takes them back. So neither side idles, whichever is faster.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/hidden.hpp"
+#include "gpu/device_memory.hpp"
 #include "gpu/gpu_filters.hpp"
 #include "gpu/kernel_loader.hpp"
 #include "nucleotide/window_domains.hpp"
@@ -35,15 +37,38 @@ struct EnvelopeRequest {
   std::vector<std::shared_ptr<const EstimatedEnvelopes>> runs;
 };
 /// By run and envelope; empty: fall back to the CPU.
-using ScoredRuns = std::vector<std::vector<std::optional<ScoredEnvelope>>>;
+struct ScoredRuns {
+  gpu::UsedKernels kernels;
+  std::vector<std::vector<std::optional<ScoredEnvelope>>> runs = {};
+};
+
+/// Device memory of a search: settings.vram or, by default, all there is.
+class ScanMemory : public gpu::DeviceMemory {
+ public:
+  explicit ScanMemory(const gpu::Settings& settings)
+      : DeviceMemory(settings.vram > 0 ? settings.vram : ~std::uint64_t{0}), settings_(settings) {}
+  gpu::Cascade::Resize resize() {
+    return [this](std::size_t from, std::size_t to) { return resize_buffer(from, to); };
+  }
+  /// Warns of the first lack of memory.
+  void warn(const Error& error) {
+    if (!warned_.exchange(true) && settings_.on_warning)
+      settings_.on_warning(error.to_string() + "; going on with the CPU for some targets");
+  }
+
+ private:
+  const gpu::Settings& settings_;
+  std::atomic<bool> warned_{false};
+};
 
 /// Thread-safe. Its own threads serve the device.
 class WindowParser {
  public:
-  /// `source` and `counters` must outlive it. Call source.cancel() before the destructor, which
+  /// All references must outlive it. Call source.cancel() before the destructor, which
   /// waits for any kernel that is being compiled.
   WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Driver> driver,
-               gpu::KernelSource& source, gpu::Counters& counters, const gpu::Settings& settings);
+               gpu::KernelSource& source, gpu::Counters& counters, const gpu::Settings& settings,
+               ScanMemory& memory);
 
   /// At most one request per model until finish(), and one per round of its envelopes.
   void request(std::size_t model, ParseRequest request);

@@ -13,6 +13,7 @@
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "core/trace.hpp"
+#include "search/verifier.hpp"
 
 namespace hmmjit {
 namespace {
@@ -137,15 +138,16 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
   SearchStatistics statistics;
   statistics.backend = host_filters_name();
   statistics.threads = run.options.threads;
-  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.memory, run.options.threads));
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, run.options.threads));
   const Limits limits(grant.bound, run.device != nullptr);
   targets.limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
+  search_run::Verifier verifier(run.search, progress, run.search.domain);
   statistics.passes = 0;
   while (true) {
     HMMJIT_ASSIGN(const Pass pass, next_pass(run, limits, targets.rewindable(), progress));
     if (pass.queries.empty()) break;
     if (statistics.passes++ > 0) HMMJIT_TRY(targets.rewind());
-    nucleotide::Search search(pass.queries, run.options, run.device);
+    nucleotide::Search search(pass.queries, run.options, run.device, &verifier);
     HMMJIT_TRY(read_targets(run, limits, pass, targets, search, statistics, progress));
     add_times(statistics, search.times());
     CoreClock clock;
@@ -169,6 +171,7 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
     }
     statistics.report_seconds += clock.lap();
   }
+  verifier.add_to(statistics);
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;
 }

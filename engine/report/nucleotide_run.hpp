@@ -25,7 +25,7 @@ struct NucleotideRun {
   std::function<Status(const NucleotideResult&)> receive;
   std::uint64_t first_query = 0;  ///< number of the first model, as others may precede it
   std::string target_file = {};              ///< for messages
-  std::uint64_t memory = 0;                  ///< bound on resident bytes, as SearchOptions::memory
+  const SearchOptions& search;               ///< its memory bounds resident bytes, but not hits
   nucleotide::DeviceScan* device = nullptr;  ///< null: CPU only
 };
 

@@ -161,14 +161,21 @@ bool CheckBudget::unchecked(gpu::Link link, const std::vector<gpu::UsedKernel>& 
 }
 
 Status Verifier::different(ModelJob& job, const Difference& difference) {
-  std::string kernels;  // "viterbi.wavefront.256.sm_90, ..."
+  std::vector<gpu::UsedKernel> kernels;
   {
     const MutexLock lock(job.mutex);
-    for (const gpu::UsedKernel& kernel : job.kernels) {
-      if (kernel.stage() == difference.stage ||
-          (is_domain_stage(kernel.stage()) && is_domain_stage(difference.stage)))
-        kernels += (kernels.empty() ? "" : ", ") + kernel.name;
-    }
+    kernels.assign(job.kernels.begin(), job.kernels.end());
+  }
+  return different(*job.model, kernels, difference);
+}
+
+Status Verifier::different(const SearchModel& model, std::span<const gpu::UsedKernel> kernels,
+                           const Difference& difference) {
+  std::string names;  // "viterbi.wavefront.256.sm_90, ..."
+  for (const gpu::UsedKernel& kernel : kernels) {
+    if (kernel.stage() == difference.stage ||
+        (is_domain_stage(kernel.stage()) && is_domain_stage(difference.stage)))
+      names += (names.empty() ? "" : ", ") + kernel.name;
   }
   progress_.wrong_kernel = true;
   return std::unexpected(Error{
@@ -176,10 +183,9 @@ Status Verifier::different(ModelJob& job, const Difference& difference) {
       fmt::format("a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
                   "{}{}: GPU {}, CPU {}",
                   is_domain_stage(difference.stage) ? "domain" : plan::stage_name(difference.stage),
-                  job.model->hmm.name,
-                  difference.target.empty() ? "" : ", target " + difference.target,
+                  model.hmm.name, difference.target.empty() ? "" : ", target " + difference.target,
                   difference.device, difference.cpu),
-      "kernel " + kernels,
+      "kernel " + names,
       "search with --device cpu, and report this line with the output of hmmjit doctor"});
 }
 
@@ -302,6 +308,31 @@ Status Verifier::check_scores(ModelJob& job, const ThreadState& local,
                            score_text(given, local.scores[n]), score_text(nats, score)});
   }
   return {};
+}
+
+void Verifier::check_piece(const SearchModel& model, const std::vector<gpu::UsedKernel>& kernels,
+                           std::uint64_t cells,
+                           const std::function<std::optional<Difference>()>& compare) {
+  const gpu::Link link = kernels.front().link;
+  if (off() || failed() || (!budget_.unchecked(link, kernels) && !budget_.wanted(link, cells)))
+    return;
+  const double begun = thread_seconds();
+  std::optional<Difference> difference;
+  try {
+    difference = compare();
+  } catch (const std::exception& error) {
+    if (!is_memory_error(error)) throw;
+    return budget_.took(thread_seconds() - begun);  // as in check_scores()
+  }
+  budget_.made(link, kernels, cells, thread_seconds() - begun);
+  if (!difference) return;
+  const MutexLock lock(mutex_);
+  if (!failed_.exchange(true)) status_ = different(model, kernels, *difference);
+}
+
+Status Verifier::status() const {
+  const MutexLock lock(mutex_);
+  return status_;
 }
 
 void Verifier::add_to(SearchStatistics& statistics) const {

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,7 +77,7 @@ struct Difference {
   std::string device, cpu;  ///< their results
 };
 
-/// A difference is an error that names the kernel. Thread-safe, without a lock of its own.
+/// A difference is an error that names the kernel. Thread-safe.
 class Verifier {
  public:
   /// `alone`: memory limits of a thread that computes a target while no other thread does.
@@ -94,10 +96,29 @@ class Verifier {
   /// With --seed 0, targets whose scores depend on sampled traces are skipped.
   Status check_scores(ModelJob& job, const ThreadState& local, const domain::PassesForward& passes,
                       const domain::WantedTarget& wanted);
+
+  // For searches of long targets, whose threads go on until they see failed().
+
+  /// How many pieces of each of a device's answers to choose for check_piece().
+  int pieces() const { return budget_.per_model().value_or(1); }
+  /// A number below `count`, another one each time.
+  std::size_t choose(std::size_t count) {
+    return static_cast<std::size_t>((++chosen_ * 0x9e3779b97f4a7c15u) >> 32) % count;
+  }
+  /// Calls `compare` for a piece with `cells` cells of the first kernel, if the budget allows it or
+  /// the kernel has never been checked.
+  void check_piece(const SearchModel& model, const std::vector<gpu::UsedKernel>& kernels,
+                   std::uint64_t cells, const std::function<std::optional<Difference>()>& compare);
+  /// Whether a piece has differed; status() is the error then.
+  bool failed() const { return failed_; }
+  Status status() const;
+
   void add_to(SearchStatistics& statistics) const;
 
  private:
   Status different(ModelJob& job, const Difference& difference);
+  Status different(const SearchModel& model, std::span<const gpu::UsedKernel> kernels,
+                   const Difference& difference);
   std::optional<Difference> check_target(ModelJob& job, const TargetBlock& targets,
                                          const gpu::SampledTarget& target, ThreadState& local);
 
@@ -105,6 +126,10 @@ class Verifier {
   const SearchOptions& options_;
   SearchProgress& progress_;
   const domain::DomainOptions& alone_;
+  std::atomic<std::uint64_t> chosen_{0};
+  std::atomic<bool> failed_{false};
+  mutable Mutex mutex_;
+  Status status_ HMMJIT_GUARDED_BY(mutex_);  // of the pieces
 };
 
 }  // namespace hmmjit::search_run

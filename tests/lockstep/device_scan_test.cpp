@@ -157,8 +157,9 @@ class DeviceScanSearch : public testing::Test {
   }
 
   // Blocks of three targets.
-  Result<std::vector<HitList>> search(const Options& options, DeviceScan* device) const {
-    Search search(models_, options, device);
+  Result<std::vector<HitList>> search(const Options& options, DeviceScan* device,
+                                      search_run::Verifier* verifier = nullptr) const {
+    Search search(models_, options, device, verifier);
     std::vector<HitList> lists;
     for (std::size_t n = 0; n < targets_.size();) {
       TargetBlock block;
@@ -342,6 +343,75 @@ TEST_F(DeviceScanSearch, EnvelopesAreTheDevices) {
   }
 }
 
+// A device's answers are checked, by default the first one of each kernel.
+TEST_F(DeviceScanSearch, ChecksTheDevice) {
+  const auto want = search(short_pieces(), nullptr);
+  for (const std::optional<int> verify : {std::optional<int>(), {0}, {40}}) {
+    SearchOptions options;
+    options.verify = verify;
+    SearchProgress progress;
+    search_run::Verifier verifier(options, progress, options.domain);
+    DeviceScan device(settings());
+    expect_results(want, search(short_pieces(), &device, &verifier));
+    EXPECT_FALSE(progress.wrong_kernel);
+    SearchStatistics statistics;
+    verifier.add_to(statistics);
+    EXPECT_GE(statistics.verified, verify ? *verify * 20u : 4u);
+    EXPECT_TRUE(verify != 0 || statistics.verified == 0);
+  }
+}
+
+// Answers that are a little too low, which loses hits.
+TEST_F(DeviceScanSearch, KernelsThatComputeWrongScoresAreFound) {
+  namespace dev = hmmjit_device;
+  const auto spoil_domains = [](const FakeLaunch& launch) {
+    const auto& batch = *static_cast<const dev::DomainBatch*>(launch.parameters);
+    for (unsigned m = 0; m < batch.count; ++m) {
+      const dev::DomainParams& p = batch.models[m];
+      for (unsigned n = 0; is_parser(launch) && n < p.target_count; ++n)
+        p.parsed[n].last_c *= 0.99f;
+      for (unsigned n = 0; is_envelope(launch) && n < p.envelope_count; ++n)
+        p.scored[n].last_c *= 0.99f;
+    }
+  };
+  for (const std::string_view wrong : {"ssv", "viterbi", "parser", "envelope"}) {
+    driver_.on_launch = [&](const FakeLaunch& launch) {
+      run_kernel(launch);
+      if (!launch.kernel.starts_with(wrong)) return 0;
+      if (is_domain(launch)) {
+        spoil_domains(launch);
+      } else if (is_viterbi(launch)) {
+        const auto& p = *static_cast<const dev::WordFilterParams*>(launch.parameters);
+        for (unsigned n = 0; n < p.list.fixed_count; ++n)
+          p.results[n] = (p.results[n] & 0xffff0000u) | ((p.results[n] - 1) & 0xffffu);
+      } else {
+        const auto& p = *static_cast<const dev::ByteFilterParams*>(launch.parameters);
+        for (unsigned n = 0; n < p.item_count; ++n) {
+          const dev::WorkItem& item = p.items[n];
+          for (unsigned b = item.target + item.split; b < item.target + item.rows / dev::kBlockRows;
+               ++b)
+            if (p.block_best[b] > 0) --p.block_best[b];
+        }
+      }
+      return 0;
+    };
+    SearchOptions options;
+    options.verify = 64;
+    SearchProgress progress;
+    search_run::Verifier verifier(options, progress, options.domain);
+    DeviceScan device(settings());
+    const auto found = search(short_pieces(), &device, &verifier);
+    ASSERT_FALSE(found) << wrong;
+    EXPECT_TRUE(progress.wrong_kernel) << wrong;
+    EXPECT_THAT(found.error().message, testing::HasSubstr("GPU and CPU differ at the "));
+    const bool domains = wrong == "parser" || wrong == "envelope";
+    EXPECT_THAT(found.error().where, testing::HasSubstr(domains          ? "four_lane"
+                                                        : wrong == "ssv" ? "multi_lane_blocks"
+                                                                         : "wavefront"));
+    EXPECT_THAT(warnings_, testing::IsEmpty());
+  }
+}
+
 // What a device does not answer for, after either round.
 TEST_F(DeviceScanSearch, EnvelopesWithoutAnAnswerAreLeftToTheCpu) {
   std::atomic<unsigned> number = 0;
@@ -484,8 +554,8 @@ TEST_F(DeviceScanSearch, TheCpuTakesModelsWithoutAKernel) {
 }
 
 TEST_F(DeviceScanSearch, TargetsBeyondTheDevicesMemoryAreLeftToTheCpu) {
-  // For SSV, for windows.
-  for (const std::size_t limit : {20000, 130000}) {
+  // For SSV, for windows, for their domains.
+  for (const std::size_t limit : {20000, 130000, 4 << 20}) {
     warnings_.clear();
     driver_.memory_limit = limit;
     DeviceScan device(settings());
@@ -494,6 +564,41 @@ TEST_F(DeviceScanSearch, TargetsBeyondTheDevicesMemoryAreLeftToTheCpu) {
     ASSERT_THAT(warnings_, testing::SizeIs(1));
     EXPECT_THAT(warnings_[0], testing::HasSubstr("going on with the CPU for some targets"));
   }
+}
+
+TEST_F(DeviceScanSearch, MemoryIsCountedAndBounded) {
+  for (const std::uint64_t vram : {0, 1 << 16, 200'000'000}) {
+    gpu::Settings bounded = settings();
+    bounded.vram = vram;
+    DeviceScan device(bounded);
+    expect_the_cpus_results(short_pieces(), device);
+    const std::uint64_t peak = device.statistics().peak_device_bytes;
+    EXPECT_LE(peak, vram > 0 ? vram : peak);
+    EXPECT_EQ(peak > gpu::DomainStage::kLeastWorkspace, vram != 1 << 16);
+  }
+}
+
+// The first kernels find no memory. Later blocks request them again.
+TEST_F(DeviceScanSearch, KernelsThatFindNoMemoryAreRequestedAgain) {
+  class LateMemory final : public gpu::InstantKernelSource {
+    Result<compile::KernelPtr> make(const plan::Plan& plan) override {
+      if (made_++ < 2) return fail(ErrorCode::kResources, "no memory");
+      return kernels_.get(plan);
+    }
+    Kernels kernels_{0};
+    std::atomic<int> made_ = 0;
+  };
+  models_.resize(1);
+  gpu::Settings late = settings();
+  late.open_kernels = []() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return std::make_unique<LateMemory>();
+  };
+  DeviceScan device(late);
+  expect_the_cpus_results(short_pieces(), device);
+  EXPECT_EQ(device.statistics().blocks_done, 2u);
+  EXPECT_GT(launches_[0], 0);
+  EXPECT_EQ(device.statistics().models_declined, 0u);
+  EXPECT_THAT(warnings_, testing::SizeIs(1));
 }
 
 // The longest model takes two tiles.
@@ -569,7 +674,8 @@ TEST_F(DeviceScanSearch, WindowsAreParsedWithTheEmissionsOfTheRequest) {
   Kernels source(0);
   gpu::Counters counters;
   const gpu::Settings settings = this->settings();
-  WindowParser parser(*driver->device(0), driver, source, counters, settings);
+  ScanMemory memory(settings);
+  WindowParser parser(*driver->device(0), driver, source, counters, settings, memory);
   const auto windows = windows_of(std::span(targets_).first(2));
   std::vector<TargetView> views;
   for (std::size_t n = 0; n < windows->size(); ++n) views.push_back((*windows)[n]);
@@ -638,7 +744,8 @@ TEST_F(DeviceScanSearch, WindowsThatWaitForAKernelAreTakenBack) {
   gpu::Counters counters;
   gpu::Settings settings = this->settings();
   settings.wait_for_device = false;
-  WindowParser parser(*driver->device(0), driver, source, counters, settings);
+  ScanMemory memory(settings);
+  WindowParser parser(*driver->device(0), driver, source, counters, settings, memory);
   const Query& query = models_[0];
   DomainModel model(*query.model, query.window_length);
   parser.request(0, {query.model, {model.emissions.after(0)}, windows_of(targets_), 42, 2});
@@ -663,7 +770,8 @@ TEST_F(DeviceScanSearch, WindowsWhoseKernelsFindNoMemoryAreTakenBackAtOnce) {
   const auto driver = driver::Driver::open(driver_.api());
   gpu::Counters counters;
   const gpu::Settings settings = this->settings();
-  WindowParser parser(*driver->device(0), driver, source, counters, settings);
+  ScanMemory memory(settings);
+  WindowParser parser(*driver->device(0), driver, source, counters, settings, memory);
   const Query& query = models_[0];
   DomainModel model(*query.model, query.window_length);
   for (std::size_t m = 0; m < 3; ++m) {

@@ -52,7 +52,7 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
                                      .receive = receive,
                                      .first_query = range.first,
                                      .target_file = options.arguments()[1],
-                                     .memory = run.search.memory,
+                                     .search = run.search,
                                      .device = run.devices.scan},
                                     *run.targets, run.progress);
   if (statistics && models) {

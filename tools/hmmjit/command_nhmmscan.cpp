@@ -11,6 +11,7 @@
 #include "nucleotide_options.hpp"
 #include "report/nucleotide_run.hpp"
 #include "search/search.hpp"
+#include "search/verifier.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -58,7 +59,8 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   statistics.threads = options.threads;
   std::size_t sequence = 0;
   nucleotide::DeviceScan* const device = run.devices.scan;
-  nucleotide::Search search(std::move(models), options, device);
+  search_run::Verifier verifier(run.search, run.progress, run.search.domain);
+  nucleotide::Search search(std::move(models), options, device, &verifier);
   for (;;) {
     CoreClock clock;
     TargetBlock block;
@@ -100,6 +102,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   }
   statistics.bytes_read = run.targets->bytes_read();
   add_times(statistics, search.times());
+  verifier.add_to(statistics);
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;
 }

@@ -599,6 +599,7 @@ Status search_and_repeat(const SearchProgram& program, const ParsedOptions& opti
   const Status status = run_search(program, options, run, afterwards, joined);
   if (status || !run.repeatable) return status;
   run.repeated = true;
+  run.scan.reset();
   return run_search(program, options, run, afterwards, joined);
 }
 

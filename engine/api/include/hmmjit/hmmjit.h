@@ -584,8 +584,8 @@ int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options *options, hmmjit_error 
  * is a hit of its own; positions on the bottom strand run down (alignment_from > alignment_to).
  * E-values are those of both strands; `ln_p` is the logarithm of the E-value. Counts of filters are
  * residues. Of the search's options Z is in millions of residues, domain thresholds have no effect,
- * `memory` bounds models and targets but not hits, and one GPU is used at most. `options` and
- * `callbacks` may be NULL. */
+ * `memory` bounds models and targets but not hits, one GPU is used at most, and `verify` counts pieces
+ * of each answer of the GPU. `options` and `callbacks` may be NULL. */
 int32_t hmmjit_nhmmer(const hmmjit_models *models, const hmmjit_targets *targets,
                       const hmmjit_nhmmer_options *options, const hmmjit_callbacks *callbacks,
                       hmmjit_results **out, hmmjit_error **error);
