@@ -42,7 +42,7 @@ class Plan(ScratchFolder):
             self.assertNotIn(word, short.stdout)
         self.assertNotIn(b"padded cells", short.stdout + explained)
         self.assertIn(b"% padded cells", self.plan("--length", "150", "--device", "H200", "--stage", "ssv").stdout)
-        forced = self.plan("--length", "150", "--device", "H200", "--stage", "ssv", "--variant", "one_thread").stdout
+        forced = ok(self.plan("--length", "150", "--device", "H200", "--stage", "ssv", "--variant", "multi_lane_byte")).stdout
         self.assertNotRegex(forced, rb"slower|by name|refused")
 
     def warm(self, *arguments):
