@@ -496,11 +496,10 @@ Status publish(Outputs& outputs, const SearchInputs& inputs, const ParsedOptions
                OutputFile::Afterwards afterwards) {
   for (OutputFile& file : outputs.further_files) others.push_back(&file);
   if (FeatureWriter* const features = outputs.features.get(); features != nullptr) {
-    std::unique_ptr<TargetSource> again;
-    if (options.is_set("--fasta") || options.is_set("--domfasta")) {
-      HMMJIT_ASSIGN(again, inputs.targets_of(options));
-    }
-    HMMJIT_TRY(features->write(again.get(), inputs.alphabet()));
+    // Not opened again: another file may have the name by now.
+    if (options.is_set("--fasta") || options.is_set("--domfasta"))
+      HMMJIT_TRY(inputs.targets->rewind());
+    HMMJIT_TRY(features->write(inputs.targets.get(), inputs.alphabet()));
     outputs.writer->resolve(features->kept());
     for (OutputFile* file : features->files()) others.push_back(file);
   }
