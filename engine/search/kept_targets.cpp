@@ -111,6 +111,11 @@ class LoadedTargets final : public ResidentTargets,
   std::unique_ptr<TargetSource> open() const override {
     return std::make_unique<Source>(shared_from_this());
   }
+  std::uint64_t bytes() const override {
+    std::uint64_t sum = 0;
+    for (const TargetBlock& block : blocks_) sum += block.bytes();
+    return sum;
+  }
 
  private:
   class Source final : public TargetSource {

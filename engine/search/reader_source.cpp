@@ -50,6 +50,10 @@ class ResidentDatabase final : public ResidentTargets,
   ResidentDatabase(std::shared_ptr<const TargetDatabase> database, std::uint64_t memory)
       : database_(std::move(database)), memory_(memory) {}
   std::unique_ptr<TargetSource> open() const override;
+  std::uint64_t bytes() const override {
+    const std::uint64_t all = database_->summary().targets * sizeof(TargetEntry);
+    return memory_ > 0 ? std::min(memory_, all) : all;
+  }
 
   struct Place {
     TargetBlock block;

@@ -21,6 +21,8 @@ class ResidentTargets {
   virtual ~ResidentTargets() = default;
   /// A source at the first block. It keeps these targets in memory. Thread-safe.
   virtual std::unique_ptr<TargetSource> open() const = 0;
+  /// The memory that they take at most, without mapped files.
+  virtual std::uint64_t bytes() const = 0;
 };
 
 /// A sequence of target blocks in input order. One thread at a time.

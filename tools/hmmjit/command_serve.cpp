@@ -152,7 +152,7 @@ class Server {
     for (const auto& [name, file] : settings_.files) {
       const std::shared_ptr<const Database> old = databases()[name];
       if (old != nullptr && !old->replaced()) continue;
-      auto opened = open(file);
+      auto opened = open(name, file);
       if (!opened && old == nullptr) return std::unexpected(opened.error());
       if (opened) {
         const std::lock_guard lock(mutex_);
@@ -194,6 +194,9 @@ class Server {
         }
         leave();
       }).detach();
+      if (opened && old != nullptr && (old->targets == nullptr) != ((*opened)->targets == nullptr))
+        opened = fail(ErrorCode::kInput,
+                      old->targets ? "these are profiles now" : "these are sequences now", file);
     } catch (const std::system_error&) {
       ::close(socket);
       leave();
@@ -212,9 +215,13 @@ class Server {
   static constexpr std::string_view kRefusal =
       "HTTP/1.1 503 Error\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
 
-  Result<std::shared_ptr<const Database>> open(const std::string& file) const {
+ private:
+  Result<std::shared_ptr<const Database>> open(const std::string& name, const std::string& file) {
+    std::uint64_t held = 0;  // by the others
+    for (const auto& [other, database] : databases()) held += other == name ? 0 : database->bytes();
+    const std::uint64_t all = settings_.memory / 2;
     try {
-      return Database::open(file, settings_.memory / 2);
+      return Database::open(file, all == 0 ? 0 : std::max(all, held + 1) - held);
     } catch (const std::bad_alloc&) {
       return fail(ErrorCode::kResources, "out of memory", file);
     } catch (const std::system_error& error) {

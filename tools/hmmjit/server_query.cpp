@@ -102,9 +102,8 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
   if (regular) {
     HMMJIT_ASSIGN(const bool profiles, holds_profiles(database->place));
     if (profiles) {
-      // The scan reports errors of the models.
-      if (auto models = load_models(database->place, memory > 0 ? memory : available_memory() / 4))
-        database->models = *std::move(models);
+      HMMJIT_ASSIGN(database->models,
+                    load_models(file, memory > 0 ? memory : available_memory() / 4));
       return database;
     }
   }
@@ -118,7 +117,16 @@ bool Database::replaced() const {
   if (const std::string pressed = path + ".h3m";
       targets == nullptr && ::access(pressed.c_str(), F_OK) == 0)
     file = pressed;
-  return ::stat(file.c_str(), &info) == 0 && version_of(info) != version;
+  return ::stat(file.c_str(), &info) != 0 || (S_ISREG(info.st_mode) && version_of(info) != version);
+}
+
+std::uint64_t Database::bytes() const {
+  if (targets != nullptr) return targets->bytes();
+  std::uint64_t sum = 0;
+  if (models != nullptr) {
+    for (const auto& model : *models) sum += model->bytes();
+  }
+  return sum;
 }
 
 Result<TemporaryFolder> TemporaryFolder::create(const std::string& parent) {

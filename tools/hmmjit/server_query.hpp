@@ -28,11 +28,15 @@ struct Database {
   Database& operator=(const Database&) = delete;
   /// Opens a file of sequences or of profiles. They are kept in memory, up to `memory` bytes (0: no
   /// bound for sequences, a quarter of what is free for profiles). A target database is mapped.
-  /// Profiles beyond that are read by each scan. Fails as a search does.
+  /// Profiles beyond that, and those without score statistics, are read by each scan. Fails as a
+  /// search does.
   static Result<std::shared_ptr<const Database>> open(const std::string& path,
                                                       std::uint64_t memory);
-  /// Whether the file at `path` is another one now, or has been written.
+  /// Whether the file at `path` is gone, another one now, or has been written. Always true for a
+  /// BLAST database, whose files have other names; never for a stream.
   bool replaced() const;
+  /// The memory that it takes.
+  std::uint64_t bytes() const;
 
   std::string path;     ///< as given to the server
   std::string place;    ///< opens the same file, also after it has been replaced
