@@ -665,9 +665,16 @@ Result<int> serve(const ParsedOptions& options) {
       if (events[i + 2].revents == 0) continue;
       const int socket = ::accept4(sockets[i].descriptor, nullptr, nullptr, SOCK_CLOEXEC);
       if (socket >= 0) server.accept(socket, sockets[i].needs_token);
+  const std::string socket_path = options.path("--socket");
+  struct stat bound {};
+  ::lstat(socket_path.c_str(), &bound);
     }
   }
-  if (options.is_set("--socket")) ::unlink(options.path("--socket").c_str());
+  // Another server may listen there by now.
+  struct stat there {};
+  if (::lstat(socket_path.c_str(), &there) == 0 && there.st_dev == bound.st_dev &&
+      there.st_ino == bound.st_ino)
+    ::unlink(socket_path.c_str());
   pollfd answered{idle, POLLIN, 0};
   if (::poll(&answered, 1, 0) > 0) return 0;
   std::error_code ignored;

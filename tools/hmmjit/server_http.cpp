@@ -61,8 +61,10 @@ Result<int> connect_to(const std::string& path) {
   if (descriptor >= 0 &&
       ::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
     return descriptor;
+  const int reason = errno;
   const auto error = socket_error(path, "reach a server", "start hmmjit serve --socket there");
   if (descriptor >= 0) ::close(descriptor);
+  errno = reason;
   return error;
 }
 
@@ -73,8 +75,10 @@ Result<int> listen_at(const std::string& path) {
     return fail(ErrorCode::kResources, "a server is there already", path,
                 "stop it, or give another name");
   }
+  // A server of another user, or of another kind, may be there and not take the connection.
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) ::unlink(path.c_str());
+  if (errno == ECONNREFUSED && ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode))
+    ::unlink(path.c_str());
   const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const mode_t before = ::umask(0177);
   const bool bound =
@@ -236,7 +240,7 @@ bool HttpConnection::read_body(const std::string& path) {
   auto& parser = parser_->request;
   parser.get().body().open(path.c_str(), boost::beast::file_mode::write_new, error);
   if (error) {
-    answer(500, "text/plain", fmt::format("{}: {}\n", path, error.message()));
+    answer(507, "text/plain", fmt::format("{}: {}\n", path, error.message()));
     return false;
   }
   parser.eager(true);

@@ -55,12 +55,12 @@ class HttpConnection {
   std::unique_ptr<Parser> parser_;
 };
 
-/// Listens at the Unix socket `path`, which only this user may open. A socket without a server is
-/// replaced; fails with kResources if there is a server.
+/// Listens at the Unix socket `path`, which only this user may open. A socket at which nobody
+/// listens is replaced; fails with kResources if there is another.
 Result<int> listen_at(const std::string& path);
 /// Listens at "host:port". Fails with kUsage or kResources.
 Result<int> listen_at_port(const std::string& address);
-/// Connects to a server at `path`; fails with kResources.
+/// Connects to a server at `path`; fails with kResources and leaves the reason in errno.
 Result<int> connect_to(const std::string& path);
 /// False: the peer is gone, or has taken nothing for half a minute.
 bool send_all(int socket, std::string_view bytes);
