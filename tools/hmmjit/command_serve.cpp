@@ -56,8 +56,8 @@ constexpr OptionSpec kServeOptions[] = {
     {kBasic, "--listen", "HOST:PORT", "listen at a TCP port, for clients with the token",
      needing("--token-file")},
     {kBasic, "--token-file", "file", "the token that clients of --listen send"},
-    {kBounds, "--running", "n=4 n>0", "queries that run at a time"},
-    {kBounds, "--queued", "n=64 n>=0", "queries that wait; more are refused"},
+    {kBounds, "--running", "n=4 0<n<=1000", "queries that run at a time"},
+    {kBounds, "--queued", "n=64 0<=n<=10000", "queries that wait; more are refused"},
     {kBounds, "--time-limit", "n=0 n>=0", "seconds that a query may run; 0: any number"},
     {kBounds, "--max-request", "size=256M", "the largest request, also when decompressed"},
     {kBounds, "--longest-query", "n=100000 n>0", "residues of a query of phmmer or jackhmmer"},
@@ -351,6 +351,8 @@ class Server {
     const auto begun = std::chrono::steady_clock::now();
     std::uint64_t shown = 0;
     const auto show_report = [&] {
+          if (::access(path.c_str(), F_OK) == 0)
+            return fail(ErrorCode::kInput, "an input comes twice", head.value("input", ""));
       if (!query.begun()) return true;
       const auto report = ReadOnlyFile::open(query.report());
       if (!report) return false;

@@ -13,6 +13,7 @@
 #include "core/descriptor.hpp"
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
+#include "io/blast_database.hpp"
 #include "io/byte_source.hpp"
 #include "io/sequence_file.hpp"
 #include "output_names.hpp"
@@ -34,6 +35,9 @@ Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
   const int file = path == "-" ? STDIN_FILENO : opened.get();
   if (file < 0) {
     const bool absent = errno == ENOENT;
+    if (absent && is_blast_database(path))
+      return fail(ErrorCode::kUsage, "a server takes no BLAST database of queries", path,
+                  "write its sequences to a FASTA file: blastdbcmd -entry all");
     const auto source = open_byte_source(path);  // reports errors as the program does
     if (absent || source) return std::string();
     return std::unexpected(source.error());
