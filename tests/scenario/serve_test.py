@@ -4,6 +4,7 @@ break off, send rubbish or are killed.
 Recorded runs are replayed through it where shared/data is there (scenario.py).
 """
 import atexit
+import fcntl
 import gzip
 import http.client
 import json
@@ -121,6 +122,7 @@ class Serve(unittest.TestCase):
         scenario.write_fasta(os.path.join(cls.data, "slow.fa"), records * 90)
         both = b"".join(scenario.read(os.path.join(cls.data, name)) for name in ("globins4.hmm", "fn3.hmm"))
         for name, text in (("both.hmm", both), ("cut.hmm", both[:-2000]), ("dna.fa", ">a\n" + "ACGT" * 40 + "\n"),
+                           ("blast.pin", ""),
                            ("bytes.fa", b"".join(b">caf%c\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ\n" % c for c in b"\xe8\xe9"))):
             scenario.write(os.path.join(cls.data, name), text)
         scenario.write(os.path.join(cls.data, "comment.hmm"), b"\n # globins\n" + scenario.read(os.path.join(cls.data, "globins4.hmm")))
@@ -215,14 +217,23 @@ class Serve(unittest.TestCase):
                 ("search both.hmm both.hmm", 3, "these are profiles"), ("scan globins45.fa HBB_HUMAN", 3, "these are sequences"),
                 ("search both.hmm globins45.fa 7LESS_DROME", 2, "several target files"),
                 ("search --part 1/2 --part-file f both.hmm globins45.fa", 2, "--part does not go with --server"),
+                ("phmmer blast globins45.fa", 2, "a server takes no BLAST database of queries"),
                 ("search --device gpu both.hmm globins45.fa", 4, "the server has no GPU")):
             with self.subTest(line):
                 got = self.results(shlex.split(line), True)
                 self.assertEqual(got[0], status, got)
                 self.assertIn(text, b"\n".join(got[1]["stderr"]).decode())
                 self.assertEqual(sorted(got[1]), ["stderr", "stdout"])
-        nameless = scenario.run([scenario.program, "serve", "--socket", self.folder + "/s"])
-        self.assertEqual((nameless.returncode, nameless.stderr), (2, b"hmmjit serve: no database; add --db NAME=FILE\n"))
+        large, cut = (f"{self.data}/{name}" for name in ("large.fa", "cut.hmm"))
+        half = str(3 * os.path.getsize(large))  # has room for one of two
+        for line, status, text in (("", 2, "no database; add --db NAME=FILE"), ("--running 1001", 2, "range 0<n<=1000"),
+                                   (f"--db a={large} --db a={cut}", 2, "another database has this name"),
+                                   (f"--db a={cut}", 3, "cut.hmm"),
+                                   (f"--mem {half} --db a={large} --db b={large}", 5, "do not fit in memory")):
+            with self.subTest(line):
+                done = scenario.run([scenario.program, "serve", "--device", "cpu", "--socket", self.folder + "/s", *line.split()],
+                                    timeout=60)
+                self.assertEqual((done.returncode, text in done.stderr.decode()), (status, True), done.stderr)
         nobody = scenario.run([scenario.program, "search", "--server", "/nonexistent", self.data + "/both.hmm", "x"])
         self.assertEqual((nobody.returncode, nobody.stderr.count(b"\n")), (5, 1), nobody.stderr)
         self.assertIn(b"/nonexistent: cannot reach a server", nobody.stderr)
@@ -277,6 +288,7 @@ class Serve(unittest.TestCase):
         command = b"\0" * (2 << 20)
         answer = self.server.ask("POST", "/v1/run", b'{"command":"search","bytes":%d}\n' % len(command) + command)
         self.assertEqual(answer, (400, b"the command is too long\n"))
+        self.assertEqual(self.server.ask("POST", "/v1/run", b'{"input":"query"}\n' * 2), (400, b"query: an input comes twice\n"))
         status, text = self.server.ask("POST", "/v1/search?db=globins45.fa", b"x" * (5 << 20))
         self.assertEqual((status, b"too large" in text), (413, True))
         bomb = gzip.compress(b">a\n" + b"A" * (5 << 20) + b"\n")
@@ -380,6 +392,108 @@ class Serve(unittest.TestCase):
             self.assertEqual((slow.returncode, server.process.wait(60)), (0, 0))
             self.assertFalse(os.path.exists(server.socket))
             server.close()
+
+    def wait_for_message(self, server, text):
+        for _ in range(400):
+            if any(text in line for line in server.messages):
+                return
+            time.sleep(0.05)
+        raise AssertionError(server.messages)
+
+    def test_only_what_can_be_used_is_opened_again(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            def put(source, name):
+                shutil.copy(os.path.join(self.data, source), folder + "/new")
+                os.rename(folder + "/new", folder + "/" + name)
+
+            def blast(source):
+                scenario.ok(scenario.run(["makeblastdb", "-dbtype", "prot", "-out", folder + "/b", "-title", "b", "-in",
+                                          os.path.join(self.data, source)]))
+            put("globins4.hmm", "a.hmm")
+            put("globins45.fa", "c.fa")
+            databases = {"a": folder + "/a.hmm", "c": folder + "/c.fa"}
+            if shutil.which("makeblastdb"):
+                blast("globins45.fa")
+                databases["b"] = folder + "/b"
+            server = Server(folder, databases)
+            put("cut.hmm", "a.hmm")
+            put("both.hmm", "c.fa")
+            if "b" in databases:
+                blast("HBB_HUMAN")
+            server.process.send_signal(signal.SIGHUP)
+            self.wait_for_message(server, "c: ")
+            for line, name, end in zip(server.messages[1:], sorted(databases), ("stays\n", "again\n", "profiles now; the old one stays\n")
+                                       if "b" in databases else ("stays\n", "profiles now; the old one stays\n")):
+                self.assertTrue(line.startswith(f"hmmjit serve: {name}: ") and line.endswith(end), server.messages)
+            model, sequence = (scenario.read(os.path.join(self.data, name)) for name in ("globins4.hmm", "HBB_HUMAN"))
+            self.assertEqual(server.ask("POST", "/v1/scan?db=a", sequence)[0], 200)
+            for name, targets in (("c", b" 45  ("), ("b", b" 1  (")):
+                if name in databases:
+                    self.assertIn(targets, server.ask("POST", "/v1/search?db=" + name, model)[1])
+            self.assertEqual(server.end(), 0)
+
+    def test_connections_beyond_the_bound_and_at_the_end(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            server = Server(folder, {"g": self.data + "/globins45.fa"}, ["--running", "1", "--queued", "0"])
+            silent = [server.raw() for _ in range(17)]
+            self.assertEqual(server.ask("POST", "/v1/search?db=g", b"x"), (503, b"too many queries; try again later\n"))
+            for connection in silent[1:]:
+                connection.close()
+            for _ in range(400):
+                status, text = server.ask("GET", "/metrics")
+                if status == 200:
+                    break
+                time.sleep(0.05)
+            self.assertEqual((status, b"hmmjit_refused_total 0" in text), (200, False), text)
+            server.process.send_signal(signal.SIGTERM)
+            self.wait_for_message(server, "ending")
+            with self.assertRaises(ConnectionError):  # it waits for silent[0], not for others
+                server.ask("GET", "/health")
+            silent[0].close()
+            self.assertEqual(server.process.wait(60), 0)
+            server.close()
+
+    def test_signals_while_files_are_opened(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            os.mkfifo(folder + "/f")
+            process = subprocess.Popen([scenario.program, "serve", "--device", "cpu", "--socket", folder + "/s", "--db", f"f={folder}/f"],
+                                       stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder})
+            with open(folder + "/f", "wb"):
+                process.terminate()
+                self.assertEqual(process.wait(60), -signal.SIGTERM)
+            self.assertEqual(os.listdir(folder), ["f"])
+
+    def test_a_cleaner_of_temporary_files(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            server = Server(folder, {"g": self.data + "/globins45.fa"})
+            model = scenario.read(os.path.join(self.data, "globins4.hmm"))
+            own = os.path.join(server.temporary, *os.listdir(server.temporary))
+            with self.assertRaises(BlockingIOError):
+                descriptor = os.open(own, os.O_RDONLY)
+                self.addCleanup(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(own)
+            self.assertEqual(server.ask("POST", "/v1/search?db=g", model)[0], 200)
+            shutil.rmtree(server.temporary)
+            self.assertEqual(server.ask("POST", "/v1/search?db=g", model)[0], 507)
+            os.mkdir(server.temporary)
+            self.assertEqual(server.ask("POST", "/v1/search?db=g", model)[0], 200)
+            self.assertEqual((server.end(), os.listdir(server.temporary)), (0, []))
+
+    def test_sockets_of_others(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            other.bind(folder + "/other")
+            before = os.stat(folder + "/other")
+            done = scenario.run([scenario.program, "serve", "--device", "cpu", "--socket", folder + "/other", "--db",
+                                 f"g={self.data}/globins45.fa"], timeout=60)
+            self.assertEqual((done.returncode, b"cannot listen" in done.stderr), (5, True), done.stderr)
+            self.assertEqual(os.stat(folder + "/other"), before)
+            first = Server(folder, {"g": self.data + "/globins45.fa"})
+            os.remove(first.socket)
+            second = Server(folder, {"g": self.data + "/globins45.fa"})
+            self.assertEqual(first.end(), 0)
+            self.assertEqual(second.ask("GET", "/health")[0], 200)
+            self.assertEqual(second.end(), 0)
 
     def test_a_server_that_is_killed(self):
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:

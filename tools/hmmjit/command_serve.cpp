@@ -44,8 +44,6 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // bytes of its words
 constexpr const char* kText = "text/plain; charset=utf-8";
-constexpr std::string_view kBusy = "too many queries; try again later\n",
-                           kEnding = "the server is ending\n";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr std::string_view kBounds = "Bounds";
 constexpr OptionSpec kServeOptions[] = {
@@ -130,11 +128,53 @@ class JobQueue {
   std::vector<std::jthread> workers_;  // destroyed first: they use the rest
 };
 
+// The folder of a server, in which each query has one. A living server holds the lock.
+class ServerFolder {
+ public:
+  // A new one in `parent`. Fails with kOutput.
+  static Result<std::unique_ptr<ServerFolder>> create(const std::string& parent) {
+    HMMJIT_ASSIGN(TemporaryFolder folder, TemporaryFolder::create(parent));
+    const std::string path = folder.path() + kLock;
+    std::unique_ptr<ServerFolder> made(new ServerFolder(std::move(folder)));
+    made->lock_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    // systemd-tmpfiles does not look into a locked folder.
+    made->tree_ = Descriptor(::open(made->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ::flock(made->tree_.get(), LOCK_SH | LOCK_NB);
+    if (made->lock_.get() < 0 || ::flock(made->lock_.get(), LOCK_EX | LOCK_NB) != 0 ||
+        ::access(path.c_str(), F_OK) != 0)
+      return fail(ErrorCode::kOutput, "another server removed this one's folder", made->path(),
+                  "start it again");
+    return made;
+  }
+  // Removes the folders of servers that were killed.
+  static void remove_abandoned(const std::string& parent) {
+    const auto names = names_in_folder(parent);
+    for (const std::string& name : names ? *names : std::vector<std::string>()) {
+      const std::string path = parent + "/" + name;
+      struct stat info {};
+      if (!name.starts_with("hmmjit-serve-") || ::lstat(path.c_str(), &info) != 0 ||
+          !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())
+        continue;
+      const Descriptor lock(::open((path + kLock).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+      std::error_code ignored;
+      if (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0)
+        std::filesystem::remove_all(path, ignored);
+    }
+  }
+  const std::string& path() const { return folder_.path(); }
+
+ private:
+  static constexpr const char* kLock = "/hmmjit-serve.lock";
+  explicit ServerFolder(TemporaryFolder folder) : folder_(std::move(folder)) {}
+  TemporaryFolder folder_;
+  Descriptor lock_, tree_;
+};
+
 class Server {
  public:
   struct Settings {
-    std::vector<std::pair<std::string, std::string>> files;  // name, file
-    std::string token, folder;
+    std::map<std::string, std::string> files;  // by name
+    std::string token, parent;                 // of the server's folder
     std::size_t running, queued;
     std::uint64_t memory;
     QueryBounds bounds;
@@ -154,6 +194,9 @@ class Server {
       if (old != nullptr && !old->replaced()) continue;
       auto opened = open(name, file);
       if (!opened && old == nullptr) return std::unexpected(opened.error());
+      if (opened && old != nullptr && (old->targets == nullptr) != ((*opened)->targets == nullptr))
+        opened = fail(ErrorCode::kInput,
+                      old->targets ? "these are profiles now" : "these are sequences now", file);
       if (opened) {
         const std::lock_guard lock(mutex_);
         databases_[name] = *opened;
@@ -167,36 +210,33 @@ class Server {
 
   // A connection, from its first byte to the last, in a thread of its own.
   void accept(int socket, bool needs_token) {
+    const std::size_t most = settings_.running + settings_.queued + 16;
+    const auto [running, waiting] = queue_.running_and_waiting();
+    bool busy = false;
     {
       const std::lock_guard lock(mutex_);
-      const std::size_t most = settings_.running + settings_.queued + 16;
-      // Once the last connection has ended nobody waits for another.
-      const bool ended = ending_ && connections_ == 0;
-      if (ended || connections_ >= most) {
-        const std::string text = fmt::format("{}{}", kRefusal, ended ? kEnding : kBusy);
-        ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        // Closed with bytes that nobody has read, it would be reset, not ended.
-        ::shutdown(socket, SHUT_RD);
-        for (char unread[4096]; ::recv(socket, unread, sizeof unread, MSG_DONTWAIT) > 0;) {
-        }
+      busy = connections_ >= most;
+      // Clients that keep asking must not keep a server that has no more queries from ending.
+      if ((ending_ && running + waiting == 0) || connections_ >= 2 * most) {
+        ++refused_;
         ::close(socket);
         return;
       }
       ++connections_;
     }
     try {
-      std::thread([this, socket, needs_token] {
+      std::thread([this, socket, needs_token, busy] {
         try {
           HttpConnection connection(socket, settings_.bounds.input);
-          answer(connection, needs_token);
+          if (busy)
+            refuse(connection, "too many queries; try again later\n");
+          else
+            answer(connection, needs_token);
         } catch (const std::exception& error) {
           diagnose("hmmjit serve: a request failed: {}\n", error.what());
         }
         leave();
       }).detach();
-      if (opened && old != nullptr && (old->targets == nullptr) != ((*opened)->targets == nullptr))
-        opened = fail(ErrorCode::kInput,
-                      old->targets ? "these are profiles now" : "these are sequences now", file);
     } catch (const std::system_error&) {
       ::close(socket);
       leave();
@@ -211,9 +251,19 @@ class Server {
     if (connections_ == 0) ::eventfd_write(idle, 1);
   }
 
- private:
-  static constexpr std::string_view kRefusal =
-      "HTTP/1.1 503 Error\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
+  // A folder for a query, in that of the server, which a cleaner of TMPDIR may have removed. Fails
+  // with kOutput.
+  Result<TemporaryFolder> make_folder() {
+    const std::lock_guard lock(mutex_);
+    if (folder_ == nullptr || ::access(folder_->path().c_str(), F_OK) != 0) {
+      HMMJIT_ASSIGN(folder_, ServerFolder::create(settings_.parent));
+    }
+    return TemporaryFolder::create(folder_->path());
+  }
+  void remove_folder() {
+    const std::lock_guard lock(mutex_);
+    folder_.reset();
+  }
 
  private:
   Result<std::shared_ptr<const Database>> open(const std::string& name, const std::string& file) {
@@ -254,11 +304,11 @@ class Server {
       return connection.answer(404, kText, "see hmmjit help serve\n");
     {
       const std::lock_guard lock(mutex_);
-      if (ending_) return connection.answer(503, kText, kEnding);
+      if (ending_) return connection.answer(503, kText, "the server is ending\n");
     }
-    if (queue_.refuses()) return refuse(connection);
-    auto folder = TemporaryFolder::create(settings_.folder);
-    if (!folder) return connection.answer(500, kText, folder.error().to_string() + "\n");
+    if (queue_.refuses()) return refuse_query(connection);
+    auto folder = make_folder();
+    if (!folder) return connection.answer(507, kText, folder.error().to_string() + "\n");
     const auto job = std::make_shared<Job>(*std::move(folder));
     if (request->path == "/v1/run")
       run_frames(connection, job);
@@ -273,10 +323,12 @@ class Server {
     return differ == 0;
   }
 
-  void refuse(HttpConnection& connection) {
+  void refuse(HttpConnection& connection, std::string_view text) {
     ++refused_;
-    connection.answer(503, kText,
-                      fmt::format("{} queries wait; try again later\n", settings_.queued));
+    connection.answer(503, kText, text);
+  }
+  void refuse_query(HttpConnection& connection) {
+    refuse(connection, fmt::format("{} queries wait; try again later\n", settings_.queued));
   }
 
   // Unpacks a request of frames (docs/serve.md) into the folder of its query.
@@ -299,6 +351,8 @@ class Server {
           if (!head.contains("input")) return {};
           HMMJIT_ASSIGN(const std::string path,
                         job.query.input_path(head.value("input", ""), head.value("ending", "")));
+          if (::access(path.c_str(), F_OK) == 0)
+            return fail(ErrorCode::kInput, "an input comes twice", head.value("input", ""));
           modified = head.value("modified", std::time_t{0});
           if (head.value("folder", false)) {
             ::mkdir(path.c_str(), 0700);
@@ -346,13 +400,11 @@ class Server {
       return connection.answer(unpacked.error().code == ErrorCode::kOutput ? 507 : 400, kText,
                                unpacked.error().to_string() + "\n");
     ::unlink(body.c_str());
-    if (job->runs && !queue_.submit(job)) return refuse(connection);
+    if (job->runs && !queue_.submit(job)) return refuse_query(connection);
     bool there = connection.begin(200, "application/octet-stream");
     const auto begun = std::chrono::steady_clock::now();
     std::uint64_t shown = 0;
     const auto show_report = [&] {
-          if (::access(path.c_str(), F_OK) == 0)
-            return fail(ErrorCode::kInput, "an input comes twice", head.value("input", ""));
       if (!query.begun()) return true;
       const auto report = ReadOnlyFile::open(query.report());
       if (!report) return false;
@@ -424,7 +476,7 @@ class Server {
     words.insert(words.end(), {"--", "-", database});
     if (command == "scan") std::swap(words[words.size() - 2], words.back());
     const bool runs = query.prepare(command, words, "/", databases());
-    if (runs && !queue_.submit(job)) return refuse(connection);
+    if (runs && !queue_.submit(job)) return refuse_query(connection);
     while (runs && !job->done) {
       if (!connection.wait(job->signal.get(), std::chrono::hours(1))) return query.cancel();
     }
@@ -446,7 +498,9 @@ class Server {
     if (page) {
       const std::string result = std::exchange(place, query.folder() + "/page");
       const Status made = make_page(result, place, command + " in " + database);
-      if (!made) return connection.answer(500, kText, made.error().to_string() + "\n");
+      if (!made)
+        return connection.answer(made.error().code == ErrorCode::kOutput ? 507 : 500, kText,
+                                 made.error().to_string() + "\n");
     }
     const auto file = ReadOnlyFile::open(place);
     if (!file) return connection.answer(500, kText, file.error().to_string() + "\n");
@@ -506,6 +560,7 @@ class Server {
   std::size_t connections_ = 0;
   bool ending_ = false;
   int idle_ = -1;
+  std::unique_ptr<ServerFolder> folder_;
   std::atomic<std::uint64_t> refused_ = 0;
   std::map<std::pair<std::string, int>, std::pair<std::uint64_t, double>> counts_;
   JobQueue queue_;  // destroyed first: its jobs are the last to use the rest
@@ -544,14 +599,17 @@ Result<std::vector<Listener>> listeners(const ParsedOptions& options) {
   return all;
 }
 
-Result<Server::Settings> make_settings(const ParsedOptions& options, const std::string& folder) {
+Result<Server::Settings> make_settings(const ParsedOptions& options) {
   Server::Settings settings{};
-  settings.folder = folder;
+  const char* const given = std::getenv("TMPDIR");
+  settings.parent = given != nullptr && *given != '\0' ? given : "/tmp";
   for (const std::string& one : options.list("--db")) {
     const std::size_t equals = one.find('=');
     if (equals == one.npos || equals == 0)
       return fail(ErrorCode::kUsage, "no name for a database", one, "write --db NAME=FILE");
-    settings.files.emplace_back(one.substr(0, equals), one.substr(equals + 1));
+    if (!settings.files.emplace(one.substr(0, equals), one.substr(equals + 1)).second)
+      return fail(ErrorCode::kUsage, "another database has this name", one,
+                  "give each --db a name of its own");
   }
   if (settings.files.empty())
     return fail(ErrorCode::kUsage, "no database", {}, "add --db NAME=FILE");
@@ -574,25 +632,6 @@ Result<Server::Settings> make_settings(const ParsedOptions& options, const std::
   return settings;
 }
 
-constexpr const char* kLock = "/hmmjit-serve.lock";
-
-// Removes the folders of servers that were killed. A living one holds the lock in its own.
-void remove_abandoned(const std::string& parent) {
-  const auto names = names_in_folder(parent);
-  for (const std::string& name : names ? *names : std::vector<std::string>()) {
-    const std::string path = parent + "/" + name;
-    struct stat info {};
-    if (!name.starts_with("hmmjit-serve-") || ::lstat(path.c_str(), &info) != 0 ||
-        !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())
-      continue;
-    const int lock = ::open((path + kLock).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    std::error_code ignored;
-    if (lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) == 0)
-      std::filesystem::remove_all(path, ignored);
-    if (lock >= 0) ::close(lock);
-  }
-}
-
 Result<int> serve(const ParsedOptions& options) {
   if (!http_is_built_in())
     return fail(ErrorCode::kUsage, "this program was built without a server", {},
@@ -603,31 +642,32 @@ Result<int> serve(const ParsedOptions& options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const int signal_events = ::signalfd(-1, &signals, SFD_CLOEXEC);
 
-  const char* const given = std::getenv("TMPDIR");
-  const std::string parent = given != nullptr && *given != '\0' ? given : "/tmp";
-  remove_abandoned(parent);
-  HMMJIT_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create(parent));
-  const std::string lock_path = folder.path() + kLock;
-  const int lock = ::open(lock_path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (lock < 0 || ::flock(lock, LOCK_EX | LOCK_NB) != 0 || ::access(lock_path.c_str(), F_OK) != 0)
-    return fail(ErrorCode::kOutput, "another server removed this one's folder", folder.path(),
-                "start it again");
   rlimit files{};  // each connection takes several
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
 
-  HMMJIT_ASSIGN(Server::Settings settings, make_settings(options, folder.path()));
+  HMMJIT_ASSIGN(Server::Settings settings, make_settings(options));
   HMMJIT_ASSIGN(const DeviceChoice choice, make_device_choice(options));
   const auto session = settings.bounds.session = std::make_shared<Session>();
   HMMJIT_TRY(session->start(choice, {}, {}, {}, [](const DeviceChoice& started) {
     return gpu_settings(started, std::nullopt, nullptr);
   }));
   const std::size_t names = settings.files.size();
+  ServerFolder::remove_abandoned(settings.parent);
   Server server(std::move(settings));
-  HMMJIT_TRY(server.load());
+  // While files are opened, SIGTERM and SIGINT end the process at once: there is nothing to finish.
+  ::sigdelset(&signals, SIGHUP);
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  const Status loaded = server.load();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  HMMJIT_TRY(loaded);
+  if (const auto folder = server.make_folder(); !folder) return std::unexpected(folder.error());
   HMMJIT_ASSIGN(const std::vector<Listener> sockets, listeners(options));
+  const std::string socket_path = options.path("--socket");
+  struct stat bound {};
+  ::lstat(socket_path.c_str(), &bound);
   const int idle = ::eventfd(0, EFD_CLOEXEC);
   diagnose("hmmjit serve: ready with {}\n", counted(names, "database"));
 
@@ -667,9 +707,6 @@ Result<int> serve(const ParsedOptions& options) {
       if (events[i + 2].revents == 0) continue;
       const int socket = ::accept4(sockets[i].descriptor, nullptr, nullptr, SOCK_CLOEXEC);
       if (socket >= 0) server.accept(socket, sockets[i].needs_token);
-  const std::string socket_path = options.path("--socket");
-  struct stat bound {};
-  ::lstat(socket_path.c_str(), &bound);
     }
   }
   // Another server may listen there by now.
@@ -678,10 +715,10 @@ Result<int> serve(const ParsedOptions& options) {
       there.st_ino == bound.st_ino)
     ::unlink(socket_path.c_str());
   pollfd answered{idle, POLLIN, 0};
-  if (::poll(&answered, 1, 0) > 0) return 0;
-  std::error_code ignored;
-  std::filesystem::remove_all(folder.path(), ignored);
-  std::_Exit(static_cast<int>(ErrorCode::kInterrupted));
+  const bool complete = ::poll(&answered, 1, 0) > 0;
+  if (complete && reloads == 0) return 0;
+  server.remove_folder();
+  std::_Exit(complete ? 0 : static_cast<int>(ErrorCode::kInterrupted));
 }
 
 }  // namespace
