@@ -33,10 +33,12 @@ static_assert(CUDA_SUCCESS == code::kSuccess && CUDA_ERROR_INVALID_VALUE == code
               CUDA_ERROR_OUT_OF_MEMORY == code::kOutOfMemory &&
               CUDA_ERROR_NOT_INITIALIZED == code::kNotInitialized &&
               CUDA_ERROR_STUB_LIBRARY == code::kStubLibrary &&
+              CUDA_ERROR_DEVICE_UNAVAILABLE == code::kDeviceUnavailable &&
               CUDA_ERROR_NO_DEVICE == code::kNoDevice &&
               CUDA_ERROR_INVALID_DEVICE == code::kInvalidDevice &&
               CUDA_ERROR_INVALID_IMAGE == code::kInvalidImage &&
               CUDA_ERROR_NO_BINARY_FOR_GPU == code::kNoBinaryForGpu &&
+              CUDA_ERROR_ECC_UNCORRECTABLE == code::kEccUncorrectable &&
               CUDA_ERROR_INVALID_PTX == code::kInvalidPtx &&
               CUDA_ERROR_UNSUPPORTED_PTX_VERSION == code::kUnsupportedPtxVersion &&
               CUDA_ERROR_INVALID_SOURCE == code::kInvalidSource &&

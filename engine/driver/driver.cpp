@@ -54,6 +54,10 @@ const char* remedy_of(int result) {
   switch (result) {
     case code::kOutOfMemory:
       return "free device memory or let the search use less of it";
+    case code::kDeviceUnavailable:
+      return "another process may have the device to itself: see nvidia-smi, also its compute mode";
+    case code::kEccUncorrectable:
+      return "the device's memory has failed: see nvidia-smi -q -d ECC, and reset the device";
     case code::kUnsupportedPtxVersion:
       return "the compiler is newer than the driver: update the driver or install an older NVRTC";
     case code::kNoBinaryForGpu:
@@ -68,6 +72,15 @@ const char* remedy_of(int result) {
     default:
       return "";
   }
+}
+
+/// For calls that tell whether a device can be used: if they fail, whatever the driver says, there
+/// is no such device.
+template <typename T>
+Result<T> of_start(Result<T> result) {
+  if (!result && result.error().code == ErrorCode::kInternal)
+    result.error().code = ErrorCode::kNoDevice;
+  return result;
 }
 
 /// "8.7" from the `.version` directive of a PTX text, or "of an unknown version".
@@ -250,8 +263,8 @@ Result<std::shared_ptr<Device>> Driver::device(int ordinal) {
   auto device = std::make_shared<Device>();
   HMMJIT_ASSIGN(device->traits_, traits(ordinal));
   HMMJIT_TRY(check(api_.device_get(&device->handle_, ordinal), "cuDeviceGet"));
-  HMMJIT_TRY(
-      check(api_.context_retain(&device->context_, device->handle_), "cuDevicePrimaryCtxRetain"));
+  HMMJIT_TRY(of_start(
+      check(api_.context_retain(&device->context_, device->handle_), "cuDevicePrimaryCtxRetain")));
   device->driver_ = this;
   device->ordinal_ = ordinal;
   const std::lock_guard guard(mutex_);
@@ -270,7 +283,7 @@ Status Device::synchronize() const {
 
 Result<Device::Memory> Device::memory() const {
   std::size_t free = 0, total = 0;
-  HMMJIT_TRY(call("cuMemGetInfo", &DriverApi::memory_info, &free, &total));
+  HMMJIT_TRY(of_start(call("cuMemGetInfo", &DriverApi::memory_info, &free, &total)));
   return Memory{free, total};
 }
 
@@ -339,10 +352,10 @@ Result<Event> Event::create(DevicePtr device, bool timing) {
   return event;
 }
 Result<Event> Event::now(const DevicePtr& device) {
-  HMMJIT_ASSIGN(const Stream stream, Stream::create(device));
-  HMMJIT_ASSIGN(Event event, create(device, true));
-  HMMJIT_TRY(event.record(stream));
-  HMMJIT_TRY(stream.synchronize());
+  HMMJIT_ASSIGN(const Stream stream, of_start(Stream::create(device)));
+  HMMJIT_ASSIGN(Event event, of_start(create(device, true)));
+  HMMJIT_TRY(of_start(event.record(stream)));
+  HMMJIT_TRY(of_start(stream.synchronize()));
   return event;
 }
 Status Event::record(const Stream& stream) {
@@ -517,7 +530,7 @@ Result<LoadedResources> LoadedKernel::prepare(const Device& device, int block_th
                                         static_cast<std::size_t>(dynamic_shared_bytes)),
                             "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   if (out.blocks_per_sm < 1) {
-    return fail(ErrorCode::kResources,
+    return fail(ErrorCode::kCompile,
                 fmt::format("{} does not fit an SM of {}: {} threads x {} registers, {} + {} bytes "
                             "of shared memory",
                             entry_name_, device.traits().name, block_threads, out.registers,

@@ -46,7 +46,9 @@ class Driver : public std::enable_shared_from_this<Driver> {
   int device_count() const { return device_count_; }
   /// Traits of a device, without creating a context; kNoDevice if the ordinal does not exist.
   Result<plan::DeviceTraits> traits(int ordinal) const;
-  /// The device with its primary context (120 to 190 ms the first time).
+  /// The device with its primary context (120 to 190 ms the first time). kNoDevice if the driver
+  /// does not give it, and likewise for Device::memory() and Event::now(); kResources without
+  /// memory.
   Result<std::shared_ptr<Device>> device(int ordinal);
 
   const DriverApi& api() const { return api_; }
@@ -266,7 +268,7 @@ class LoadedKernel {
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
   /// Prepares a device: allows the dynamic shared memory and queries the occupancy, which the
-  /// caller compares with the plan's.
+  /// caller compares with the plan's. Fails with kCompile if no block fits on a multiprocessor.
   Result<LoadedResources> prepare(const Device& device, int block_threads,
                                   std::int64_t dynamic_shared_bytes) const;
   /// Queues one launch. The kernel's argument, a struct, is copied before this returns.

@@ -22,8 +22,9 @@ using StreamCallback = void (*)(StreamHandle stream, int result, void* argument)
 /// The values of the driver's enumerations that hmmjit uses.
 namespace code {
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3,
-                     kStubLibrary = 34, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200,
-                     kNoBinaryForGpu = 209, kInvalidPtx = 218, kUnsupportedPtxVersion = 222,
+                     kStubLibrary = 34, kDeviceUnavailable = 46, kNoDevice = 100,
+                     kInvalidDevice = 101, kInvalidImage = 200, kNoBinaryForGpu = 209,
+                     kEccUncorrectable = 214, kInvalidPtx = 218, kUnsupportedPtxVersion = 222,
                      kInvalidSource = 300, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
                      kLaunchFailed = 719, kSystemDriverMismatch = 803;
 }

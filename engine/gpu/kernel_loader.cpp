@@ -99,23 +99,19 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
       auto known = image->prepared.find(device.ordinal());
       if (known == image->prepared.end()) {
         const plan::LaunchShape& launch = kernel->candidate.expected.launch;
-        auto found =
-            image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes);
-        if (!found) {
-          // It does not fit on a multiprocessor, so there is no kernel.
-          if (found.error().code == ErrorCode::kResources) found.error().code = ErrorCode::kCompile;
-          return std::unexpected(found.error());
-        }
+        HMMJIT_ASSIGN(
+            const driver::LoadedResources found,
+            image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes));
         // Promises of PTX can be checked only after the driver has compiled it.
         std::optional<std::string> broken;
         if (kernel->image.kind == compile::ImageKind::kPtx) {
-          broken = compile::gate({.registers = found->registers,
-                                  .local_bytes = found->local_bytes,
-                                  .static_shared_bytes = found->static_shared_bytes,
-                                  .max_threads = found->max_threads},
+          broken = compile::gate({.registers = found.registers,
+                                  .local_bytes = found.local_bytes,
+                                  .static_shared_bytes = found.static_shared_bytes,
+                                  .max_threads = found.max_threads},
                                  kernel->candidate, device.traits());
         }
-        known = image->prepared.emplace(device.ordinal(), Prepared{*found, broken}).first;
+        known = image->prepared.emplace(device.ordinal(), Prepared{found, broken}).first;
       }
       const auto& [resources, broken_promise] = known->second;
       if (!broken_promise)

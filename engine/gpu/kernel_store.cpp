@@ -110,10 +110,13 @@ Result<ReadyKernel> KernelStore::get(Link link, const KernelClass& kernels,
   }
   if (made == nullptr) return ReadyKernel();
   auto loaded = load(kernel, made, device);
-  if (loaded || link == Link::kSsv || loaded.error().code != ErrorCode::kCompile) return loaded;
+  if (loaded || link == Link::kSsv) return loaded;
+  // The next chain may find memory for it.
+  const bool refused = loaded.error().code == ErrorCode::kCompile;
+  if (!refused && loaded.error().code != ErrorCode::kResources) return loaded;
   note(loaded.error());
   // The finer kernel may be the same.
-  if (&kernel != of_link(kernels, Link::kSsv)) kernel.state = KernelState::kRefused;
+  if (refused && &kernel != of_link(kernels, Link::kSsv)) kernel.state = KernelState::kRefused;
   return ReadyKernel();
 }
 

@@ -95,9 +95,9 @@ class KernelStore {
   /// A chain waits for the kernels that decide most targets and, up to 1.5 seconds after SSV's is
   /// made, for those of the other filters. It is refused without an SSV kernel.
   ChainState state(const KernelClass& kernels) const;
-  /// The kernel of a link on a device; call it after load_on(). Empty if it has not been made or
-  /// has been refused. An error means that the device cannot be used or, for SSV, that the model
-  /// has no kernel (kCompile).
+  /// The kernel of a link on a device; call it after load_on(). Empty if it has not been made, has
+  /// been refused, or finds no memory now. An error means that the device cannot be used or, for
+  /// SSV, that the model has no kernel (kCompile) or that it finds no memory (kResources).
   Result<ReadyKernel> get(Link link, const KernelClass& kernels, const driver::Device& device);
   /// The same for all links; kCompile without SSV.
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,

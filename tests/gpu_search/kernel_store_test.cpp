@@ -309,6 +309,28 @@ TEST(KernelStore, EveryKernelCoversItsModelWhicheverCameFirst) {
   }
 }
 
+// A later chain gets it.
+TEST(KernelStore, NoKernelIsRefusedForALackOfDeviceMemory) {
+  FakeDriver fake({*plan::find_device("H200")});
+  fake.fail_call("kernel_attribute", driver::code::kOutOfMemory, 1, true);
+  const auto driver = driver::Driver::open(fake.api());
+  const driver::DevicePtr device = *driver->device(0);
+  const SearchModel model =
+      *make_search_model(test_support::random_hmm(1, 100, test_support::ModelKind::kTypical));
+  KernelStore kernels({});
+  kernels.open(std::make_unique<KernelsAtOnce>(true), device->traits());
+  kernels.load_on(driver, {device});
+  const gpu::KernelClass* slots = nullptr;
+  while ((slots = kernels.of(model)) == nullptr) std::this_thread::yield();
+  EXPECT_EQ(kernels.get(Link::kSsv, *slots, *device).error().code, ErrorCode::kResources);
+  const auto lacking = kernels.get(Link::kViterbi, *slots, *device);
+  EXPECT_TRUE(lacking && !*lacking);
+  fake.fail_call("kernel_attribute", 0);
+  const auto loaded = kernels.get(Link::kViterbi, *slots, *device);
+  ASSERT_TRUE(loaded) << loaded.error().to_string();
+  EXPECT_TRUE(*loaded);
+}
+
 // Where a model's own length has a kernel, one of the lengths that it is asked for has one. Kernels
 // of the domain stage are shared, but not by models that could have more targets in a warp.
 TEST(ChainPlans, AModelWithAKernelOfItsOwnLengthHasOneToAskFor) {

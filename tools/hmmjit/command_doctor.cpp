@@ -235,7 +235,7 @@ Check check_launch(const std::shared_ptr<driver::Driver>& driver, int ordinal,
   if (!measured || !measured->refused.empty()) {
     out.problem(measured ? measured->refused : measured.error().to_string(),
                 measured || measured.error().remedy.empty()
-                    ? "searches run on the CPU meanwhile; update the driver"
+                    ? "searches run on the CPU meanwhile; check nvidia-smi, or update the driver"
                     : measured.error().remedy);
     return out;
   }

@@ -78,6 +78,31 @@ TEST(Driver, RetainsOnePrimaryContextPerDevice) {
   EXPECT_EQ(fake.calls("context_retain"), 2);
 }
 
+// The exit status then says that there is no GPU to use, not that hmmjit has a bug.
+TEST(Driver, ADeviceThatDoesNotStartIsNone) {
+  constexpr int kUnknown = 999;
+  for (const int reason : {code::kDeviceUnavailable, code::kEccUncorrectable, kUnknown}) {
+    for (const char* call : {"context_retain", "memory_info", "stream_create", "event_record"}) {
+      FakeDriver fake({table("H200")});
+      const auto driver = Driver::open(fake.api());
+      fake.fail_call(call, reason);
+      const auto started = [&]() -> Status {
+        HMMJIT_ASSIGN(const DevicePtr device, driver->device(0));
+        HMMJIT_TRY(device->memory());
+        HMMJIT_TRY(Event::now(device));
+        return {};
+      }();
+      ASSERT_FALSE(started);
+      EXPECT_EQ(started.error().code, ErrorCode::kNoDevice) << call;
+      EXPECT_EQ(started.error().remedy.empty(), reason == kUnknown);
+    }
+  }
+  FakeDriver fake({table("H200")});
+  const auto driver = Driver::open(fake.api());
+  fake.fail_call("context_retain", code::kOutOfMemory);
+  EXPECT_EQ(driver->device(0).error().code, ErrorCode::kResources);
+}
+
 TEST(Driver, ThreadsGetTheSameDevice) {
   FakeDriver fake({table("H200")});
   const auto driver = Driver::open(fake.api());
@@ -345,7 +370,7 @@ TEST(Driver, KernelThatFitsNoSmIsRefused) {
   const auto kernel = *LoadedKernel::load(driver, "bytes", "ssv");
   const auto resources = kernel->prepare(**driver->device(0), 1024, 0);
   ASSERT_FALSE(resources);
-  EXPECT_EQ(resources.error().code, ErrorCode::kResources);
+  EXPECT_EQ(resources.error().code, ErrorCode::kCompile);
 }
 
 // No driver calls at exit, even if a static of the host program outlives the driver.
