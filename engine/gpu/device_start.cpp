@@ -86,9 +86,16 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& en
                                  ? settings.open_kernels()
                                  : open_kernel_source(driver->report().version / 1000,
                                                       compile_settings(settings)));
-  HMMJIT_ASSIGN(const plan::DeviceTraits traits,
-                driver->traits(settings.devices.empty() ? 0 : settings.devices.front()));
-  engine.kernels.open(std::move(source), traits);
+  // Kernels are compiled once, for the first device that works and all others of its architecture.
+  // Only among devices of several kinds it has to be known which one that is.
+  int first = settings.devices.empty() ? 0 : settings.devices.front();
+  HMMJIT_ASSIGN(plan::DeviceTraits traits, driver->traits(first));
+  const bool one_kind = std::ranges::all_of(settings.devices, [&](int ordinal) {
+    const auto other = driver->traits(ordinal);
+    return !other || other->capability() == traits.capability();
+  });
+  const auto open_kernels = [&] { engine.kernels.open(std::move(source), traits); };
+  if (one_kind) open_kernels();
 
   std::optional<Error> first_error;
   std::vector<std::unique_ptr<ActiveDevice>> ready;
@@ -99,11 +106,13 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& en
       if (!first_error) first_error = device.error();
       continue;
     }
-    // Kernels are compiled once, for the first device and all others of its architecture.
-    if ((*device)->device->traits().capability() != traits.capability()) {
+    if (ready.empty()) {
+      first = ordinal;
+      traits = (*device)->device->traits();
+    } else if ((*device)->device->traits().capability() != traits.capability()) {
       if (settings.demanded)
         engine.warn(fmt::format("device {} is of another architecture than device {}: left out",
-                                ordinal, settings.devices.front()));
+                                ordinal, first));
       continue;
     }
     (*device)->position = static_cast<int>(ready.size());
@@ -113,6 +122,7 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(EngineState& en
   const double contexts = Trace::now();
   engine.span("gpu start", 0, "contexts", initialised, contexts);
   if (ready.empty()) return std::unexpected(first_error.value_or(Error{}));
+  if (!one_kind) open_kernels();
   if (first_error) engine.warn(first_error->to_string() + "; going on with the other devices");
   std::vector<driver::DevicePtr> usable;
   for (const auto& device : ready) usable.push_back(device->device);

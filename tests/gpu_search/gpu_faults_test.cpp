@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -204,6 +205,20 @@ TEST(GpuFaultsOnDemand, ACountNoListCanHaveIsAFault) {
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected());
   EXPECT_EQ(gpu.statistics().state, "failed");
+}
+
+TEST(GpuFaultsOnDemand, TheFirstDeviceThatWorksDecidesTheArchitecture) {
+  FakeDriver driver({*plan::find_device("T4"), *plan::find_device("H200")});
+  driver.on_launch = run_on_host;
+  driver.on_call = [](const char* member, int device) {
+    const bool refused = device == 0 && std::string_view(member) == "memory_info";
+    return refused ? driver::code::kDeviceUnavailable : driver::code::kSuccess;
+  };
+  gpu::GpuFilters gpu(fake_settings(driver, 2));
+  wait_until_started(gpu);
+  EXPECT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
+  EXPECT_EQ(gpu.statistics().devices, std::vector<std::string>{"H200"});
+  EXPECT_GT(gpu.statistics().blocks_done, 0u);
 }
 
 TEST(GpuFaultsOnDemand, OneOfTwoDevicesLostTheOtherGoesOn) {
