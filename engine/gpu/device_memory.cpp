@@ -64,9 +64,23 @@ Status DeviceMemory::resize_buffer(std::size_t from, std::size_t to) {
   return {};
 }
 
+std::uint64_t DeviceMemory::usable(std::uint64_t free) const {
+  return (resident() + buffers_ + free) / 10 * 9 + 1;
+}
+
 void DeviceMemory::reduce(std::uint64_t free) {
   const MutexLock lock(mutex_);
-  budget_ = std::min(budget_, (resident() + buffers_ + free) / 10 * 9 + 1);
+  budget_ = std::min(budget_, usable(free));
+}
+
+bool DeviceMemory::reduced() const { return budget() < most_; }
+
+bool DeviceMemory::restore(std::uint64_t free) {
+  const MutexLock lock(mutex_);
+  const std::uint64_t now = std::min(most_, usable(free));
+  if (now / 5 * 4 < budget_) return false;
+  budget_ = now;
+  return true;
 }
 
 void DeviceMemory::note_peak() { peak_ = std::max(peak_, resident() + buffers_); }

@@ -16,7 +16,7 @@ namespace hmmjit::gpu {
 /// together stay within a budget. Thread-safe; calls nothing while locked.
 class DeviceMemory {
  public:
-  explicit DeviceMemory(std::uint64_t budget) : budget_(budget) {}
+  explicit DeviceMemory(std::uint64_t budget) : most_(budget), budget_(budget) {}
 
   std::uint64_t budget() const;
   /// Counts the targets for as long as they are held.
@@ -38,13 +38,20 @@ class DeviceMemory {
   /// Call it when the device has refused memory, with the bytes that it has free: reduces the
   /// budget to nine tenths of these and of what is held.
   void reduce(std::uint64_t free);
+  bool reduced() const;
+  /// Raises a reduced budget to the same part of what is free by now, but not above the first one.
+  /// Does nothing and returns false if that is hardly more: targets that are loaded again cost
+  /// time.
+  bool restore(std::uint64_t free);
   std::uint64_t peak() const;
 
  private:
   std::uint64_t resident() const HMMJIT_REQUIRES(mutex_);
   bool has_room(const Load& load) const HMMJIT_REQUIRES(mutex_);
+  std::uint64_t usable(std::uint64_t free) const HMMJIT_REQUIRES(mutex_);
   void note_peak() HMMJIT_REQUIRES(mutex_);
 
+  const std::uint64_t most_;
   mutable Mutex mutex_;
   std::uint64_t budget_ HMMJIT_GUARDED_BY(mutex_);
   std::vector<const DeviceTargets*> targets_ HMMJIT_GUARDED_BY(mutex_);

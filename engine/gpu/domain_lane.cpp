@@ -20,8 +20,8 @@ void DomainLane::run() {
 }
 
 void DomainLane::perform(DomainBatch& work) {
-  if (!stage_ && !work.lost) open();
-  if (stage_ && *stage_ && !work.lost) launch(work.batch, work.load);
+  if (stage_ == nullptr && !work.lost) open();
+  if (stage_ != nullptr && !work.lost) launch(work.batch, work.load);
   for (DomainWorkPtr& part : work.batch) {
     const ClientUse use = part->chain->use;
     if (std::exchange(part->request.left_out, false) && !device_.lost &&
@@ -35,10 +35,13 @@ void DomainLane::perform(DomainBatch& work) {
 }
 
 void DomainLane::open() {
-  stage_ = DomainStage::create(device_.device, device_.origin, resize_on(device_, engine_.targets),
-                               device_.domain_workspace);
-  if (!*stage_ && stage_->error().code != ErrorCode::kResources)
-    engine_.lose(device_, stage_->error());
+  auto made = DomainStage::create(device_.device, device_.origin,
+                                  resize_on(device_, engine_.targets), device_.domain_workspace);
+  if (made) {
+    stage_ = *std::move(made);
+  } else if (made.error().code != ErrorCode::kResources) {
+    engine_.lose(device_, made.error());
+  }
 }
 
 void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load) {
@@ -70,7 +73,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
   engine_.count_fallback(HostReason::kSize, large);
-  const auto result = (**stage_)->run(
+  const auto result = stage_->run(
       requests, chosen, {.trace_seed = use->limits.trace_seed, .launch_seconds = launch_seconds},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});
   if (!result) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gpu/active_device.hpp"
@@ -30,7 +29,7 @@ class DomainLane {
   const int number_;
   // Created when there is work: its buffers can wait but the first launches cannot, and the driver
   // does one thing at a time.
-  std::optional<Result<std::unique_ptr<DomainStage>>> stage_;
+  std::unique_ptr<DomainStage> stage_;
 };
 
 /// See GpuFilters::backfill.

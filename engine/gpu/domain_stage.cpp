@@ -310,8 +310,14 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
-  HMMJIT_ASSIGN(out->up_, driver::PinnedBuffer::create(device, kUpBytes));
+  // Device memory first, which is what may be lacking at every attempt; pinned memory costs more.
   HMMJIT_ASSIGN(out->buffer_, Cascade::counted_buffer(device, out->resize_, kBufferBytes));
+  auto up = driver::PinnedBuffer::create(device, kUpBytes);
+  if (!up) {
+    HMMJIT_TRY(out->resize_(kBufferBytes, 0));
+    return std::unexpected(std::move(up.error()));
+  }
+  out->up_ = *std::move(up);
   return out;
 }
 
@@ -601,7 +607,10 @@ Status DomainStage::Run::queue_parser() {
     const ReadyKernel& first = request->own.empty() ? kernels.parser : kernels.envelope;
     if (!first || !first.covers(extent_of(*request->model))) continue;  // falls back to the CPU
     // A request that does not fit into an empty launch falls back to the CPU.
-    if (parts.size() == kMostRequests || !add(*request)) request->left_out = !parts.empty();
+    const std::size_t placed = up_bytes;
+    if (parts.size() < kMostRequests && add(*request)) continue;
+    request->left_out = !parts.empty();
+    up_bytes = placed;
   }
   if (parts.empty()) return {};
   std::vector<ReservedUnits> reserved;

@@ -25,6 +25,18 @@ void pack(EngineState& engine, const PackSegment& work) {
   engine.targets.packed(work.segment, std::move(packed));
 }
 
+// Memory that a device lacked in an earlier search may be free again. Segments that were made for
+// less memory are not kept.
+void restore_memory(EngineState& engine) {
+  for (std::size_t n = 0; ActiveDevice* const one = engine.device(n); ++n) {
+    if (one->lost || !one->memory.reduced()) continue;
+    const auto memory = one->device->memory();
+    if (!memory || !one->memory.restore(memory->free)) continue;
+    while (engine.targets.make_room(*one)) {
+    }
+  }
+}
+
 }  // namespace
 
 struct GpuFilters::State {
@@ -88,10 +100,16 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
 
 GpuFilters::~GpuFilters() { detach(); }
 
+void GpuFilters::give_up(const Error& error) {
+  state_->engine.fail_all(error);
+  state_->engine.targets.forget();
+}
+
 void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
                         std::uint64_t host_bytes) {
   EngineState& engine = state_->engine;
   engine.open_queues(true);
+  restore_memory(engine);
   engine.targets.attach(board, host_bytes);
   engine.clients.attach(client, board, limits);
   engine.begin_client();

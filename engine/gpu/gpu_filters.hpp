@@ -148,6 +148,8 @@ class GpuFilters {
   /// Returns once no call of the client is running or will follow and no claim is left; forgets
   /// models and blocks.
   void detach();
+  /// Uses the devices no more: statistics() has the state "failed" with this reason.
+  void give_up(const Error& error);
 
   /// Adds a model; ids ascend in the order in which results are wanted.
   void add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model);

@@ -15,6 +15,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -536,6 +537,27 @@ TEST_F(DomainStageTest, WhatALaunchHasNoRoomForIsLeftOut) {
   }
   EXPECT_EQ(launches, 2u);
   for (const gpu::DomainRequest& request : requests) EXPECT_EQ(request.parsed.size(), 1u);
+}
+
+TEST_F(DomainStageTest, WhatDoesNotFitTakesNoRoomFromOthers) {
+  NEEDS_FAKE_DRIVER();
+  const SearchData data = make_search_data(7, 1, 4, 150);
+  const auto targets = upload(data.targets);
+  const auto model = make_search_model(data.models.front());
+  // What follows the emissions of each takes half of the room that is left, if it stays there.
+  const std::vector<float> too_many(std::size_t{2} << 20);
+  std::vector<gpu::DomainRequest> requests;
+  for (std::size_t floats = std::size_t{1} << 19; floats > 100; floats /= 2) {
+    requests.push_back({model, targets, all_of(*targets), {}});
+    requests.back().emissions = too_many;
+    requests.back().bounds = std::span(too_many).first(floats);
+  }
+  requests.push_back({model, targets, all_of(*targets), {}});
+  std::vector<gpu::DomainRequest*> pointers;
+  for (gpu::DomainRequest& request : requests) pointers.push_back(&request);
+  ASSERT_TRUE(stage(kWorkspace)->run(pointers, kernels_, {}, {}));
+  for (const gpu::DomainRequest& request : requests)
+    EXPECT_EQ(request.parsed.empty(), &request != &requests.back());
 }
 
 TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {

@@ -161,6 +161,15 @@ TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
   EXPECT_EQ(memory.budget(), 451u);
   memory.reduce(5000);
   EXPECT_EQ(memory.budget(), 451u);
+  EXPECT_TRUE(memory.reduced());
+  EXPECT_FALSE(memory.restore(100));  // 541 are hardly more
+  EXPECT_EQ(memory.budget(), 451u);
+  EXPECT_TRUE(memory.restore(400));
+  EXPECT_EQ(memory.budget(), 811u);
+  memory.reduce(0);
+  EXPECT_TRUE(memory.restore(5000));
+  EXPECT_EQ(memory.budget(), 1000u);
+  EXPECT_FALSE(memory.reduced());
 }
 
 // The longest first, equal ones in their order; so are the pieces of those that are cut.
