@@ -359,8 +359,9 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
               .statistics =
                   to_statistics(*statistics, session.device_statistics(), session.device_note()),
               .options = kept_options(options)};
-    if (progress.results_delivered > 0 && !restarts) raise(statistics.error());
-    if (!session.leave_devices(internal, progress, statistics.error())) raise(statistics.error());
+    if (!session.leave_devices(internal, progress, statistics.error(),
+                               restarts || progress.results_delivered == 0))
+      raise(statistics.error());
   }
 }
 

@@ -153,19 +153,16 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
 }
 
 bool Session::leave_devices(const SearchOptions& options, const SearchProgress& progress,
-                            const Error& error) {
+                            const Error& error, bool repeatable) {
   if (!progress.wrong_kernel) return false;
-  std::string note = fmt::format("{}: {}", error.where, error.message);
-  if (options.on_warning)
-    options.on_warning({ErrorCode::kInternal,
-                        note + "; the search is repeated on the CPU",
-                        {},
-                        "please report this line with the output of hmmjit doctor"});
-  std::shared_ptr<gpu::GpuFilters> left;  // destroyed without the lock
-  const MutexLock lock(mutex_);
-  left.swap(devices_);
-  note_ = std::move(note);
-  return true;
+  if (const auto left = devices()) left->give_up(error);
+  if (repeatable && options.on_warning)
+    options.on_warning(
+        {ErrorCode::kInternal,
+         fmt::format("{}: {}; the search is repeated on the CPU", error.where, error.message),
+         {},
+         "please report this line with the output of hmmjit doctor"});
+  return repeatable;
 }
 
 std::shared_ptr<gpu::GpuFilters> Session::devices() const {

@@ -56,10 +56,12 @@ class Session {
   Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                   TargetSource& targets, ResultSink& sink,
                                   SearchProgress& progress);
-  /// After a search that `error` has ended: whether a wrong kernel of a device was the cause. If so
-  /// later searches run on the CPU, where the same search succeeds, and on_warning is told.
+  /// After a search that `error` has ended: if a wrong kernel of a device was the cause, later
+  /// searches run on the CPU, and device_statistics() has the state "failed". Returns whether to
+  /// repeat the search, which then succeeds: if it is `repeatable`. In that case on_warning is
+  /// told.
   bool leave_devices(const SearchOptions& options, const SearchProgress& progress,
-                     const Error& error);
+                     const Error& error, bool repeatable);
 
   /// Null: the CPU searches alone.
   std::shared_ptr<gpu::GpuFilters> devices() const;

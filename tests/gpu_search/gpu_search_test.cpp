@@ -43,6 +43,9 @@ class GpuSearch : public testing::Test {
     statistics_ = gpu.statistics();
     return outcome;
   }
+  std::size_t free_memory() const {
+    return (*driver::Driver::open(driver_.api())->device(0))->memory()->free;
+  }
   std::uint64_t all_pairs(const SearchOptions& options) const {
     return run_search(data(), nullptr, options).statistics.blocks * data().models.size();
   }
@@ -143,12 +146,17 @@ TEST_F(GpuSearch, SearchesOfASessionTakeTurns) {
 
   SearchProgress progress;
   const Error wrong{ErrorCode::kInternal, "differ", "kernel x", {}};
-  EXPECT_FALSE(session.leave_devices(listening, progress, wrong));
+  EXPECT_FALSE(session.leave_devices(listening, progress, wrong, true));
+  EXPECT_EQ(session.device_statistics()->state, "ready");
   progress.wrong_kernel = true;
-  EXPECT_TRUE(session.leave_devices(listening, progress, wrong));
-  EXPECT_EQ(session.devices(), nullptr);
-  EXPECT_EQ(session.device_note(), "kernel x: differ");
+  EXPECT_FALSE(session.leave_devices(listening, progress, wrong, false));
+  EXPECT_THAT(warnings, testing::ElementsAre("early"));
+  EXPECT_TRUE(session.leave_devices(listening, progress, wrong, true));
   EXPECT_THAT(warnings.back(), testing::HasSubstr("repeated on the CPU"));
+  ASSERT_TRUE(session.start(choice, small_blocks(2), {}, {}));
+  EXPECT_EQ(session.devices(), devices);
+  EXPECT_EQ(session.device_statistics()->state, "failed");
+  EXPECT_EQ(session.device_statistics()->reason, "kernel x: differ");
   EXPECT_EQ(run_search(data(), session, small_blocks(2)).text, expected());
 }
 
@@ -590,6 +598,44 @@ TEST_F(GpuSearch, LittleDeviceMemoryMeansSmallerPieces) {
     most_done = std::max<std::uint64_t>(most_done, statistics_.blocks_done);
   }
   EXPECT_GE(most_done, half);
+}
+
+// After a search for which the device had no memory, the next one uses it as the first did.
+TEST_F(GpuSearch, MemoryThatIsFreeAgainIsUsedAgain) {
+  gpu::Settings settings = fake_settings(driver_);
+  settings.segment_residues = std::uint64_t{1} << 30;
+  settings.lanes = 1;
+  settings.domain_lanes = 0;
+  gpu::GpuFilters gpu(std::move(settings));
+  wait_until_started(gpu);
+  std::uint64_t before = 0;
+  const auto segments_of = [&](const SearchOutcome& outcome) {
+    EXPECT_EQ(outcome.text, expected());
+    const std::uint64_t now = gpu.statistics().segments;
+    return now - std::exchange(before, now);
+  };
+  const std::uint64_t whole = segments_of(run_search(data(), &gpu, small_blocks(2)));
+  const auto kept = kept_targets(data());
+  const std::size_t all = driver_.memory_limit;
+  driver_.memory_limit -= free_memory() - 30'000;
+  EXPECT_GT(segments_of(run_search(data(), &gpu, small_blocks(2), *kept)), whole);
+  driver_.memory_limit = all;
+  ASSERT_TRUE(kept->rewind());
+  EXPECT_EQ(segments_of(run_search(data(), &gpu, small_blocks(2), *kept)), whole);
+}
+
+TEST_F(GpuSearch, TheDomainStageIsTriedAgainInALaterSearch) {
+  gpu::Settings settings = fake_settings(driver_);
+  settings.lanes = 1;
+  gpu::GpuFilters gpu(std::move(settings));
+  wait_until_started(gpu);
+  const std::size_t all = driver_.memory_limit;
+  driver_.memory_limit -= free_memory() - 5'000'000;  // too little for its buffer
+  EXPECT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
+  EXPECT_EQ(gpu.statistics().parsed, 0u);
+  driver_.memory_limit = all;
+  EXPECT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
+  EXPECT_GT(gpu.statistics().parsed, 0u);
 }
 
 TEST_F(GpuSearch, MemoryTheDriverRefusesMeansTheCpu) {

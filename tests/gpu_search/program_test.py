@@ -1,4 +1,5 @@
-"""The program on a device that is the host: kernels that were shipped with it, and a server whose device is lost.
+"""The program on a device that is the host: kernels that were shipped with it, and servers whose device is lost
+or computes wrong scores.
 
 usage: program_test.py HMMJIT_ON_HOST FOLDER_OF_NVRTC
 """
@@ -29,10 +30,10 @@ class OnHost(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory(prefix="hmmjit-on-host-")
         root = cls.folder.name
         cls.model = scenario.example_model("globins4.hmm", root)
-        cls.targets, cls.lost = root + "/targets.fa", root + "/lost"
+        cls.targets, cls.lost, cls.wrong = root + "/targets.fa", root + "/lost", root + "/wrong"
         scenario.write_fasta(cls.targets, scenario.emitted_targets([cls.model], 7, 20, 400) * 10)
         os.environ.update(HMMJIT_NVRTC_DIR=NVRTC, HMMJIT_CACHE_DIR=root + "/share/hmmjit/kernels", HMMJIT_CACHE_SYSTEM_DIR="",
-                          TEST_LOST_DEVICE=cls.lost)
+                          TEST_LOST_DEVICE=cls.lost, TEST_WRONG_DEVICE=cls.wrong)
         made = scenario.run([scenario.program, "cache", "warm", "--target", "sm_90", "--model", cls.model])
         if b"without the CUDA headers" in made.stderr:
             raise unittest.SkipTest("the program was built without CUDA headers")
@@ -85,7 +86,7 @@ class OnHost(unittest.TestCase):
         def is_right(device):
             """Whether the answer is the right one; else the server says that it has no device."""
             status, text = server.ask("POST", f"/v1/search?db=targets&output=tblout&cpu=1&device={device}", model)
-            if status == 500 and b"the server has no GPU" in text:
+            if status == 500 and b"the server's GPU has failed" in text:
                 return False
             self.assertEqual((status, rows(text)), (200, self.want))
             return True
@@ -113,6 +114,28 @@ class OnHost(unittest.TestCase):
         self.assertEqual((is_right("auto"), is_right("gpu")), (True, False))
         self.assertEqual(server.end(), 0)
         self.assertTrue(any("device 0 is given up" in line for line in server.messages), server.messages)
+
+    def test_a_server_whose_device_computes_wrong_scores(self):
+        if b"built without a server" in scenario.run([scenario.program, "serve", "--db", "a=b"]).stderr:
+            self.skipTest("the program was built without Boost")
+        open(self.wrong, "w").close()
+        self.addCleanup(os.remove, self.wrong)
+        server = Server(self.folder.name, {"targets": self.targets}, device="gpu")
+
+        def ask(device):
+            return server.ask("POST", f"/v1/search?db=targets&output=tblout&cpu=1&verify=50&device={device}", scenario.read(self.model))
+
+        for _ in range(50):
+            ask("gpu")
+            state = json.loads(server.ask("GET", "/health")[1])["device"]
+            if state == "failed":
+                break
+        self.assertEqual(state, "failed")
+        status, text = ask("auto")
+        self.assertEqual((status, rows(text)), (200, self.want))
+        self.assertIn(b"the server's GPU has failed", ask("gpu")[1])
+        self.assertEqual(server.end(), 0)
+        self.assertTrue(any("computes wrong scores" in line for line in server.messages), server.messages)
 
 
 if __name__ == "__main__":

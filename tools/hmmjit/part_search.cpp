@@ -152,7 +152,8 @@ Status search_part(PartSearch& work, const PartSettings& settings, const PartPla
   const auto statistics = parts::search_part(work.session, work.search, source, std::move(database),
                                              {path, settings, place, make_origin(work)}, progress);
   display.reset();
-  repeatable = !statistics && work.session.leave_devices(work.search, progress, statistics.error());
+  repeatable =
+      !statistics && work.session.leave_devices(work.search, progress, statistics.error(), true);
   if (!statistics) return std::unexpected(statistics.error());
   return work.on_searched(*statistics);
 }

@@ -318,8 +318,11 @@ Status share_session(SearchRequest& request, const InputSizes& sizes, Run& run) 
     return {};
   }
   if (starts && request.device.use == DeviceChoice::Use::kGpu)
-    return fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
-                "start it on a machine with one, or leave the option out");
+    return devices && devices->ready_seconds > 0
+               ? fail(ErrorCode::kNoDevice, "the server's GPU has failed", "--device",
+                      "its messages say why; leave the option out")
+               : fail(ErrorCode::kNoDevice, "the server has no GPU", "--device",
+                      "start it on a machine with one, or leave the option out");
   if (starts) note = "the server has none";
   run.session = std::make_shared<Session>(std::move(note));
   return {};
@@ -534,10 +537,14 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   display.reset();
   // A table of several searches may have some rows of this one.
   const bool any_joined = joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
-  run.repeatable = !statistics && !any_joined && !models_later && !targets_later &&
-                   !any_stream(outputs_of(program, options, request.part)) &&
-                   (progress.results_delivered == 0 || to_file) &&
-                   run.session->leave_devices(request.search, progress, statistics.error());
+  const bool repeatable = !any_joined && !models_later && !targets_later &&
+                          !any_stream(outputs_of(program, options, request.part)) &&
+                          (progress.results_delivered == 0 || to_file);
+  run.repeatable = !statistics && run.session->leave_devices(request.search, progress,
+                                                             statistics.error(), repeatable);
+  // The devices were the server's.
+  if (!statistics && progress.wrong_kernel && context.request)
+    warn("the GPU is given up: " + statistics.error().to_string());
   if (!statistics) return std::unexpected(statistics.error());
   HMMJIT_ASSIGN(std::vector<OutputFile*> files, run_files.write(*statistics));
   HMMJIT_TRY(publish(outputs, inputs, options, std::move(files),
