@@ -446,7 +446,6 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
     };
     run.device = &scan.emplace(std::move(settings));
   }
-  hmmjit::Session session(device_note);  // leaves a wrong device
   for (;;) {
     SearchProgress progress;
     const auto statistics =
@@ -454,13 +453,14 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
     if (statistics) {
       out.statistics =
           to_statistics(*statistics, scan ? std::optional(scan->statistics()) : std::nullopt,
-                        session.device_note());
+                        device_note);
       out.options = kept_options(given);
       return out;
     }
-    if ((progress.results_delivered > 0 && callbacks.result) ||
-        !session.leave_devices(search, progress, statistics.error()))
+    const bool repeatable = progress.results_delivered == 0 || !callbacks.result;
+    if (!hmmjit::Session().leave_devices(search, progress, statistics.error(), repeatable))
       raise(statistics.error());
+    device_note = statistics.error().to_string();
     scan.reset();
     run.device = nullptr;
     out.models.clear();
