@@ -451,9 +451,8 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
     const auto statistics =
         watch.run(progress, [&] { return run_nucleotides(run, *source, progress); });
     if (statistics) {
-      out.statistics =
-          to_statistics(*statistics, scan ? std::optional(scan->statistics()) : std::nullopt,
-                        device_note);
+      out.statistics = to_statistics(
+          *statistics, scan ? std::optional(scan->statistics()) : std::nullopt, device_note);
       out.options = kept_options(given);
       return out;
     }
