@@ -194,15 +194,9 @@ Result<std::string> EntryStore::read(const std::string& path, FileIdentity* iden
   const auto size = static_cast<std::uint64_t>(info.st_size);
   if (size > kMaxEntryBytes) return fail(ErrorCode::kInput, "larger than any entry", "untrusted");
   std::string bytes(size, '\0');
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(ErrorCode::kInput, std::strerror(errno), path);
-    if (got == 0) break;
-    have += static_cast<std::size_t>(got);
-  }
-  bytes.resize(have);
+  const ssize_t got = read_fully(file.get(), bytes);
+  if (got < 0) return fail(ErrorCode::kInput, std::strerror(errno), path);
+  bytes.resize(static_cast<std::size_t>(got));
   return bytes;
 }
 

@@ -1,4 +1,4 @@
-// An owned file descriptor, and writing to descriptors.
+// An owned file descriptor, and reading and writing of descriptors.
 #pragma once
 
 #include <poll.h>
@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +55,24 @@ inline int write_all(int descriptor, std::string_view bytes,
     if (offset) *offset += static_cast<std::uint64_t>(written);
   }
   return 0;
+}
+
+/// Reads at the current file position, or from `offset` on, until `to` is full or the file ends;
+/// returns the number of bytes, or -1 with errno set.
+inline ssize_t read_fully(int descriptor, std::span<char> to,
+                          std::optional<std::uint64_t> offset = std::nullopt) noexcept {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const std::span<char> rest = to.subspan(done);
+    const ssize_t got =
+        offset ? ::pread(descriptor, rest.data(), rest.size(), static_cast<off_t>(*offset + done))
+               : ::read(descriptor, rest.data(), rest.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return got;
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
 }
 
 }  // namespace hmmjit

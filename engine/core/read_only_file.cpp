@@ -48,17 +48,12 @@ Result<ReadOnlyFile> ReadOnlyFile::open(const std::string& path) {
 }
 
 Status ReadOnlyFile::read(std::uint64_t at, std::span<char> to) const {
-  while (!to.empty()) {
-    const ssize_t got = ::pread(descriptor_.get(), to.data(), to.size(), static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(errno), path_);
-    if (got == 0)
-      return fail(ErrorCode::kInput, "the file was cut short while it was read", path_,
-                  "do not change files that are in use");
-    at += static_cast<std::uint64_t>(got);
-    to = to.subspan(static_cast<std::size_t>(got));
-  }
+  const ssize_t got = read_fully(descriptor_.get(), to, at);
+  if (got < 0)
+    return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(errno), path_);
+  if (static_cast<std::size_t>(got) < to.size())
+    return fail(ErrorCode::kInput, "the file was cut short while it was read", path_,
+                "do not change files that are in use");
   return {};
 }
 

@@ -68,16 +68,9 @@ void SpoolFile::release(std::uint64_t begin, std::uint64_t end) {
 Status SpoolFile::read(std::uint64_t offset, std::size_t size, std::string& bytes) {
   HMMJIT_TRY(flush());
   bytes.resize(size);
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::pread(descriptor_.get(), bytes.data() + done, size - done,
-                                static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failure("read", errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
+  const ssize_t got = read_fully(descriptor_.get(), bytes, offset);
+  if (got < 0) return failure("read", errno);
+  bytes.resize(static_cast<std::size_t>(got));
   return {};
 }
 
