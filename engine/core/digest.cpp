@@ -48,8 +48,8 @@ struct DigestStream::State {
 
 DigestStream::DigestStream() : state_(make_hidden<State>()) { XXH3_128bits_reset(&state_->xxh); }
 
-void DigestStream::update(const void* data, std::size_t size) {
-  XXH3_128bits_update(&state_->xxh, data, size);
+void DigestStream::update(std::string_view bytes) {
+  XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
 }
 
 Digest DigestStream::value() const {

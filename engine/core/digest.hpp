@@ -35,8 +35,7 @@ std::uint64_t checksum(const void* data, std::size_t size);
 class DigestStream {
  public:
   DigestStream();
-  void update(std::string_view bytes) { update(bytes.data(), bytes.size()); }
-  void update(const void* data, std::size_t size);
+  void update(std::string_view bytes);
   Digest value() const;
   std::uint64_t checksum() const;
 

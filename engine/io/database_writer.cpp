@@ -63,7 +63,7 @@ struct DatabaseWriter::State {
   std::string buffer = {};
 
   void write(std::string_view bytes) {
-    sum.update(bytes.data(), bytes.size());
+    sum.update(bytes);
     file.write(bytes);
     written += bytes.size();
   }

@@ -399,7 +399,7 @@ Status TargetDatabase::verify() const {
     DigestStream sum;
     HMMJIT_TRY(
         s.for_each_piece(section.offset, section.bytes, [&](std::string_view some) -> Status {
-          sum.update(some.data(), some.size());
+          sum.update(some);
           return {};
         }));
     if (sum.checksum() != section.checksum)

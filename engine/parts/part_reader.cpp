@@ -124,10 +124,10 @@ Status PartFile::verify() const {
   const auto self = std::shared_ptr<const PartFile>(this, [](const PartFile*) {});
   PartCursor cursor(self);
   DigestStream content;
-  content.update(settings_text_.data(), settings_text_.size());
+  content.update(settings_text_);
   const PartPlace& place = prelude_.place;
   for (const std::uint64_t bound : {place.first_target, place.last_target, place.first_model})
-    content.update(&bound, sizeof bound);
+    content.update(bytes_of(bound));
   ModelHead head;
   Hit hit;
   std::uint64_t models = place.first_model, hits = 0, domains = 0;
@@ -145,15 +145,15 @@ Status PartFile::verify() const {
         hit.domain_flags[d].reported = !hit.score.domains[d].alignment.model.empty();
       bytes.clear();
       encode_hit(hit, true, bytes);
-      of_hits.update(bytes.data(), bytes.size());
+      of_hits.update(bytes);
       ++hits;
       domains += hit.score.domains.size();
     }
     bytes.clear();
     encode_head(head, place.describes_models(), bytes, rest);
-    content.update(bytes.data(), bytes.size());
+    content.update(bytes);
     const Digest sum = of_hits.value();
-    content.update(&sum, sizeof sum);
+    content.update(bytes_of(sum));
     ++models;
   }
   if (models != place.last_model || hits != prelude_.hits || domains != prelude_.domains ||

@@ -89,9 +89,9 @@ Result<PartWriter> PartWriter::create(const std::string& path, const PartSetting
   // The prelude is written last; reserve its space now.
   s.write(std::string(sizeof(Prelude), '\0'));
   s.write(s.settings);
-  s.content.update(s.settings.data(), s.settings.size());
+  s.content.update(s.settings);
   for (const std::uint64_t bound : {place.first_target, place.last_target, place.first_model})
-    s.content.update(&bound, sizeof bound);
+    s.content.update(bytes_of(bound));
   return PartWriter(std::move(state));
 }
 
@@ -110,7 +110,7 @@ Status PartWriter::add_model(ModelHead head, const ModelResult& result) {
       const std::size_t before = s.hit_bytes.size();
       encode_hit(hit, s.alignments, s.hit_bytes);
       const std::size_t size = s.hit_bytes.size() - before;
-      hits_digest.update(s.hit_bytes.data() + before, size);
+      hits_digest.update(std::string_view(s.hit_bytes).substr(before));
       head.hit_bytes += size;
       head.domains += hit.score.domains.size();
       ++count;
@@ -125,9 +125,9 @@ Status PartWriter::add_model(ModelHead head, const ModelResult& result) {
   s.domains += head.domains;
   std::string content, rest;
   encode_head(head, s.prelude.place.describes_models(), content, rest);
-  s.content.update(content.data(), content.size());
+  s.content.update(content);
   const Digest of_hits = hits_digest.value();
-  s.content.update(&of_hits, sizeof of_hits);
+  s.content.update(bytes_of(of_hits));
   const std::size_t begin = s.head_ends.empty() ? 0 : s.head_ends.back();
   if (s.head_firsts.size() == s.head_ends.size()) s.head_firsts.push_back(head.index);
   s.heads += content;
