@@ -24,10 +24,14 @@ Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset
     return fail(ErrorCode::kOutput, fmt::format("cannot open lock file: {}", std::strerror(errno)),
                 path);
   }
-  // The umask may have removed the group's rights, which a shared folder needs.
+  // See EntryStore::share.
   struct stat info {};
+  struct stat folder {};
   if ((file_mode & 0060) != 0 && ::fstat(lock.descriptor_.get(), &info) == 0 &&
-      info.st_uid == ::geteuid() && (info.st_mode & 0777) != file_mode) {
+      info.st_uid == ::geteuid() && ::stat(path.substr(0, path.rfind('/')).c_str(), &folder) == 0 &&
+      (info.st_gid != folder.st_gid || (info.st_mode & 0777) != file_mode)) {
+    [[maybe_unused]] const int given =
+        ::fchown(lock.descriptor_.get(), static_cast<uid_t>(-1), folder.st_gid);
     (void)::fchmod(lock.descriptor_.get(), static_cast<mode_t>(file_mode));
   }
   // Poll, because a blocking wait (F_OFD_SETLKW) could only be bounded by signals, which belong to

@@ -116,17 +116,28 @@ Status EntryStore::check_folder() const {
   return {};
 }
 
+// Gives a new file or folder of a shared cache to the cache's group; returns 0 or an errno. The
+// umask may have removed the group's rights, and only a setgid folder passes its group on.
+int EntryStore::share(const std::string& path, unsigned mode) const {
+  if (!options_.allow_group) return 0;
+  struct stat folder {};
+  if (::stat(root_.c_str(), &folder) == 0) {
+    // Somebody who is not in the group cannot give to it.
+    [[maybe_unused]] const int given = ::chown(path.c_str(), static_cast<uid_t>(-1), folder.st_gid);
+  }
+  return ::chmod(path.c_str(), static_cast<mode_t>(mode)) == 0 ? 0 : errno;
+}
+
 Status EntryStore::make_folder(const std::string& path) const {
   const mode_t mode = options_.allow_group ? 02770 : 0700;
   if (::mkdir(path.c_str(), mode) == 0) {
-    // The umask may have removed the group's rights, which sharing needs.
-    if (options_.allow_group && ::chmod(path.c_str(), mode) != 0) {
-      return store_error(path, "set the rights of a cache folder", errno);
+    if (const int error = share(path, mode)) {
+      return store_error(path, "set the rights of a cache folder", error);
     }
     return {};
   }
   if (errno == EEXIST) return {};
-  return store_error(path, "make a cache folder", errno);
+  return store_error(path, "make the kernel cache folder", errno);
 }
 
 bool EntryStore::exists() const {
@@ -140,16 +151,13 @@ Status EntryStore::prepare() const {
   }
   struct stat info {};
   if (::stat(root_.c_str(), &info) != 0) {
-    // Parents get the owner-only permissions that the XDG specification requires.
+    // Parents get the folder's rights: the XDG specification requires owner-only ones, and a group
+    // must reach the folder that it shares.
     for (std::size_t slash = root_.find('/', 1); slash != std::string::npos;
          slash = root_.find('/', slash + 1)) {
       const std::string parent = root_.substr(0, slash);
-      if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
-        const int refusal = errno;  // the next call overwrites errno
-        if (::stat(parent.c_str(), &info) != 0) {
-          return store_error(parent, "make the kernel cache folder", refusal);
-        }
-      }
+      const Status made = make_folder(parent);
+      if (!made && ::stat(parent.c_str(), &info) != 0) return made;
     }
     HMMJIT_TRY(make_folder(root_));
   }
@@ -166,7 +174,7 @@ Status EntryStore::replace_file(const std::string& name, std::string_view bytes)
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                          static_cast<mode_t>(file_mode())));
   if (file.get() < 0) return store_error(temporary, "make a file", errno);
-  int error = options_.allow_group && ::fchmod(file.get(), file_mode()) != 0 ? errno : 0;
+  int error = share(temporary, file_mode());
   if (error == 0) error = write_all(file.get(), bytes);
   if (file.close() != 0 && error == 0) error = errno;
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
@@ -292,8 +300,8 @@ Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string
       if (path != nullptr) ::unlink(path->c_str());
     }
   } unlink_temporary{&temporary};
-  if (options_.allow_group && ::fchmod(file.get(), file_mode()) != 0) {
-    return failed("set the rights of a cache file", errno);
+  if (const int error = share(temporary, file_mode())) {
+    return failed("set the rights of a cache file", error);
   }
 
   const std::size_t half = bytes.size() / 2;

@@ -81,6 +81,7 @@ TEST_F(EntryStoreTest, GroupSharingKeepsGroupRightsWhateverTheUmask) {
   const mode_t before = ::umask(077);
   StoreOptions options;
   options.allow_group = true;
+  root_ = base_ + "/team/kernels";
   const EntryStore store = open_store(root_, options);
   ASSERT_TRUE(store.publish(make_key(), make_entry()));
   ASSERT_TRUE(
@@ -92,8 +93,31 @@ TEST_F(EntryStoreTest, GroupSharingKeepsGroupRightsWhateverTheUmask) {
   EXPECT_EQ(info.st_mode & 0777, 0660u);
   ASSERT_EQ(::stat(store.lock_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0660u);
-  ASSERT_EQ(::stat(root_.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 07777, 02770u);
+  for (const std::string& folder : {root_, base_ + "/team"}) {
+    ASSERT_EQ(::stat(folder.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 02770u) << folder;
+  }
+}
+
+// A folder made by hand, without setgid.
+TEST_F(EntryStoreTest, SharedFilesBelongToTheGroupOfTheFolder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root is sure to have another group";
+  ASSERT_TRUE(fs::create_directory(root_));
+  ASSERT_EQ(::chmod(root_.c_str(), 0770), 0);
+  ASSERT_EQ(::chown(root_.c_str(), 0, 12345), 0);
+  StoreOptions options;
+  options.allow_group = true;
+  const EntryStore store = open_store(root_, options);
+  ASSERT_TRUE(store.publish(make_key(), make_entry()));
+  ASSERT_TRUE(trim(store, 1 << 20));  // makes the files of locks and statistics
+  int items = 0;
+  for (const auto& item : fs::recursive_directory_iterator(root_)) {
+    struct stat info {};
+    ASSERT_EQ(::stat(item.path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_gid, 12345u) << item.path();
+    ++items;
+  }
+  EXPECT_EQ(items, 5);
 }
 
 TEST_F(EntryStoreTest, ForeignFilesAreNotTrusted) {
