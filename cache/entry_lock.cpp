@@ -51,7 +51,9 @@ Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset
                   fmt::format("this file system offers no locks: {}", std::strerror(error)), path);
     }
     const auto now = std::chrono::steady_clock::now();
-    if (now >= deadline || (stopped && stopped())) {
+    if (stopped && stopped())
+      return fail(ErrorCode::kInterrupted, "the wait for a lock was stopped", path);
+    if (now >= deadline) {
       return fail(ErrorCode::kResources,
                   fmt::format("another process kept the lock for {} ms", wait.count()), path);
     }

@@ -18,8 +18,8 @@ namespace hmmjit::cache {
 class FileLock {
  public:
   /// Waits at most `wait` (zero: tries once), and not once `stopped` returns true. Fails with
-  /// kResources if another holder kept the lock for that long, and with kOutput if the file system
-  /// has no locks or the file cannot be opened.
+  /// kResources if another holder kept the lock for that long, with kInterrupted if it was stopped,
+  /// and with kOutput if the file system has no locks or the file cannot be opened.
   static Result<FileLock> acquire(const std::string& path, std::uint64_t offset,
                                   std::chrono::milliseconds wait, unsigned file_mode,
                                   const std::function<bool()>& stopped = {});

@@ -238,7 +238,7 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key, const Stopped& stopped
   guard.state_ = std::move(state);
   guard.exclusive_ = true;
   if (user_ == nullptr || !writes(settings_.mode)) return guard;  // no other process could benefit
-  bool waited = false;
+  ErrorCode reason = ErrorCode::kOutput;
   if (user_->prepare()) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
@@ -251,11 +251,13 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key, const Stopped& stopped
       guard.state_->file_lock = std::move(*lock);
       return guard;
     }
-    waited = lock.error().code == ErrorCode::kResources;
-    if (waited) shared_->waited_in_vain = true;
+    reason = lock.error().code;
   }
-  counters_.add(waited ? Counter::kLockTimeouts : Counter::kLockUnavailable);
   guard.exclusive_ = false;
+  if (reason == ErrorCode::kInterrupted) return guard;
+  const bool waited = reason == ErrorCode::kResources;
+  if (waited) shared_->waited_in_vain = true;
+  counters_.add(waited ? Counter::kLockTimeouts : Counter::kLockUnavailable);
   return guard;
 }
 

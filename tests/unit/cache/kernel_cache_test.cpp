@@ -343,6 +343,11 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   // A cache of its own, so that it would wait: until it is stopped.
   const auto stopped = KernelCache::open(settings());
   EXPECT_FALSE(stopped->lock(key, [] { return true; }).exclusive());
+  EXPECT_EQ(stopped->counters().get(Counter::kLockTimeouts), 0u);
+  // The next wait is as patient as ever: it goes on until it is stopped at its second look.
+  int looks = 0;
+  EXPECT_FALSE(stopped->lock(second, [&] { return ++looks == 2; }).exclusive());
+  EXPECT_EQ(looks, 2);
   // Another key does not wait.
   EXPECT_TRUE(cache->lock(make_key("unrelated")).exclusive());
 }
