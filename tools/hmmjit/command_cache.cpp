@@ -498,6 +498,7 @@ Status warm_cache(const Context& context, const WarmFunction& warm) {
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
   cache::FileLock only_one;
   if (context.options.is_set("--idle")) {
+    HMMJIT_TRY(store.prepare());  // the lock is a file in the folder
     // Without locks in the file system, several processes run and make the same kernels.
     auto lock = cache::FileLock::acquire(store.lock_path(), cache::kIdleWarmLockOffset,
                                          std::chrono::milliseconds(0), store.file_mode());
