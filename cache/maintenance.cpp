@@ -41,8 +41,12 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   timespec clock{};
   ::clock_gettime(CLOCK_REALTIME, &clock);
   const std::int64_t now = clock.tv_sec * kNanoseconds + clock.tv_nsec;
+  // A time over an hour in the future says nothing (the clock was set back): such a file is old.
+  const auto last_used = [&](const StoredFile& file) {
+    return file.last_used > now + 3600 * kNanoseconds ? 0 : file.last_used;
+  };
   for (const StoredFile& file : scan.temporaries) {
-    if (now - file.last_used < stale_age.count() * kNanoseconds) continue;
+    if (now - last_used(file) < stale_age.count() * kNanoseconds) continue;
     if (store.remove_path(file.path, file.identity)) {
       ++report.temporaries_removed;
       left -= std::min(left, file.allocated);
@@ -50,8 +54,8 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   }
   if (left > max_bytes) {
     const auto target = static_cast<std::uint64_t>(kTrimTarget * static_cast<double>(max_bytes));
-    std::ranges::sort(scan.entries, [](const StoredFile& a, const StoredFile& b) {
-      return a.last_used != b.last_used ? a.last_used < b.last_used : a.name < b.name;
+    std::ranges::sort(scan.entries, {}, [&](const StoredFile& file) {
+      return std::pair(last_used(file), file.name);
     });
     for (const StoredFile& file : scan.entries) {
       if (left <= target) break;

@@ -325,6 +325,20 @@ TEST_F(EntryStoreTest, StaleTemporariesAreSweptYoungOnesKept) {
   EXPECT_EQ(store.find(key).state, State::kHit);
 }
 
+TEST_F(EntryStoreTest, FilesFromTheFutureAreOld) {
+  const EntryStore store = open_store(root_);
+  for (const char* source : {"a", "b"})
+    ASSERT_TRUE(store.publish(make_key(source), make_entry(90'000)));
+  write_file(root_ + "/tmp-1-0-future", "half");
+  set_age(root_ + "/tmp-1-0-future", -7200);
+  set_age(store.entry_path(make_key("a").digest()), -7200);
+  const auto report = trim(store, 200'000);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->temporaries_removed, 1u);
+  EXPECT_EQ(report->entries_removed, 1u);
+  EXPECT_EQ(store.find(make_key("b")).state, State::kHit);
+}
+
 TEST_F(EntryStoreTest, StatisticsTextRoundTripsAndDamageGivesZeros) {
   StoredStatistics statistics;
   statistics.counters.add(Counter::kUserHits, 12);
