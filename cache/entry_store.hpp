@@ -52,6 +52,13 @@ struct StoreOptions {
   /// Fault injection for tests: called before each step; a non-zero result is the errno with which
   /// that step fails.
   std::function<int(PublishStep)> before_step;
+
+  static StoreOptions of_system_folder() {
+    StoreOptions options;
+    options.access = Access::kReadOnly;
+    options.allow_root_owner = true;
+    return options;
+  }
 };
 
 struct FindResult {

@@ -127,10 +127,8 @@ KernelCache::KernelCache(Settings settings)
     warn("unavailable", *user_error_);
   }
   if (!settings_.system_directory.empty()) {
-    StoreOptions system;
-    system.access = Access::kReadOnly;
-    system.allow_root_owner = true;
-    if (auto store = EntryStore::open(settings_.system_directory, system)) {
+    if (auto store =
+            EntryStore::open(settings_.system_directory, StoreOptions::of_system_folder())) {
       system_ = std::make_unique<EntryStore>(std::move(*store));
     } else {
       warn("system", store.error());

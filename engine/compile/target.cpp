@@ -25,14 +25,13 @@ constexpr std::array kOptions{
 };
 
 /// Prefixes of options whose effect depends on files or is not covered by the key.
-constexpr std::array<std::string_view, 22> kRefused{"-I",
+constexpr std::array<std::string_view, 21> kRefused{"-I",
                                                     "--include-path",
                                                     "-include",
                                                     "--pre-include",
                                                     "--pch",
                                                     "--use-pch",
                                                     "--create-pch",
-                                                    "--pch-dir",
                                                     "-pch",
                                                     "-use-pch",
                                                     "-create-pch",

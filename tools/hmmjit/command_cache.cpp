@@ -122,10 +122,8 @@ struct Context {
 
   std::optional<EntryStore> system_store() const {
     if (settings.system_directory.empty()) return std::nullopt;
-    cache::StoreOptions store;
-    store.access = cache::Access::kReadOnly;
-    store.allow_root_owner = true;
-    auto opened = EntryStore::open(settings.system_directory, store);
+    auto opened =
+        EntryStore::open(settings.system_directory, cache::StoreOptions::of_system_folder());
     if (!opened || !opened->exists()) return std::nullopt;
     return std::move(*opened);
   }

@@ -178,10 +178,7 @@ Check check_system_folder(const cache::KernelCache& cache) {
     out.finding = "none is wanted";
     return out;
   }
-  cache::StoreOptions options;
-  options.access = cache::Access::kReadOnly;
-  options.allow_root_owner = true;
-  const auto store = cache::EntryStore::open(directory, options);
+  const auto store = cache::EntryStore::open(directory, cache::StoreOptions::of_system_folder());
   if (!store) {
     out.outcome = Outcome::kNote;
     out.finding = store.error().to_string();
