@@ -65,14 +65,17 @@ Result<Target> choose_target(const plan::DeviceTraits& device,
   if (wanted < least) {
     return fail(ErrorCode::kCompile,
                 fmt::format("{} makes kernels for sm_{} and newer", compiler_identity, least),
-                where, "install NVRTC 12, which serves compute capability 5.0 and newer");
+                where, "install NVRTC 12 and name its folder in HMMJIT_NVRTC_DIR");
   }
-  // A cubin runs on devices with the same major and an equal or higher minor version.
+  // A cubin runs on devices with the same major and an equal or higher minor version; one for Tegra
+  // (Jetson) runs on no other device.
+  constexpr std::array kTegra{53, 62, 72, 87, 101};
   int same_major = 0, below = 0;
   for (const int known : known_architectures) {
     if (known > wanted) continue;
     below = std::max(below, known);
-    if (known / 10 == device.major) same_major = std::max(same_major, known);
+    if (known / 10 == device.major && std::ranges::find(kTegra, known) == kTegra.end())
+      same_major = std::max(same_major, known);
   }
   if (same_major > 0) {
     return Target{ImageKind::kCubin, fmt::format("sm_{}", same_major),

@@ -49,6 +49,8 @@ TEST(Target, SameMajorVersionRunsALowerCubin) {
   EXPECT_FALSE(target->explanation.empty());
   // Not across major versions: 9.5 can use 9.0 and 11.5 11.0, but 13.x nothing.
   EXPECT_EQ(choose_target(device_of(95), kNvrtc13, "n")->architecture, "sm_90");
+  // Nor that of a Jetson.
+  EXPECT_EQ(choose_target(device_of(103), std::vector{90, 100, 101}, "n")->architecture, "sm_100");
 }
 
 TEST(Target, OlderDeviceNamesTheCompilerToInstall) {
@@ -57,6 +59,7 @@ TEST(Target, OlderDeviceNamesTheCompilerToInstall) {
   EXPECT_EQ(target.error().code, ErrorCode::kCompile);
   EXPECT_THAT(target.error().message, HasSubstr("sm_75 and newer"));
   EXPECT_THAT(target.error().remedy, HasSubstr("NVRTC 12"));
+  EXPECT_THAT(target.error().remedy, HasSubstr("HMMJIT_NVRTC_DIR")) << "13 is found first";
   EXPECT_FALSE(choose_target(*plan::find_device("K40"), kNvrtc13, "n"));
   EXPECT_FALSE(choose_target(device_of(90), {}, "n"));
 }
