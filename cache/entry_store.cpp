@@ -350,6 +350,14 @@ StoreScan EntryStore::scan() const {
   return result;
 }
 
+void EntryStore::for_each_key(const std::function<void(CacheKey)>& use) const {
+  for (const StoredFile& file : scan().entries) {
+    const auto bytes = read(file.path);
+    if (!bytes) continue;
+    if (auto decoded = decode_entry(*bytes, Attachments::kSkip)) use(std::move(decoded->key));
+  }
+}
+
 void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& result) const {
   const auto names = names_in_folder(folder);
   if (!names) return;  // removed meanwhile; skip this folder

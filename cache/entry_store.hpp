@@ -135,6 +135,9 @@ class EntryStore {
   /// Never fails: files that disappear during the walk are omitted.
   StoreScan scan() const;
 
+  /// Calls `use` with the key of each intact entry. Reads every entry: not for hot paths.
+  void for_each_key(const std::function<void(CacheKey)>& use) const;
+
  private:
   EntryStore(std::string root, StoreOptions options)
       : root_(std::move(root)), options_(std::move(options)) {}

@@ -385,25 +385,11 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   return publish(key, std::move(*made));
 }
 
-namespace {
-
-// Calls `use` with the key of each intact entry.
-template <typename Use>
-void for_each_key(const EntryStore* store, const Use& use) {
-  if (store == nullptr) return;
-  for (const StoredFile& file : store->scan().entries) {
-    const auto bytes = store->read(file.path);
-    if (!bytes) continue;
-    if (auto decoded = decode_entry(*bytes, Attachments::kSkip)) use(std::move(decoded->key));
-  }
-}
-
-}  // namespace
-
 std::optional<KernelCache::Nearest> KernelCache::nearest(const CacheKey& key) const {
   std::optional<Nearest> best;
   for (const EntryStore* store : {user_.get(), system_.get()}) {
-    for_each_key(store, [&](CacheKey stored) {
+    if (store == nullptr) continue;
+    store->for_each_key([&](CacheKey stored) {
       if (stored == key) return;
       auto differences = explain(stored, key);
       if (!best || differences.size() < best->differences.size())
@@ -411,23 +397,6 @@ std::optional<KernelCache::Nearest> KernelCache::nearest(const CacheKey& key) co
     });
   }
   return best;
-}
-
-std::vector<CacheKey> KernelCache::stored_keys(const KeyFilter& filter) const {
-  std::vector<CacheKey> keys;
-  for (const EntryStore* store : {system_.get(), user_.get()}) {
-    for_each_key(store, [&](CacheKey stored) {
-      if (!filter || filter(stored)) keys.push_back(std::move(stored));
-    });
-  }
-  return keys;
-}
-
-std::vector<CacheKey> KernelCache::system_keys() const {
-  std::vector<CacheKey> keys;
-  if (settings_.mode != Mode::kOff && settings_.mode != Mode::kRefresh)
-    for_each_key(system_.get(), [&](CacheKey stored) { keys.push_back(std::move(stored)); });
-  return keys;
 }
 
 Error KernelCache::strict_miss(const CacheKey& key) const {

@@ -103,15 +103,6 @@ class KernelCache {
   };
   std::optional<Nearest> nearest(const CacheKey& key) const;
 
-  /// Keys of the intact entries on disk that pass `filter`, system layer first. Reads every entry:
-  /// for machines without a compiler, which accept kernels from other compilers, and not for hot
-  /// paths.
-  using KeyFilter = std::function<bool(const CacheKey&)>;
-  std::vector<CacheKey> stored_keys(const KeyFilter& filter) const;
-  /// Keys of all intact entries in the system layer (reads every one); none in modes that read no
-  /// files.
-  std::vector<CacheKey> system_keys() const;
-
   const Settings& settings() const { return settings_; }
   /// Counters of this process.
   const Counters& counters() const { return counters_; }

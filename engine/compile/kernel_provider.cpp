@@ -40,15 +40,26 @@ std::string identity_of(const plan::Plan& plan) {
   return out;
 }
 
-// The part of a key that identifies the kernel: everything except the compiler and its options.
-std::string kernel_of(const cache::CacheKey& key) {
-  cache::CacheKey out;
+// What another compiler changes in a kernel's key.
+struct Maker {
+  std::string compiler, options;
+  auto operator<=>(const Maker&) const = default;
+};
+
+// The key of the same kernel by another maker.
+cache::CacheKey made_by(const Maker& maker, const cache::CacheKey& key) {
+  cache::CacheKey out;  // has a schema
   for (const cache::KeyComponent& part : key.components()) {
-    if (part.name != "schema" && part.name != "compiler" && part.name != "options")
-      out.add(part.name, part.value);
+    if (part.name == "schema") continue;
+    out.add(part.name, part.name == "compiler"  ? maker.compiler
+                       : part.name == "options" ? maker.options
+                                                : part.value);
   }
-  return out.record();
+  return out;
 }
+
+// Equal for all keys of a kernel.
+Digest kernel_of(const cache::CacheKey& key) { return made_by({}, key).digest(); }
 
 }  // namespace
 
@@ -97,10 +108,11 @@ struct KernelProvider::Pool {
   int limit = 1;  ///< maximum number of threads
   std::atomic<bool> stop{false};
 
-  Mutex installed_mutex;
-  /// Keys of the system layer by kernel_of(), once read.
-  std::optional<std::map<std::string, cache::CacheKey>> installed
-      HMMJIT_GUARDED_BY(installed_mutex);
+  Mutex makers_mutex;
+  /// Makers of the stored kernels by kernel_of(), once read. Sorted, because the choice must not
+  /// depend on the folder's file order.
+  std::optional<std::map<Digest, std::set<Maker, std::greater<>>>> makers
+      HMMJIT_GUARDED_BY(makers_mutex);
 
   Future enqueue(KernelProvider& owner, const plan::Plan& plan, int priority)
       HMMJIT_REQUIRES(mutex);
@@ -180,67 +192,50 @@ void KernelProvider::report(ProviderEvent event) {
   if (settings_.on_event) settings_.on_event(event);
 }
 
-/// An entry and its key. The key is another compiler's if there is none here.
+/// An entry and its key, which may be another compiler's.
 struct KernelProvider::Obtained {
   cache::Lookup lookup;
   cache::CacheKey key;
   std::string note;
 };
 
-std::optional<KernelProvider::Obtained> KernelProvider::find_of_maker(const cache::CacheKey& key,
-                                                                      Counted counted,
-                                                                      std::string_view why) {
-  cache::Lookup lookup = cache_.find(key, counted);
-  if (!lookup) return std::nullopt;
-  const std::string* maker = key.find("compiler");
-  return Obtained{std::move(lookup), key,
-                  fmt::format("{}; made by {}", why, maker != nullptr ? *maker : "another one")};
-}
-
-// Without a compiler, any kernel with the same source, target and kind will do, whatever compiler
-// version and options made it.
+// Kernels installed with the program serve any compiler: compiling all of them again would take
+// minutes and gain nothing. Without a compiler, the user's kernels of other compilers serve too.
 std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const CompileJob& job,
                                                                        Counted counted) {
-  const auto same_kernel = [&](const cache::CacheKey& stored) {
-    return std::ranges::all_of(cache::explain(stored, job.key), [](const auto& difference) {
-      return difference.component == "compiler" || difference.component == "options";
-    });
-  };
-  std::vector<cache::CacheKey> keys = cache_.stored_keys(same_kernel);
-  // If there are several compilers, the choice must not depend on the folder's file order.
-  std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
-  for (const cache::CacheKey& key : keys) {
-    if (auto found = find_of_maker(key, counted, "no compiler on this machine")) return found;
+  MutexLock lock(pool_->makers_mutex);
+  if (!pool_->makers) {
+    auto& makers = pool_->makers.emplace();
+    for (const auto* store : {cache_.system_store(), compiler_ ? nullptr : cache_.user_store()}) {
+      if (store == nullptr) continue;
+      store->for_each_key([&](const cache::CacheKey& key) {
+        const std::string *compiler = key.find("compiler"), *options = key.find("options");
+        if (compiler != nullptr && options != nullptr)
+          makers[kernel_of(key)].insert({*compiler, *options});
+      });
+    }
+  }
+  const auto found = pool_->makers->find(kernel_of(job.key));
+  if (found == pool_->makers->end()) return std::nullopt;
+  const auto makers = found->second;
+  lock.unlock();
+  for (const Maker& maker : makers) {
+    cache::CacheKey key = made_by(maker, job.key);
+    cache::Lookup lookup = cache_.find(key, counted == Counted::kNone ? counted : Counted::kHits);
+    if (!lookup) continue;
+    const bool installed = lookup.origin == cache::Layer::kSystem;
+    return Obtained{
+        std::move(lookup), std::move(key),
+        fmt::format("{}; made by {}", installed ? "installed" : "no compiler on this machine",
+                    maker.compiler)};
   }
   return std::nullopt;
-}
-
-// Kernels installed with the program serve any compiler: compiling all of them again would take
-// minutes and gain nothing.
-std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job,
-                                                                       Counted counted) {
-  MutexLock lock(pool_->installed_mutex);
-  if (!pool_->installed) {
-    std::vector<cache::CacheKey> keys = cache_.system_keys();
-    std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
-    auto& installed = pool_->installed.emplace();
-    for (cache::CacheKey& one : keys) installed.emplace(kernel_of(one), std::move(one));
-  }
-  if (pool_->installed->empty()) return std::nullopt;
-  const auto found = pool_->installed->find(kernel_of(job.key));
-  if (found == pool_->installed->end()) return std::nullopt;
-  const cache::CacheKey key = found->second;
-  lock.unlock();
-  return find_of_maker(key, counted == Counted::kNone ? counted : Counted::kHits, "installed");
 }
 
 KernelProvider::Obtained KernelProvider::find_stored(const CompileJob& job, Counted counted) {
   cache::Lookup own = cache_.find(job.key, counted);
   if (!own) {
-    if (auto installed = find_installed(job, counted)) return *std::move(installed);
-    if (!compiler_) {
-      if (auto others = find_of_others(job, counted)) return *std::move(others);
-    }
+    if (auto others = find_of_others(job, counted)) return *std::move(others);
   }
   return {std::move(own), job.key, {}};
 }
@@ -280,15 +275,24 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
   return Obtained{std::move(*lookup), job.key, {}};
 }
 
+std::vector<const NvrtcLibrary*> KernelProvider::compilers_for(
+    const plan::DeviceTraits& device) const {
+  if (!compiler_) return {nullptr};
+  const NvrtcLibrary* const own = compiler_->get();
+  const auto known = own->architectures();
+  if (known && std::ranges::find(*known, device.capability()) != known->end()) return {own};
+  return {nullptr, own};
+}
+
 Result<KernelPtr> KernelProvider::make_candidate(const plan::Candidate& candidate,
                                                  const plan::DeviceTraits& device,
+                                                 const NvrtcLibrary* compiler,
                                                  std::vector<plan::Rejection>& rejected,
                                                  bool may_compile) {
   auto kernel = std::make_shared<Kernel>();
   const auto start = Clock::now();
   HMMJIT_ASSIGN(CompileJob job,
-                make_job(templates_, candidate, device, compiler_ ? compiler_->get() : nullptr,
-                         settings_.developer));
+                make_job(templates_, candidate, device, compiler, settings_.developer));
   kernel->render_seconds = seconds_since(start);
   const auto rendered = Clock::now();
   kernel->name = job.name;
@@ -344,8 +348,14 @@ Result<KernelPtr> KernelProvider::make_candidate(const plan::Candidate& candidat
 Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile) {
   std::vector<plan::Rejection> rejected;
   std::optional<Error> first_failure;
+  const auto compilers = compilers_for(plan.device);
   const auto attempt = [&](const plan::Candidate& candidate) -> Result<KernelPtr> {
-    auto kernel = make_candidate(candidate, plan.device, rejected, may_compile);
+    Result<KernelPtr> kernel;
+    for (const NvrtcLibrary* compiler : compilers) {
+      kernel = make_candidate(candidate, plan.device, compiler, rejected,
+                              may_compile && compiler == compilers.back());
+      if (kernel) break;
+    }
     if (!kernel) {
       const ErrorCode code = kernel.error().code;
       // A variant that does not compile is rejected like one that spills, but a cancelled or
@@ -531,15 +541,16 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
 }
 
 Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan& plan) {
-  HMMJIT_ASSIGN(const CompileJob job,
-                make_job(templates_, plan.chosen, plan.device,
-                         compiler_ ? compiler_->get() : nullptr, settings_.developer));
   CacheState out;
-  out.name = job.name;
-  const cache::Lookup lookup = find_stored(job, Counted::kNone).lookup;
-  out.layer = lookup.layer;
-  out.reason = lookup.reason;
-  if (lookup) out.resources = from_attributes(lookup.entry->attributes);
+  for (const NvrtcLibrary* compiler : compilers_for(plan.device)) {
+    HMMJIT_ASSIGN(const CompileJob job,
+                  make_job(templates_, plan.chosen, plan.device, compiler, settings_.developer));
+    const cache::Lookup lookup = find_stored(job, Counted::kNone).lookup;
+    out = {lookup.layer, lookup.reason, {}, job.name};
+    if (!lookup) continue;
+    out.resources = from_attributes(lookup.entry->attributes);
+    break;
+  }
   return out;
 }
 

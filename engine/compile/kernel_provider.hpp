@@ -69,7 +69,8 @@ struct ProviderStatistics {
 class KernelProvider {
  public:
   /// `compiler` may be an error (no NVRTC here). Then kernels come only from the cache, including
-  /// those of other compiler versions; a miss fails with that error.
+  /// those of other compiler versions; a miss fails with that error. The folders are searched for
+  /// kernels of other compilers once.
   KernelProvider(render::TemplateLibrary templates,
                  Result<std::shared_ptr<const NvrtcLibrary>> compiler, cache::KernelCache& cache,
                  ProviderSettings settings = {});
@@ -116,18 +117,18 @@ class KernelProvider {
   void end(Job& job, Result<KernelPtr> result);
   void work();  // main loop of a compiling thread
   Result<KernelPtr> make(const plan::Plan& plan, bool may_compile);
+  // Those of which a kernel for the device may be, in order of preference (null: any). One that
+  // does not know the device must not hide an installed kernel.
+  std::vector<const NvrtcLibrary*> compilers_for(const plan::DeviceTraits& device) const;
   Result<KernelPtr> make_candidate(const plan::Candidate& candidate,
-                                   const plan::DeviceTraits& device,
+                                   const plan::DeviceTraits& device, const NvrtcLibrary* compiler,
                                    std::vector<plan::Rejection>& rejected, bool may_compile);
   struct Obtained;
   using Counted = cache::KernelCache::Counted;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
-  // Finds the job's own kernel, an installed one or, without a compiler, another compiler's.
+  // Finds the job's own kernel or another compiler's.
   Obtained find_stored(const CompileJob& job, Counted counted);
-  std::optional<Obtained> find_installed(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_of_others(const CompileJob& job, Counted counted);
-  std::optional<Obtained> find_of_maker(const cache::CacheKey& key, Counted counted,
-                                        std::string_view why);
   void report(ProviderEvent event);
 
   render::TemplateLibrary templates_;

@@ -503,6 +503,12 @@ TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
     EXPECT_NE(provider.cache_state(p)->layer, cache::Layer::kNone);
     // Planned kernels that are slow to compile give way to others unless they are found.
     EXPECT_TRUE(provider.find(p));
+    // The folder is read once, not for every kernel.
+    const plan::Plan later = plan_of(kOther);
+    const auto other = make_job(texts(), later.chosen, later.device, compiler_->get());
+    ASSERT_TRUE(cache->publish(other->key, entry));
+    EXPECT_FALSE(provider.find(later));
+    EXPECT_TRUE(KernelProvider(texts(), no_compiler_, *cache, settings()).find(later));
   }
   KernelProvider provider(texts(), no_compiler_, *cache, settings());
   const auto kernel = provider.get(p);
@@ -511,7 +517,7 @@ TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
   EXPECT_THAT((*kernel)->origin_note, HasSubstr("nvrtc 12.4 x"));
   // Refused by the driver, it is removed from the cache although another compiler made it.
   EXPECT_FALSE(provider.refused(p, *kernel, "bad image"));
-  EXPECT_EQ(entries(), 1u);
+  EXPECT_EQ(entries(), 2u);
 }
 
 // Kernels installed with the program work with any compiler; those in the user's folder from
@@ -542,6 +548,29 @@ TEST_F(Provider, InstalledKernelsOfAnotherCompilerNeedNoCompile) {
     ASSERT_TRUE(again) << again.error().to_string();
     EXPECT_EQ(provider.statistics().compiled, 1u);
     EXPECT_EQ((*again)->origin, cache::Layer::kNone);
+  }
+}
+
+// Volta is too old for NVRTC 13, and a future GPU too new for any.
+TEST_F(Provider, InstalledKernelsServeGpusThatTheCompilerDoesNotKnow) {
+  plan::Plan future = plan_of(kGood);
+  future.device.major = 13;
+  future.device.minor = 0;
+  for (const plan::Plan& p : {plan_of(kGood, 8, {}, "V100"), future}) {
+    const auto own = make_job(texts(), p.chosen, p.device, nullptr);
+    const cache::CacheKey key = with(*own, {{"compiler", "nvrtc 12.4 x"}});
+    KernelImage image;
+    image.bytes = "image";
+    ASSERT_TRUE(open_cache(cache::Mode::kReadWrite, "other")->publish(key, to_entry(*own, image)));
+    cache::Settings folders;
+    folders.system_directory = (root_ / "other").string();
+    const auto cache = cache::KernelCache::open(folders);
+    KernelProvider provider(texts(), compiler_, *cache, settings());
+    EXPECT_EQ(provider.cache_state(p)->layer, cache::Layer::kSystem);
+    const auto kernel = provider.get(p);
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    EXPECT_EQ((*kernel)->image.bytes, "image");
+    EXPECT_EQ((*kernel)->target.architecture, own->target.architecture);
   }
 }
 

@@ -332,11 +332,20 @@ TEST_F(EntryStoreTest, FilesFromTheFutureAreOld) {
   write_file(root_ + "/tmp-1-0-future", "half");
   set_age(root_ + "/tmp-1-0-future", -7200);
   set_age(store.entry_path(make_key("a").digest()), -7200);
-  const auto report = trim(store, 200'000);
+  const auto report = trim(store, 150'000);
   ASSERT_TRUE(report);
   EXPECT_EQ(report->temporaries_removed, 1u);
   EXPECT_EQ(report->entries_removed, 1u);
   EXPECT_EQ(store.find(make_key("b")).state, State::kHit);
+}
+
+TEST_F(EntryStoreTest, KeysOfIntactEntries) {
+  const EntryStore store = open_store(root_);
+  for (const char* source : {"a", "b"}) ASSERT_TRUE(store.publish(make_key(source), make_entry()));
+  write_file(store.entry_path(make_key("b").digest()), "damaged");
+  std::vector<std::string> sources;
+  store.for_each_key([&](const CacheKey& key) { sources.push_back(*key.find("source")); });
+  EXPECT_THAT(sources, ::testing::ElementsAre("a"));
 }
 
 TEST_F(EntryStoreTest, StatisticsTextRoundTripsAndDamageGivesZeros) {

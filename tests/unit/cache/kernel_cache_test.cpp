@@ -193,17 +193,6 @@ TEST_F(KernelCacheTest, ARepairedEntryIsServedAfterARefusal) {
   EXPECT_EQ(cache->find(key).layer, Layer::kUser) << "even if its inode number was used before";
 }
 
-TEST_F(KernelCacheTest, StoredKeysAreFiltered) {
-  store(make_key("a", "sm_80"));
-  store(make_key("b", "sm_90"));
-  const auto cache = KernelCache::open(settings());
-  EXPECT_EQ(cache->stored_keys({}).size(), 2u);
-  const auto some =
-      cache->stored_keys([](const CacheKey& key) { return *key.find("target") == "sm_90"; });
-  ASSERT_EQ(some.size(), 1u);
-  EXPECT_TRUE(some[0] == make_key("b", "sm_90"));
-}
-
 TEST_F(KernelCacheTest, SystemLayerComesFirstAndIsNeverWritten) {
   const CacheKey key = make_key();
   store(key);
