@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/ascii.hpp"
+#include "core/threads.hpp"
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
 
@@ -303,6 +304,7 @@ Status HmmReader::detect() {
 }
 
 Result<std::optional<Hmm>> HmmReader::next_ascii() {
+  const FlushToZeroScope flush;  // as the reference reads numbers
   if (!tag_read_) {
     std::string_view line;
     HMMJIT_ASSIGN(bool more, data_line(input_, &line));

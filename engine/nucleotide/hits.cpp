@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <compare>
 #include <limits>
 
 #include "model/score_statistics.hpp"
@@ -158,7 +159,8 @@ HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCount
   std::erase_if(hits, [](const StoredHit& s) { return !passes(s.query->report, s.hit.domain); });
   std::ranges::stable_sort(hits, [](const StoredHit& x, const StoredHit& y) {
     const Hit &a = x.hit, &b = y.hit;
-    if (a.domain.log_p != b.domain.log_p) return a.domain.log_p < b.domain.log_p;
+    if (const auto order = std::weak_order(a.domain.log_p, b.domain.log_p); order != 0)
+      return order < 0;
     if (const int order = a.subject->name.compare(b.subject->name); order != 0) return order < 0;
     if (a.bottom != b.bottom) return b.bottom;
     return a.domain.iali < b.domain.iali;

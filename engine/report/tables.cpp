@@ -1,6 +1,7 @@
 #include "report/tables.hpp"
 
 #include <algorithm>
+#include <compare>
 
 #include "report/kept_rows.hpp"
 #include "report/numbers.hpp"
@@ -178,7 +179,7 @@ void append_pfam_domain_titles(std::string& out, const HitList& hits) {
 }
 
 bool stands_before(const PfamDomain& a, const PfamDomain& b) {
-  if (a.key != b.key) return a.key > b.key;
+  if (const auto order = std::weak_order(b.key, a.key); order != 0) return order < 0;
   if (const int order = a.name.compare(b.name); order != 0) return order < 0;
   if (a.forward != b.forward) return a.forward;
   return a.iali < b.iali;

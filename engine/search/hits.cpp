@@ -1,6 +1,7 @@
 #include "search/hits.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <numeric>
 
 #include "model/score_statistics.hpp"
@@ -53,7 +54,8 @@ HitList list_of(const Thresholds& rules, std::vector<Hit> hits, double Z) {
 }  // namespace
 
 bool stands_before(const Hit& a, const Hit& b) {
-  if (a.sort_key != b.sort_key) return a.sort_key > b.sort_key;
+  // NaN, from damaged score statistics, has a place too.
+  if (const auto order = std::weak_order(b.sort_key, a.sort_key); order != 0) return order < 0;
   if (const int order = a.name.compare(b.name); order != 0) return order < 0;
   const domain::Domain& first_a = a.score.domains.front();
   const domain::Domain& first_b = b.score.domains.front();

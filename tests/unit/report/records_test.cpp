@@ -212,7 +212,7 @@ TEST(HtmlPage, EscapesWhateverComesFromFiles) {
   const std::string html = make_html_page(page);
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
   EXPECT_THAT(html, HasSubstr("a &amp; b &quot;c&quot;"));
-  EXPECT_THAT(html, HasSubstr("The best 1 of 3 reported proteins"));
+  EXPECT_THAT(html, HasSubstr("The best 1 of 3 selected sequences"));
   // All other text from files is compressed, so browsers cannot interpret it.
   for (const char* id : {"data", "alignments"}) {
     const std::size_t tag = html.find(std::string("id=\"") + id + "\">");
