@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
-#include <limits>
 #include <map>
 #include <new>
 #include <optional>
@@ -26,6 +25,7 @@
 #include "gpu/stream_wait.hpp"
 #include "layout/stages.hpp"
 #include "nucleotide/windows.hpp"
+#include "reference/filters.hpp"
 
 namespace hmmjit::nucleotide {
 namespace {
@@ -64,6 +64,18 @@ int largest_value(const ByteProfile& profile, std::span<const Residue> rows, std
                    : std::max(0, row[k - 1] - profile.signed_cost(profile.cost[x * M + k - 1]));
       if (i >= first) best = std::max(best, row[k]);
     }
+  }
+  return best;
+}
+
+// The highest match cell of the Viterbi filter.
+int highest_cell(const WordProfile& profile, int move, std::span<const Residue> residues) {
+  reference::ViterbiRow cells(profile.M);
+  int best = reference::ViterbiRow::kMinimum, J = best;
+  for (const Residue x : residues) {
+    const int E = cells.advance(profile, x, std::max(J, profile.base) + move);
+    best = std::max(best, E);
+    J = std::max(J, E + profile.ej);
   }
   return best;
 }
@@ -551,20 +563,21 @@ Status DeviceScan::State::collect(Launch& slot) {
   return {};
 }
 
-// Leaves out rows in which bytes may have overflowed.
+// Leaves out blocks that an overflow may have changed, which takes effect in the next M rows and
+// may cause another one. An item's first rows are reported by the item before it, whose values may
+// be lower there because of earlier overflows: hence three times M.
 void DeviceScan::State::check_marks(const SearchModel& model, const gpu::ReadyKernel& kernel,
                                     const ScanMarks& marks) const {
+  const auto M = static_cast<std::size_t>(model.bytes.M);
   for (const bool reverse : {false, true}) {
     const std::vector<std::uint8_t>& best = reverse ? marks.bottom_ : marks.top_;
     for (int n = 0; n < verifier->pieces() && !best.empty(); ++n) {
       const std::size_t at = verifier->choose(best.size()), row = at * kRows;
-      const std::size_t first = row - std::min(row, static_cast<std::size_t>(model.bytes.M));
-      const std::size_t reach = static_cast<std::size_t>(marks.reach_) / kRows + 2;
-      const auto before = std::span(best).first(at).last(std::min(at, reach));
+      const std::size_t first = row - std::min(row, M);
+      const auto before = std::span(best).first(at).last(std::min(at, 3 * (M + 1) / kRows + 3));
       if (std::ranges::any_of(before, [&](int value) { return value >= marks.suspect_; })) continue;
       verifier->check_piece(
-          model, {{gpu::Link::kSsv, kernel.name()}},
-          (row + kRows - first) * static_cast<std::size_t>(model.bytes.M),
+          model, {{gpu::Link::kSsv, kernel.name()}}, (row + kRows - first) * M,
           [&]() -> std::optional<search_run::Difference> {
             std::vector<Residue> rows;
             for (std::size_t r = first; r < row + kRows; ++r) {
@@ -754,18 +767,15 @@ void DeviceScan::State::check_cells(const ScanModel& model, const gpu::ReadyKern
                               .subspan(std::size_t{windows.start[at]} * 16, windows.length[at]);
     verifier->check_piece(
         *model.model, {{gpu::Link::kViterbi, kernel.name()}},
-        2 * residues.size() * static_cast<std::uint64_t>(words.M),
+        residues.size() * static_cast<std::uint64_t>(words.M),
         [&]() -> std::optional<search_run::Difference> {
-          const int move = words.move(
-              viterbi_length(static_cast<std::int64_t>(residues.size()), model.window_length));
-          const auto reached = [&](int threshold) {
-            return !reference::viterbi_scan(words, move, threshold, residues).empty();
-          };
-          // The lowest value stands for all below it.
-          const bool low = cell + words.ec <= std::numeric_limits<std::int16_t>::min();
-          if ((low || reached(cell)) && !reached(cell + 1)) return {};
+          const int length =
+              viterbi_length(static_cast<std::int64_t>(residues.size()), model.window_length);
+          const int cpu = highest_cell(words, words.move(length), residues);
+          // The kernel adds E->C, and its lowest word stands for all below.
+          if (cell == std::max(cpu, reference::ViterbiRow::kMinimum - words.ec)) return {};
           return search_run::Difference{
-              plan::Stage::kViterbi, {}, fmt::format("cell {}", cell), "another one"};
+              plan::Stage::kViterbi, {}, std::to_string(cell), std::to_string(cpu)};
         });
   }
 }
