@@ -260,6 +260,8 @@ class Scorer {
             again.domain.reset();
             const std::size_t only = 0;
             align({&again, 1}, {&only, 1});
+            // A sum that is not a number equals nothing.
+            if (again.domain && std::isnan(again.domain->accuracy_sum)) return {};
             if (again.domain == taken.domain) return {};
             const auto text = [](const Envelope& e) {
               return e.domain ? fmt::format("{} nats", e.domain->envelope_nats) : "no domain";
