@@ -795,12 +795,13 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsWhereAThreadIsRefused) {
   driver_.on_call = {};
 }
 
-// Random models, targets and options on this machine's device.
+// Random models, targets and options on this machine's device, whose answers are checked.
 TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
   if (std::getenv("HMMJIT_TEST_DEVICE") == nullptr) GTEST_SKIP() << "needs a device";
   gpu::Settings real = settings();
   real.open_driver = {};
   real.open_kernels = {};
+  std::uint64_t checked = 0, kernels = 0;
   for (int run = 0; run < 100; ++run) {
     random_ = Random(static_cast<std::uint64_t>(run) + 100);
     const int longest = run % 5 == 4 ? 3500 : 400;
@@ -818,13 +819,22 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
         std::array{Partition::kGathered, Partition::kSerial,
                    Partition::kTargets}[static_cast<std::size_t>(random_.integer(0, 2))];
     options.threads = random_.integer(1, 16);
+    const SearchOptions checks;
+    SearchProgress progress;
+    search_run::Verifier verifier(checks, progress, checks.domain);
     DeviceScan device(real);
-    expect_the_cpus_results(options, device, 0);
+    const auto want = search(options, nullptr);
+    expect_results(want, search(options, &device, &verifier), 0);
     const gpu::Statistics s = device.statistics();
     EXPECT_EQ(s.blocks_done, 3u) << s.reason;
     EXPECT_GT(s.launches, 0u);
+    SearchStatistics statistics;
+    verifier.add_to(statistics);
+    checked += statistics.verified;
+    kernels += s.distinct_kernels;
     if (HasFailure()) FAIL() << "run " << run;
   }
+  EXPECT_GT(checked, kernels);  // the first piece of each, and more
 }
 
 TEST_F(DeviceScanSearch, FailsWithoutADemandedDevice) {
