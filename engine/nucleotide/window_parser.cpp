@@ -299,9 +299,9 @@ Status WindowParser::State::parse(Lane& lane, std::span<const WorkPtr> batch,
   }
   HMMJIT_TRY(launch_all(lane, requests, chosen, batch[0]->trace_seed()));
 
-  const auto kernels = std::make_shared<const std::vector<gpu::UsedKernel>>(
-      std::vector{gpu::UsedKernel{gpu::Link::kParser, chosen.parser.name()},
-                  {gpu::Link::kEnsemble, chosen.ensemble ? chosen.ensemble.name() : ""}});
+  const auto kernels = std::make_shared<std::vector<gpu::UsedKernel>>();
+  kernels->push_back({gpu::Link::kParser, chosen.parser.name()});
+  if (chosen.ensemble) kernels->push_back({gpu::Link::kEnsemble, chosen.ensemble.name()});
   auto request = requests.begin();
   for (const WorkPtr& work : batch) {
     const auto& of = std::get<ParseRequest>(work->request);
