@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <latch>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -48,7 +47,6 @@ struct GpuFilters::State {
 
   const double created = Trace::now();
   EngineState engine;
-  std::latch started{1};
   std::thread starter, packer;
   std::vector<std::thread> lanes;  // first the starter's, then the destructor's
 };
@@ -83,7 +81,7 @@ GpuFilters::State::~State() {
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
   EngineState& engine = state_->engine;
-  // Without a driver, a search that demands a device need not begin.
+  // If there is no driver, even the shortest search that demands a device must report an error.
   if (engine.settings.demanded && !engine.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
     if (report.state != driver::DriverState::kReady) engine.fail_all(driver::error_of(report));
@@ -97,15 +95,10 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
     } catch (const std::system_error& error) {
       s->engine.fail_all(refused_threads("the threads a GPU needs", error));
     }
-    s->started.count_down();
   });
 }
 
 GpuFilters::~GpuFilters() { detach(); }
-
-void GpuFilters::wait_if_demanded() const {
-  if (state_->engine.settings.demanded) state_->started.wait();
-}
 
 void GpuFilters::give_up(const Error& error) {
   state_->engine.fail_all(error);

@@ -148,9 +148,6 @@ class GpuFilters {
   /// Returns once no call of the client is running or will follow and no claim is left; forgets
   /// models and blocks.
   void detach();
-  /// Where devices are demanded, returns once they can work or have failed, so that a search which
-  /// the CPU ends sooner fails, too.
-  void wait_if_demanded() const;
   /// Uses the devices no more: statistics() has the state "failed" with this reason.
   void give_up(const Error& error);
 

@@ -178,7 +178,6 @@ Result<SearchStatistics> Run::run(LateModels* late) {
     }
     if (device_ != nullptr) guarded([this] { attach_device(); });
     workers_.run([this] { guarded([this] { work(); }); });
-    if (device_ != nullptr && !agenda_.error()) device_->wait_if_demanded();
   }
   if (auto error = agenda_.error()) {
     // Where memory ran out there was none for a remedy.
