@@ -118,20 +118,24 @@ Status EntryStore::check_folder() const {
 
 // Gives a new file or folder of a shared cache to the cache's group; returns 0 or an errno. The
 // umask may have removed the group's rights, and only a setgid folder passes its group on.
-int EntryStore::share(const std::string& path, unsigned mode) const {
+int EntryStore::share(int descriptor, unsigned mode) const {
   if (!options_.allow_group) return 0;
   struct stat folder {};
   if (::stat(root_.c_str(), &folder) == 0) {
     // Somebody who is not in the group cannot give to it.
-    [[maybe_unused]] const int given = ::chown(path.c_str(), static_cast<uid_t>(-1), folder.st_gid);
+    [[maybe_unused]] const int given =
+        ::fchown(descriptor, static_cast<uid_t>(-1), folder.st_gid);
   }
-  return ::chmod(path.c_str(), static_cast<mode_t>(mode)) == 0 ? 0 : errno;
+  return ::fchmod(descriptor, static_cast<mode_t>(mode)) == 0 ? 0 : errno;
 }
 
-Status EntryStore::make_folder(const std::string& path) const {
-  const mode_t mode = options_.allow_group ? 02770 : 0700;
-  if (::mkdir(path.c_str(), mode) == 0) {
-    if (const int error = share(path, mode)) {
+Status EntryStore::make_folder(const std::string& path, unsigned group_mode) const {
+  const unsigned mode = options_.allow_group ? group_mode : 0700;
+  if (::mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) {
+    // Another member of the group may have put a link in its place.
+    const Descriptor folder(
+        ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (const int error = folder.get() < 0 ? errno : share(folder.get(), mode)) {
       return store_error(path, "set the rights of a cache folder", error);
     }
     return {};
@@ -151,12 +155,12 @@ Status EntryStore::prepare() const {
   }
   struct stat info {};
   if (::stat(root_.c_str(), &info) != 0) {
-    // Parents get the folder's rights: the XDG specification requires owner-only ones, and a group
-    // must reach the folder that it shares.
+    // The XDG specification requires owner-only parents, but a group must reach the folder that it
+    // shares.
     for (std::size_t slash = root_.find('/', 1); slash != std::string::npos;
          slash = root_.find('/', slash + 1)) {
       const std::string parent = root_.substr(0, slash);
-      const Status made = make_folder(parent);
+      const Status made = make_folder(parent, 02710);
       if (!made && ::stat(parent.c_str(), &info) != 0) return made;
     }
     HMMJIT_TRY(make_folder(root_));
@@ -174,7 +178,7 @@ Status EntryStore::replace_file(const std::string& name, std::string_view bytes)
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                          static_cast<mode_t>(file_mode())));
   if (file.get() < 0) return store_error(temporary, "make a file", errno);
-  int error = share(temporary, file_mode());
+  int error = share(file.get(), file_mode());
   if (error == 0) error = write_all(file.get(), bytes);
   if (file.close() != 0 && error == 0) error = errno;
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
@@ -300,7 +304,7 @@ Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string
       if (path != nullptr) ::unlink(path->c_str());
     }
   } unlink_temporary{&temporary};
-  if (const int error = share(temporary, file_mode())) {
+  if (const int error = share(file.get(), file_mode())) {
     return failed("set the rights of a cache file", error);
   }
 

@@ -142,8 +142,8 @@ class EntryStore {
   EntryStore(std::string root, StoreOptions options)
       : root_(std::move(root)), options_(std::move(options)) {}
   Status check_folder() const;
-  Status make_folder(const std::string& path) const;
-  int share(const std::string& path, unsigned mode) const;
+  Status make_folder(const std::string& path, unsigned group_mode = 02770) const;
+  int share(int descriptor, unsigned mode) const;
   void stamp(const std::string& path, FileIdentity& identity) const;
   void scan_folder(const std::string& folder, int depth, StoreScan& result) const;
   Status step(PublishStep step, const std::string& path) const;

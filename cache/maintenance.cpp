@@ -41,9 +41,9 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   timespec clock{};
   ::clock_gettime(CLOCK_REALTIME, &clock);
   const std::int64_t now = clock.tv_sec * kNanoseconds + clock.tv_nsec;
-  // A time over an hour in the future says nothing (the clock was set back): such a file is old.
+  // A time over a day in the future says nothing (the clock was set back): such a file is old.
   const auto last_used = [&](const StoredFile& file) {
-    return file.last_used > now + 3600 * kNanoseconds ? 0 : file.last_used;
+    return file.last_used > now + 24 * 3600 * kNanoseconds ? 0 : file.last_used;
   };
   for (const StoredFile& file : scan.temporaries) {
     if (now - last_used(file) < stale_age.count() * kNanoseconds) continue;
@@ -55,7 +55,7 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   if (left > max_bytes) {
     const auto target = static_cast<std::uint64_t>(kTrimTarget * static_cast<double>(max_bytes));
     std::ranges::sort(scan.entries, {}, [&](const StoredFile& file) {
-      return std::pair(last_used(file), file.name);
+      return std::pair(last_used(file), std::string_view(file.name));
     });
     for (const StoredFile& file : scan.entries) {
       if (left <= target) break;

@@ -203,6 +203,8 @@ struct KernelProvider::Obtained {
 // minutes and gain nothing. Without a compiler, the user's kernels of other compilers serve too.
 std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const CompileJob& job,
                                                                        Counted counted) {
+  const cache::Mode mode = cache_.settings().mode;
+  if (mode == cache::Mode::kOff || mode == cache::Mode::kRefresh) return std::nullopt;
   MutexLock lock(pool_->makers_mutex);
   if (!pool_->makers) {
     auto& makers = pool_->makers.emplace();

@@ -191,8 +191,10 @@ void remove_if_abandoned(const std::string& name) {
   const int descriptor = ::open(name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return;
   struct stat info {};
-  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-      take_lock(descriptor, name, false))
+  // Those of root may belong to the owner of the file that they were to replace.
+  const uid_t user = ::geteuid();
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
+      (user == 0 || info.st_uid == user) && take_lock(descriptor, name, false))
     ::unlink(name.c_str());
   ::close(descriptor);
 }

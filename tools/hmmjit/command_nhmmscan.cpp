@@ -91,6 +91,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
       statistics.counters += result.hits.counters;
       statistics.hits_reported += result.hits.reported;
       statistics.domains_reported += result.hits.reported;
+      ++run.progress.results_delivered;
       HMMJIT_TRY(run.writer.receive(result, options));
     }
     statistics.report_seconds += clock.lap();

@@ -271,7 +271,9 @@ class Server {
     for (const auto& [other, database] : databases()) held += other == name ? 0 : database->bytes();
     const std::uint64_t all = settings_.memory / 2;
     try {
-      return Database::open(file, all == 0 ? 0 : std::max(all, held + 1) - held);
+      auto opened = Database::open(file, all == 0 ? 0 : std::max(all, held + 1) - held);
+      if (!opened && opened.error().where.empty()) opened.error().where = file;
+      return opened;
     } catch (const std::bad_alloc&) {
       return fail(ErrorCode::kResources, "out of memory", file);
     } catch (const std::system_error& error) {

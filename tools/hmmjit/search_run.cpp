@@ -592,7 +592,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
                     HMMJIT_ASSIGN(const std::vector<OutputFile*> files,
                                   run_files.write(statistics));
                     for (OutputFile* file : files) HMMJIT_TRY(file->commit());
-                    run_files.describe(statistics);
+                    if (statistics.threads > 0) run_files.describe(statistics);
                     return {};
                   }};
   return search_parts(work, run.repeatable);
@@ -605,7 +605,8 @@ Status search_and_repeat(const SearchProgram& program, const ParsedOptions& opti
   const Status status = run_search(program, options, run, afterwards, joined);
   if (status || !run.repeatable) return status;
   run.repeated = true;
-  run.scan.reset();
+  if (std::exchange(run.scan, nullptr))
+    run.session = std::make_shared<Session>(status.error().to_string());
   return run_search(program, options, run, afterwards, joined);
 }
 

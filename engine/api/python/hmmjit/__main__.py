@@ -22,7 +22,7 @@ def program() -> str:
 
 def main() -> NoReturn:
     path = program()
-    os.execv(path, sys.argv)  # a link's name selects a program of HMMER
+    os.execv(path, [sys.argv[0] or "hmmjit", *sys.argv[1:]])  # a link's name selects a program of HMMER
 
 
 if __name__ == "__main__":
