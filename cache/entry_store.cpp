@@ -123,8 +123,7 @@ int EntryStore::share(int descriptor, unsigned mode) const {
   struct stat folder {};
   if (::stat(root_.c_str(), &folder) == 0) {
     // Somebody who is not in the group cannot give to it.
-    [[maybe_unused]] const int given =
-        ::fchown(descriptor, static_cast<uid_t>(-1), folder.st_gid);
+    [[maybe_unused]] const int given = ::fchown(descriptor, static_cast<uid_t>(-1), folder.st_gid);
   }
   return ::fchmod(descriptor, static_cast<mode_t>(mode)) == 0 ? 0 : errno;
 }
@@ -133,8 +132,7 @@ Status EntryStore::make_folder(const std::string& path, unsigned group_mode) con
   const unsigned mode = options_.allow_group ? group_mode : 0700;
   if (::mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) {
     // Another member of the group may have put a link in its place.
-    const Descriptor folder(
-        ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (const int error = folder.get() < 0 ? errno : share(folder.get(), mode)) {
       return store_error(path, "set the rights of a cache folder", error);
     }
