@@ -55,7 +55,7 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   if (left > max_bytes) {
     const auto target = static_cast<std::uint64_t>(kTrimTarget * static_cast<double>(max_bytes));
     std::ranges::sort(scan.entries, {}, [&](const StoredFile& file) {
-      return std::pair(last_used(file), std::string_view(file.name));
+      return std::pair(last_used(file), file.name);
     });
     for (const StoredFile& file : scan.entries) {
       if (left <= target) break;
