@@ -131,6 +131,7 @@ int EntryStore::share(int descriptor, unsigned mode) const {
 Status EntryStore::make_folder(const std::string& path, unsigned group_mode) const {
   const unsigned mode = options_.allow_group ? group_mode : 0700;
   if (::mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) {
+    if (!options_.allow_group) return {};
     // Another member of the group may have put a link in its place.
     const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (const int error = folder.get() < 0 ? errno : share(folder.get(), mode)) {

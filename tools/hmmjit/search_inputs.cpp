@@ -136,16 +136,14 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
                                  const std::string& targets) {
   const std::string& models = options.arguments()[0];
   const std::string target_path = find_sequence_file(targets);
-  // The database of a server is a name.
-  const bool remote = options.knows("--server") && options.is_set("--server");
   std::vector<NamedFile> files;
   if (program.open_queries != nullptr && !program.long_targets) {
     files.push_back({"query file", models});
-  } else if (!remote || !program.by_sequence) {
+  } else {
     add_profile_files(files, program.long_targets ? "query file" : "profile file",
                       program.by_sequence ? find_profile_database(models) : models);
   }
-  if (!remote || program.by_sequence) files.push_back({"sequence file", target_path});
+  files.push_back({"sequence file", target_path});
   for (const std::string& path : {models, target_path}) {
     if (!is_blast_database(path)) continue;
     for (const std::string_view suffix : kBlastSuffixes)
