@@ -5,9 +5,10 @@ usage: soak.py PACKAGE LIBRARY MODELS TARGETS [SECONDS]
 PACKAGE: the folder of the Python package, LIBRARY: libhmmjit.so, MODELS and TARGETS: files. Searches are collected,
 iterated over, closed early, cancelled, failed by callbacks and by input, two at a time, with small bounds on
 memory, from files, memory and a database that is replaced meanwhile; reports are made of some. After a
-quarter of the time (a minute at most) the resident memory is noted: from then on its highest value in
-each quarter of the rest may not grow by more than a tenth, or 8 MiB, from the first quarter to the last. Descriptors
-and threads may not grow at all. Prints a line every tenth of the time. Exit status 0: level.
+quarter of the time (a minute at most) and LEAST_ROUNDS the resident memory is noted: its highest value in the last
+quarter of the later rounds may not exceed that in the first by more than a tenth, or 8 MiB. Descriptors
+and threads may not grow at all. Prints a line every tenth of the time. A busy machine gets the time for LEAST_ROUNDS more.
+Exit status 0: level.
 """
 import gc
 import os
@@ -18,6 +19,7 @@ import threading
 import time
 
 LONGEST_WARM_UP = 60
+LEAST_ROUNDS = 10
 GROWTH, SLACK = 1.1, 8 << 20
 
 
@@ -139,33 +141,31 @@ def main():
     with tempfile.TemporaryDirectory(prefix="hmmjit-soak-") as folder:
         works = Works(hmmjit, models, targets, folder, seed)
         begun, count, shown = time.monotonic(), 0, 0
-        highest, level = [0, 0, 0, 0], None
-        while (passed := time.monotonic() - begun) < seconds:
+        memory, level = [], None
+        while (passed := time.monotonic() - begun) < seconds or len(memory) < LEAST_ROUNDS:
             works.all[count % len(works.all)]()
             count += 1
             if count % len(works.all):
                 continue
             gc.collect()
-            if passed >= warm_up:
+            if passed >= warm_up and count >= LEAST_ROUNDS * len(works.all):
                 level = level or (descriptors(), threads())
-                quarter = int(4 * (passed - warm_up) / (seconds - warm_up))
-                highest[quarter] = max(highest[quarter], resident())
+                memory.append(resident())
             if passed >= shown * seconds / 10:
                 print(f"{passed:6.0f} s {count:6} searches {resident() / 2**20:7.1f} MiB {descriptors()} descriptors "
                       f"{threads()} threads", flush=True)
                 shown += 1
         gc.collect()  # a search that waits for it holds a descriptor
         deadline = time.monotonic() + 10
-        while (descriptors(), threads()) > level and time.monotonic() < deadline:
+        while (grown := any(map(int.__gt__, now := (descriptors(), threads()), level))) and time.monotonic() < deadline:
             time.sleep(0.1)  # threads that are just ending
-        now = (descriptors(), threads())
+    highest = [max(memory[len(memory) * n // 4:len(memory) * (n + 1) // 4]) for n in range(4)]
     print("highest resident memory of each quarter after the warm-up, MiB:",
           ", ".join(f"{value / 2**20:.1f}" for value in highest))
-    first, last = next(filter(None, highest), 0), highest[-1]  # a quarter without a round, on a busy machine, has 0
-    if last > max(first * GROWTH, first + SLACK):
+    if highest[-1] > max(highest[0] * GROWTH, highest[0] + SLACK):
         print("the resident memory grows")
         return 1
-    if now[0] > level[0] or now[1] > level[1]:
+    if grown:
         print(f"descriptors and threads: {level} then, {now} now")
         return 1
     print(f"{count} searches, level")
