@@ -27,7 +27,7 @@ def rows(table):
 class OnHost(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="hmmjit-on-host-")
+        cls.folder = tempfile.TemporaryDirectory(prefix="hmmjit-on-host-", dir="/tmp")  # for the path of a socket
         root = cls.folder.name
         cls.model = scenario.example_model("globins4.hmm", root)
         cls.targets, cls.lost, cls.wrong = root + "/targets.fa", root + "/lost", root + "/wrong"
