@@ -50,12 +50,13 @@ def parse(path):
 def run(steps, folder):
     """Returns a list of problems, or the reason to skip the case."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases", "functions.sh"), encoding="ascii") as file:
-        script = file.read() + "exec 2>&1\n"
+        script = file.read() + "umask 022\nexec 2>&1\n"
     for _, command, _, _ in steps:
         script += f"{command}\nprintf '\\n{MARK} %d\\n' $?\n"
     environment = dict(os.environ, PATH=os.path.dirname(scenario.program) + os.pathsep + os.environ["PATH"], LC_ALL="C.UTF-8",
                        HMMJIT_CACHE_DIR=os.path.join(folder, ".cache"), EXAMPLES=scenario.EXAMPLES, PROGRAM=scenario.program,
                        SCENARIO=os.path.dirname(os.path.abspath(__file__)), PYTHONDONTWRITEBYTECODE="1")
+    environment.pop("POSIXLY_CORRECT", None)
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, timeout=600, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     parts = re.split(rf"\n{MARK} (\d+)\n", done.stdout.decode("utf-8", "replace"))
@@ -84,7 +85,7 @@ def main():
         if len(sys.argv) == 5 and sys.argv[4] not in title:
             continue
         count += 1
-        with tempfile.TemporaryDirectory(prefix="hmmjit-case-") as folder:
+        with tempfile.TemporaryDirectory(prefix="hmmjit-case-", dir="/tmp") as folder:  # a name without blanks
             problems = run(steps, folder)
         if isinstance(problems, str):
             skipped += 1

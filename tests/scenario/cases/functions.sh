@@ -52,5 +52,6 @@ same() {
 # both ARGUMENT...: runs hmmsearch and hmmjit search, with output in `want` and `got`, and compares their results.
 both() { hmmsearch --cpu 0 "$@" >want && hmmjit search --quiet "$@" >got && same want got; }
 
-# as_other COMMAND...: runs a command as an unprivileged user.
-as_other() { setpriv --reuid=65534 --clear-groups "$@"; }
+# as_other COMMAND...: runs a command as an unprivileged user, who runs nothing else: limits count all processes of a user.
+other=$((20000 + $$ % 40000))
+as_other() { setpriv --reuid=$other --clear-groups "$@"; }
