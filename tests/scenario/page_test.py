@@ -319,12 +319,7 @@ class PageInChromium(ScratchFolder):
                          f"1,000 domains, {len(self.targets)} sequences, {len(self.models)} models.")
         # The filtered domains can be saved.
         self.set(driver, filter="kinase", included=True)
-        driver.execute_script("document.getElementById('save').click()")
-        until = time.monotonic() + 20
-        saved = self.path("domains.tsv")
-        while not os.path.exists(saved) and time.monotonic() < until:
-            time.sleep(0.05)
-        with open(saved, newline="") as file:
+        with open(self.saved(driver, "domains.tsv", "#save"), newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
         self.assertEqual(len(rows), int(self.text(driver, "counts").split()[1].replace(",", "")))
         self.assertEqual({row["domain_included"] for row in rows}, {"1"})
