@@ -98,10 +98,12 @@ class Slurm:
                 first=port + 1, last=port + nodes))
         self.environment = dict(os.environ, SLURM_CONF=self.configuration)
         # Snakemake's executor takes all SLURM_* variables from its jobs: they find this one.
-        self.linked = not os.path.lexists(SYSTEM_CONFIGURATION)
+        left = os.path.islink(SYSTEM_CONFIGURATION) and "/hmmjit-slurm-" in os.readlink(SYSTEM_CONFIGURATION)  # by a killed run
+        self.linked = left or not os.path.lexists(SYSTEM_CONFIGURATION)
         if self.linked:
             os.makedirs(os.path.dirname(SYSTEM_CONFIGURATION), exist_ok=True)
-            os.symlink(self.configuration, SYSTEM_CONFIGURATION)
+            os.symlink(self.configuration, self.configuration + ".link")
+            os.replace(self.configuration + ".link", SYSTEM_CONFIGURATION)
         self.pids = []
         try:
             self.start()
