@@ -225,10 +225,10 @@ TEST_F(Provider, SingleFlightAmongThreads) {
 TEST_F(Provider, ProcessesShareOneCompile) {
   const std::string out = (root_ / "out").string();
   std::string command =
-      "HMMJIT_CACHE_DIR=" + (root_ / "cache").string() + "; export HMMJIT_CACHE_DIR;";
+      "HMMJIT_CACHE_DIR='" + (root_ / "cache").string() + "'; export HMMJIT_CACHE_DIR;";
   constexpr int kProcesses = 16;
   for (int i = 0; i < kProcesses; ++i) {
-    command += std::string(KERNEL_WORKER) + " 400 H200 > " + out + std::to_string(i) + " & ";
+    command += "'" KERNEL_WORKER "' 400 H200 > '" + out + std::to_string(i) + "' & ";
   }
   command += "wait";
   ASSERT_EQ(std::system(command.c_str()), 0);
@@ -369,16 +369,16 @@ TEST_F(Provider, ImagesAreReproducible) {
   const std::string other_home = (root_ / "home").string();
   const std::string other =
       "TZ=Asia/Tokyo LC_ALL=de_DE.UTF-8 LANG=tr_TR.UTF-8 PATH=/usr/bin:/bin " +
-      ("HOME=" + other_home + " TMPDIR=" + other_home);
+      ("HOME='" + other_home + "' TMPDIR='" + other_home + "'");
   const Surroundings all[] = {{"one", ".", "TZ=UTC LC_ALL=C"}, {"two", "/", other.c_str()}};
   fs::create_directories(other_home);
   std::set<std::string> images, entries;
   for (const Surroundings& s : all) {
     const fs::path cache = root_ / s.name, out = root_ / (std::string(s.name) + ".out");
     fs::create_directories(root_);
-    const std::string command =
-        fmt::format("cd {} && cd {} && {} HMMJIT_CACHE_DIR={} {} 700 T4 > {}", root_.string(),
-                    s.folder, s.environment, cache.string(), KERNEL_WORKER, out.string());
+    const std::string command = fmt::format(
+        "cd '{}' && cd {} && {} HMMJIT_CACHE_DIR='{}' '{}' 700 T4 > '{}'", root_.string(), s.folder,
+        s.environment, cache.string(), KERNEL_WORKER, out.string());
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
     std::ifstream file(out);
     std::string compiled, digest;

@@ -33,7 +33,8 @@ struct BuildInputs {
     queries = folder.write("queries.fasta", inputs.targets.substr(0, end)).string();
   }
   void run(const std::string& arguments) const {
-    ASSERT_EQ(std::system((std::string(HMMJIT_PROGRAM) + " " + arguments).c_str()), 0) << arguments;
+    const std::string there = "cd '" + folder.path().string() + "' && '" HMMJIT_PROGRAM "' ";
+    ASSERT_EQ(std::system((there + arguments).c_str()), 0) << arguments;
   }
   std::string read(const std::string& name) const {
     return hmmjit::test_support::read_file(folder.file(name));
@@ -46,8 +47,7 @@ TEST(Build, ModelsOfSequencesFindWhatPhmmerFinds) {
   ASSERT_EQ(models.size(), 2u);
   const hmmjit::SearchResults found =
       hmmjit::search(models, hmmjit::Targets::from_file(data.targets), data.options);
-  data.run("phmmer --quiet --device cpu -o " + data.folder.file("out") + " --domtblout " +
-           data.folder.file("dom") + " " + data.queries + " " + data.targets);
+  data.run("phmmer --quiet --device cpu -o out --domtblout dom queries.fasta targets.fasta");
   EXPECT_GT(found.statistics.hits_reported, 1u);
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kMain, found), "Query:"),
             results_of(data.read("out"), "Query:"));
@@ -81,10 +81,9 @@ TEST(Build, NucleotidesAreFoundOnBothStrands) {
   ASSERT_EQ(domains.size(), 2u);
   EXPECT_GT(domains[0].alignment_to, domains[0].alignment_from);
   EXPECT_LT(domains[1].alignment_to, domains[1].alignment_from);
-  const std::string genome = data.folder.write("genome.fa", ">chr1\n" + residues).string();
-  const std::string query = data.folder.write("query.fa", ">family\n" + family).string();
-  data.run("nhmmer --quiet --dna -o " + data.folder.file("out") + " --tblout " +
-           data.folder.file("tbl") + " " + query + " " + genome);
+  data.folder.write("genome.fa", ">chr1\n" + residues);
+  data.folder.write("query.fa", ">family\n" + family);
+  data.run("nhmmer --quiet --dna -o out --tblout tbl query.fa genome.fa");
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kMain, found), "Query:"),
             results_of(data.read("out"), "Query:"));
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kTargetTable, found)),
@@ -148,10 +147,9 @@ TEST(Iteration, ReportsAreThoseOfTheProgram) {
   EXPECT_EQ(last, 3u);
   EXPECT_GT(rounds, 3u);
   EXPECT_TRUE(search.next().empty());
-  data.run("jackhmmer --quiet --device cpu -N 3 -o " + data.folder.file("out") + " -A " +
-           data.folder.file("sto") + " --tblout " + data.folder.file("tbl") + " --tsv " +
-           data.folder.file("tsv") + " --a3m " + data.folder.file("a3m") + " " + data.queries +
-           " " + data.targets);
+  data.run(
+      "jackhmmer --quiet --device cpu -N 3 -o out -A sto --tblout tbl --tsv tsv --a3m a3m "
+      "more.fasta targets.fasta");
   const auto text = [&](ReportKind kind) {
     hmmjit::Report report(kind);
     for (std::size_t query = 0; query < search.queries(); ++query) report.add(search, query);

@@ -107,16 +107,16 @@ TEST(Report, HeaderAndPageAreTheProgramsOwn) {
   const std::string base = folder.path().string() + "/";
   const std::string models = folder.write("m.hmm", inputs.models).string();
   const std::string targets = folder.write("t.fa", inputs.targets).string();
-  const std::string program = HMMJIT_PROGRAM;
+  const std::string program = "'" HMMJIT_PROGRAM "'";
   const auto run = [](const std::string& command) { return std::system(command.c_str()); };
   ASSERT_EQ(run(program + " search --quiet --device cpu --cpu 2 --acc -E 3.5 --domT 4 --incE 0.5 " +
                 "--F1 0.1 --F3 1e-4 --nobias --nonull2 -Z 1234 --domZ 77 --seed 7 --notextw " +
-                "--restrictdb_n 150 -o " + base + "out --json " + base + "json " + models + " " +
-                targets),
+                "--restrictdb_n 150 -o '" + base + "out' --json '" + base + "json' '" + models +
+                "' '" + targets + "'"),
             0);
-  ASSERT_EQ(
-      run(program + " report --top 5 --title 'a title' -o " + base + "page.html " + base + "json"),
-      0);
+  ASSERT_EQ(run(program + " report --top 5 --title 'a title' -o '" + base + "page.html' '" + base +
+                "json'"),
+            0);
 
   hmmjit::SearchOptions options = hmmjit::tests::on_cpu();
   options.E = 3.5;

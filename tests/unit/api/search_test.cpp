@@ -42,13 +42,12 @@ TEST(Search, EqualsTheProgramsBytes) {
   folder.write("t.fa", inputs.targets);
   const std::string base = folder.path().string() + "/";
   const auto program = [&](std::string options, const std::vector<std::string>& outputs) {
-    std::string command =
-        std::string(HMMJIT_PROGRAM) + " search --quiet --cpu 2 --device cpu" + options;
+    std::string command = "'" HMMJIT_PROGRAM "' search --quiet --cpu 2 --device cpu" + options;
     for (const std::string& output : outputs) {
       const std::string file = output.substr(output.find_first_not_of('-'));
-      command += " " + output + " " + base + (options.empty() ? "" : "scan_") + file;
+      command += " " + output + " '" + base + (options.empty() ? "" : "scan_") + file + "'";
     }
-    return std::system((command + " " + base + "m.hmm " + base + "t.fa").c_str());
+    return std::system((command + " '" + base + "m.hmm' '" + base + "t.fa'").c_str());
   };
   ASSERT_EQ(program("", {"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json",
                          "--a3m"}),

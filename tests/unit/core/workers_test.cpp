@@ -1,6 +1,7 @@
 #include "core/workers.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -78,6 +79,10 @@ TEST(Workers, EndAfterTheLastThatWasAdded) {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const rlim_t bytes = pages * 4096 + (std::size_t{40} << 20);  // four stacks of 8 MiB
+  pthread_attr_t defaults;
+  pthread_attr_init(&defaults);
+  pthread_attr_setstacksize(&defaults, std::size_t{8} << 20);
+  pthread_setattr_default_np(&defaults);  // whatever ulimit -s says
   const rlimit limit{bytes, bytes};
   setrlimit(RLIMIT_AS, &limit);
   std::atomic<int> refusals{0}, begun{0}, done{0};

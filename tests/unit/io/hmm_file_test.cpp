@@ -183,7 +183,7 @@ TEST(HmmFile, VersionsMustAgree) {
   if (!test_support::has_program("hmmconvert")) GTEST_SKIP() << "hmmconvert is not installed";
   TemporaryFolder folder;
   const auto binary = test_support::output_of(
-      "hmmconvert -b " + std::string(folder.write("tiny.hmm", tiny_model("f"))));
+      "hmmconvert -b '" + folder.write("tiny.hmm", tiny_model("f")).string() + "'");
   ASSERT_TRUE(binary);
   EXPECT_EQ(read_models_text(*binary + *binary).models.size(), 2u);
   std::string older = *binary;
