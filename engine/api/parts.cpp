@@ -138,7 +138,8 @@ PartInfo search_part(const Models& models, const std::string& database, const Pa
     const std::shared_ptr<const TargetDatabase> targets =
         value(TargetDatabase::open(database, DatabaseAccess::kRead));
     const std::string& path = models.impl()->path;
-    const NamedFile inputs[] = {{"target database", database}, {"profile file", path}};
+    std::vector<NamedFile> inputs = {{"target database", database}};
+    if (!path.empty()) parts::add_profile_files(inputs, "profile file", path);
     check_output(output, inputs);
     parts::PartJob job{.path = output, .settings = {}, .place = {}, .origin = {}};
     job.place.part = {share.part, share.part, share.parts};

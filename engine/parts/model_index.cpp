@@ -9,7 +9,6 @@
 
 #include "core/coding.hpp"
 #include "core/digest.hpp"
-#include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
 
 namespace hmmjit::parts {
@@ -71,6 +70,15 @@ Result<std::string> source_of(const std::string& path) {
 }  // namespace
 
 std::string index_path(const std::string& models) { return models + ".hjidx"; }
+
+void add_profile_files(std::vector<NamedFile>& files, const char* what, const std::string& path) {
+  files.push_back({what, path});
+  if (path == "-") return;
+  for (const char* suffix : kPressedSuffixes)
+    files.push_back({"pressed profile file", path + suffix});
+  for (const std::string& indexed : {path, path + ".h3m"})
+    files.push_back({"index of the profile file", index_path(indexed)});
+}
 
 std::pair<std::uint64_t, std::uint64_t> ModelIndex::models_of(const Share& share) const {
   const auto first_at = [&](std::uint64_t part) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/output_file.hpp"
 #include "io/hmm_file.hpp"
 #include "parts/part_format.hpp"
 
@@ -23,6 +24,8 @@ struct ModelIndex {
 
 /// The name of the index of a model file.
 std::string index_path(const std::string& models);
+/// Adds a file of profiles, its pressed files and its index.
+void add_profile_files(std::vector<NamedFile>& files, const char* what, const std::string& path);
 /// Reads all models of `path` (or of its pressed database), writes their index next to the file and
 /// returns the index's name. Fails with kInput for compressed files, which cannot be positioned.
 Result<std::string> write_model_index(const std::string& path);

@@ -15,6 +15,7 @@
 #include "io/sequence_file.hpp"
 #include "io/text_output.hpp"
 #include "output_names.hpp"
+#include "parts/model_index.hpp"
 #include "run_text.hpp"
 #include "search_inputs.hpp"
 
@@ -124,7 +125,7 @@ Result<int> run_align(const ParsedOptions& options) {
       const SequenceFormat format,
       parse_sequence_format(options.text("--outformat"), "--outformat", FileContent::kAlignments));
   std::vector<NamedFile> inputs;
-  add_profile_files(inputs, "profile file", model_file);
+  parts::add_profile_files(inputs, "profile file", model_file);
   inputs.push_back({"sequence file", sequence_file});
   if (options.is_set("--mapali")) inputs.push_back({"--mapali", options.path("--mapali")});
   HMMJIT_TRY(check_inputs(inputs));

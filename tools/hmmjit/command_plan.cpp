@@ -26,6 +26,7 @@
 #include "hmmjit/search_options.hpp"
 #include "io/hmm_file.hpp"
 #include "io/text_output.hpp"
+#include "parts/model_index.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::tools {
@@ -437,7 +438,7 @@ Result<int> run_plan(const ParsedOptions& options) {
   const std::string output_path(options.text("--output"));
   std::vector<NamedFile> inputs;
   for (const std::string& file : model_files(options))
-    add_profile_files(inputs, "profile file", file);
+    parts::add_profile_files(inputs, "profile file", file);
   HMMJIT_TRY(check_inputs(inputs));
   std::vector<NamedFile> outputs;
   if (options.is_set("--output")) outputs.push_back({"-o", output_path});

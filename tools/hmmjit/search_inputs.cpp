@@ -17,6 +17,7 @@
 #include "io/blast_database.hpp"
 #include "io/byte_source.hpp"
 #include "io/target_database.hpp"
+#include "parts/model_index.hpp"
 #include "run_context.hpp"
 #include "search/reader_source.hpp"
 
@@ -125,13 +126,6 @@ std::string find_profile_database(const std::string& path) {
   return path;
 }
 
-void add_profile_files(std::vector<NamedFile>& files, const char* what, const std::string& path) {
-  files.push_back({what, path});
-  if (path == "-") return;
-  for (const char* suffix : kPressedSuffixes)
-    files.push_back({"pressed profile file", path + suffix});
-}
-
 std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptions& options,
                                  const std::string& targets) {
   const std::string& models = options.arguments()[0];
@@ -140,8 +134,8 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
   if (program.open_queries != nullptr && !program.long_targets) {
     files.push_back({"query file", models});
   } else {
-    add_profile_files(files, program.long_targets ? "query file" : "profile file",
-                      program.by_sequence ? find_profile_database(models) : models);
+    parts::add_profile_files(files, program.long_targets ? "query file" : "profile file",
+                             program.by_sequence ? find_profile_database(models) : models);
   }
   files.push_back({"sequence file", target_path});
   for (const std::string& path : {models, target_path}) {

@@ -38,8 +38,6 @@ Status check_inputs(std::span<const NamedFile> inputs);
 /// hmmscan looks for its database in the folders of the variable PFAMDB, too. `path` itself where
 /// it or its pressed form exists, or where no folder has it.
 std::string find_profile_database(const std::string& path);
-/// Adds a file of profiles and its pressed files.
-void add_profile_files(std::vector<NamedFile>& files, const char* what, const std::string& path);
 
 /// Every file that the search of `targets` reads.
 std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptions& options,

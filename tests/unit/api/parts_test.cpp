@@ -134,6 +134,16 @@ TEST(Parts, WhatIsWrongIsSaid) {
   std::ofstream(data.folder.file("models.hmm")) << data.inputs.models;  // without an index
   EXPECT_EQ(share(hmmjit::Models::from_file(data.folder.file("models.hmm")), 1),
             hmmjit::ErrorCode::kInput);
+  // Files that stand for the models, or could.
+  for (const char* suffix : {"", ".h3m", ".h3i", ".hjidx", ".h3m.hjidx"}) {
+    const std::string file = data.folder.file("models.hmm");
+    EXPECT_EQ(code_of([&] {
+                hmmjit::search_part(hmmjit::Models::from_file(file), data.database, {},
+                                    file + suffix, data.options);
+              }),
+              hmmjit::ErrorCode::kUsage)
+        << suffix;
+  }
   hmmjit::SearchOptions options = data.options;
   options.seed = 0;
   EXPECT_EQ(search(1, options), hmmjit::ErrorCode::kUsage);
