@@ -39,9 +39,7 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"search without --cut_*", "set missing_cutoffs (except for a scan), search without cutoffs,"},
     {"search with --device cpu", "search with device = cpu"},
-    {"or use the CPU: --device cpu", "or search with device = cpu"},
     {"search with --noali", "search with keep_alignments = false"},
-    {"scan with --noali", "search with keep_alignments = false"},
     {"without a prior (--pnone)", "with prior = none"},
     {" (hmmjit merge --part-file)", ""},
     {"hmmjit search --part-file", "search_part"},
@@ -51,17 +49,14 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"lower --symfrac", "lower least_occupied"},
     {"leave out --wgiven", "set weights to another kind"},
     {"lower --eset", "lower effective_number"},
-    {"say --amino if it is protein", "set alphabet"},
     {"or a file with --mxfile", "or set matrix_file"},
     {"--EmN, --EvN, --EfN", "msv_targets, viterbi_targets, forward_targets"},
     {"--restrictdb_stkey", "first_target"},
-    {"--informat", "format"},
-    {"--tformat", "format"},
+    {"--w_length", "window_length"},
     {"--esigma", "total_entropy"},
     {"--ere", "relative_entropy"},
     {"--mem", "memory"},
     {"--cpu", "threads"},
-    {"--max", "max_sensitivity"},
     {"--mx", "matrix"}};
 
 std::string in_words_of_the_library(std::string text) {

@@ -88,6 +88,11 @@ TEST(Build, NucleotidesAreFoundOnBothStrands) {
             results_of(data.read("out"), "Query:"));
   EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kTargetTable, found)),
             results_of(data.read("tbl")));
+  hmmjit::NhmmerOptions wide = options;
+  wide.window_length = 70000;
+  std::string text;
+  EXPECT_EQ(code_of([&] { hmmjit::nhmmer(models, targets, wide); }, &text), ErrorCode::kInput);
+  EXPECT_THAT(text, testing::HasSubstr("or set window_length"));
   options.strands = HMMJIT_STRANDS_BOTTOM;
   EXPECT_EQ(hmmjit::nhmmer(models, targets, options).models.at(0).hits().size(), 1u);
   const hmmjit::Models rows = hmmjit::build_from_alignment_text("# STOCKHOLM 1.0\na " + family +
