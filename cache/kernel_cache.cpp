@@ -115,8 +115,8 @@ KernelCache::KernelCache(Settings settings)
   options.allow_group = settings_.allow_group;
   options.access = writes(settings_.mode) ? Access::kReadWrite : Access::kReadOnly;
   if (settings_.directory.empty()) {
-    user_error_ = Error{ErrorCode::kOutput, "no kernel cache folder: HOME is not set", "",
-                        "set HMMJIT_CACHE_DIR to keep compiled kernels"};
+    user_error_ = Error{ErrorCode::kOutput, "there is no kernel cache folder", "",
+                        "set HMMJIT_CACHE_DIR or HOME to keep compiled kernels"};
   } else if (auto store = EntryStore::open(settings_.directory, options)) {
     user_ = std::make_unique<EntryStore>(std::move(*store));
   } else {

@@ -26,10 +26,7 @@ int32_t hmmjit_cache_open(const hmmjit_cache_settings* settings, hmmjit_cache** 
     hmmjit::CacheSettings to = hmmjit::CacheSettings::from_environment();
     if (s.directory != nullptr) to.directory = s.directory;
     if (s.system_directory != nullptr) to.system_directory = s.system_directory;
-    if (s.mode != -1) {
-      check_choice(s.mode, HMMJIT_CACHE_STRICT, "cache mode");
-      to.mode = static_cast<hmmjit::CacheMode>(s.mode);
-    }
+    if (s.mode != -1) to.mode = static_cast<hmmjit::CacheMode>(s.mode);
     if (s.allow_group != 0) to.allow_group = true;
     if (s.max_bytes > 0) to.max_bytes = s.max_bytes;
     if (s.max_memory_bytes > 0) to.max_memory_bytes = s.max_memory_bytes;

@@ -19,6 +19,7 @@ void copy_settings(const From& from, To& to) {
 }
 
 cache::Settings to_settings(CacheSettings settings) {
+  check_choice(static_cast<std::int32_t>(settings.mode), HMMJIT_CACHE_STRICT, "cache mode");
   cache::Settings out;
   copy_settings<cache::Mode>(settings, out);
   if (settings.on_warning) {
@@ -41,7 +42,8 @@ static_assert(static_cast<int>(CacheMode::kOff) == static_cast<int>(cache::Mode:
 const cache::EntryStore& store_of(const cache::KernelCache& cache, bool for_writing) {
   const cache::EntryStore* store = cache.user_store();
   if (store == nullptr) {
-    if (cache.user_store_error()) raise(*cache.user_store_error());
+    if (!cache.settings().directory.empty() && cache.user_store_error())
+      raise(*cache.user_store_error());
     throw Error(ErrorCode::kOutput, "this cache has no folder", {}, "open it with a directory");
   }
   if (for_writing && store->access() != cache::Access::kReadWrite)
