@@ -25,6 +25,8 @@ Result<Descriptor> open_regular_file(const std::string& path, std::uint64_t& siz
   const auto other = [&] {
     return fail(ErrorCode::kInput, "not a regular file", path, "name a file");
   };
+  if (path.contains('\0'))  // the system would open a file whose name ends there
+    return fail(ErrorCode::kInput, "the name contains a NUL", path, "check the name");
   struct stat info {};
   // Opening a pipe would end its writer, or wait for one.
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return other();

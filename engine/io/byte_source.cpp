@@ -465,6 +465,8 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
     std::string name = "standard input";
     return decoded(std::make_unique<RawBytes>(STDIN_FILENO, false, name), name, kChunk, read_ahead);
   }
+  if (path.contains('\0'))  // the system would open a file whose name ends there
+    return fail(ErrorCode::kInput, "the name contains a NUL", path, "check the name");
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     int error = errno;
