@@ -1,6 +1,8 @@
 // The search for host programs: the pipeline of engine/search, callbacks and cancellation.
 #include "hmmjit/search.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
@@ -181,11 +183,15 @@ class Watch {
     std::jthread ticking;
     if (callbacks_.progress)
       ticking = std::jthread([&](const std::stop_token& ended) {
+        using std::chrono::milliseconds, std::chrono::hours;
+        // The longest intervals would overflow as times.
+        const auto interval =
+            std::clamp<milliseconds>(callbacks_.interval, milliseconds(1), hours(24));
         std::mutex mutex;
         std::unique_lock lock(mutex);
         std::condition_variable_any wake;
         const auto over = [&] { return ended.stop_requested(); };
-        while (!wake.wait_for(lock, ended, callbacks_.interval, over)) report(progress);
+        while (!wake.wait_for(lock, ended, interval, over)) report(progress);
       });
     Result<hmmjit::SearchStatistics> statistics = search();
     ticking = {};

@@ -60,7 +60,7 @@ struct SearchCallbacks {
   /// Receives each result in model order, one at a time, from any thread. Empty: the results are
   /// collected. Results given to it are not collected.
   std::function<void(const ModelResult&)> result = {};
-  /// Called about every `interval` from a separate thread; false cancels the search.
+  /// About every `interval` (1 ms to a day), from a separate thread; false cancels the search.
   std::function<bool(const Progress&)> progress = {};
   std::chrono::milliseconds interval{250};
   /// Receives problems that do not stop the search: a lost GPU, an unusable cache folder. One at a
