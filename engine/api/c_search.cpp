@@ -180,7 +180,6 @@ void hmmjit_result_free(hmmjit_result* result) { delete result; }
 int32_t hmmjit_report_create(int32_t kind, const char* path, const hmmjit_report_options* options,
                              hmmjit_report** out, hmmjit_error** error) {
   return run(error, [&] {
-    check_choice(kind, HMMJIT_REPORT_DFAM_TABLE, "kind of report");
     const auto report_kind = static_cast<hmmjit::ReportKind>(kind);
     const hmmjit_report_options to = read(options, hmmjit::ReportOptions());
     give(out, path != nullptr ? hmmjit::Report::to_file(report_kind, path, to)

@@ -348,6 +348,7 @@ Stage find_stage(const std::string& name) {
 Plan Engine::plan_stage(Stage stage, int model_length, const Device& device,
                         const hmmjit_plan_options& options) const {
   return guarded([&] {
+    check_choice(static_cast<std::int32_t>(stage), plan::kStages - 1, "stage");
     check_device(device);
     check_choice(options.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
     const int codes = options.alphabet_codes != 0 ? options.alphabet_codes : amino_alphabet().Kp;

@@ -109,6 +109,7 @@ class MemoryTargets final : public TargetSource {
 }  // namespace
 
 const hmmjit::Alphabet& alphabet_of(Alphabet alphabet) {
+  check_choice(static_cast<std::int32_t>(alphabet), HMMJIT_RNA, "alphabet");
   return alphabet == Alphabet::kDna   ? dna_alphabet()
          : alphabet == Alphabet::kRna ? rna_alphabet()
                                       : amino_alphabet();

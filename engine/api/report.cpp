@@ -87,6 +87,7 @@ ReportOptions::ReportOptions() noexcept : hmmjit_report_options(hmmjit_defaults:
 
 Report::Report(ReportKind kind, const hmmjit_report_options& options)
     : impl_(guarded([&] {
+        check_choice(static_cast<std::int32_t>(kind), HMMJIT_REPORT_DFAM_TABLE, "kind of report");
         require(options.text_width == 0 || options.text_width >= kNarrowestText, "text_width",
                 "120 columns or more, or 0 for no limit");
         auto impl = std::make_unique<Impl>(

@@ -145,6 +145,11 @@ TEST(Engine, PlansTheSearchStagesToo) {
   EXPECT_THAT(engine.render(plan).text, HasSubstr("__global__"));
   EXPECT_EQ(code_of([&] { engine.plan_stage(Stage::kSsv, 0, find_device("H200")); }),
             ErrorCode::kInput);
+  for (const int stage : {-1, 77}) {
+    EXPECT_EQ(
+        code_of([&] { engine.plan_stage(static_cast<Stage>(stage), 150, find_device("H200")); }),
+        ErrorCode::kUsage);
+  }
   for (const char* name : {"bias", "gate", "parser", "ensemble", "envelope"}) {
     EXPECT_EQ(engine.plan_stage(find_stage(name), 150, find_device("H200")).info().family, name);
   }
@@ -495,6 +500,15 @@ TEST(Cache, ImportKeepsTheCapAndClearSweeps) {
   EXPECT_GT(small.clear(), 0u);
   EXPECT_EQ(small.statistics().entries, 0u);
   EXPECT_FALSE(std::filesystem::exists(abandoned));
+}
+
+TEST(Cache, SettingsThatCannotServeAreNamed) {
+  CacheSettings settings;
+  std::string text;
+  EXPECT_EQ(code_of([&] { Cache(settings).clear(); }, &text), ErrorCode::kOutput);
+  EXPECT_EQ(text, "this cache has no folder; open it with a directory");
+  settings.mode = static_cast<CacheMode>(9);
+  EXPECT_EQ(code_of([&] { Cache cache(settings); }), ErrorCode::kUsage);
 }
 
 TEST(Cache, MovesKernelsBetweenFolders) {

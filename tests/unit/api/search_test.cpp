@@ -269,6 +269,11 @@ TEST(Search, CallbacksSeeResultsInOrderAndProgress) {
   EXPECT_EQ(last.targets, 200u);
   EXPECT_EQ(last.target_bytes_read, inputs.targets.size());
   EXPECT_EQ(last.cells, last.cells_queued);
+  ticks = 0;
+  callbacks.interval = std::chrono::milliseconds::max();
+  const auto [models, targets] = parsed(inputs);
+  hmmjit::search(models, targets, on_cpu(), callbacks);
+  EXPECT_EQ(ticks, 1) << "only that at the end";
 }
 
 TEST(Search, EndsWhenCancelled) {
@@ -323,6 +328,14 @@ TEST(Search, NamesWhatIsWrong) {
   EXPECT_EQ(code_of([] { hmmjit::Targets::from_memory(">a\nAC1DE\n"); }, &text), ErrorCode::kInput);
   EXPECT_THAT(text, HasSubstr("memory:2"));
   EXPECT_EQ(code_of([] { hmmjit::Targets::from_file("x", "nonsense"); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([] { hmmjit::Targets(static_cast<hmmjit::Alphabet>(7)); }), ErrorCode::kUsage);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string nul("\0x", 2);
+  EXPECT_EQ(code_of([&] { hmmjit::Models::load(folder.write("m", inputs.models).string() + nul); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(
+      code_of([&] { hmmjit::Targets::load(folder.write("t", inputs.targets).string() + nul); }),
+      ErrorCode::kInput);
   hmmjit::Targets own;
   EXPECT_EQ(code_of([&] { own.add({.name = "a", .residues = "AC-DE"}); }), ErrorCode::kInput);
   EXPECT_EQ(code_of([&] { own.add({.name = "", .residues = "ACDE"}); }), ErrorCode::kUsage);
