@@ -444,6 +444,10 @@ def test_results_are_merged(options):
     for name in ("targets", "residues", "hits_reported", "domains_reported"):
         assert merged.statistics[name] == whole.statistics[name], name
     assert merged[0].counts == whole[0].counts
+    assert merged.statistics["counts"] == whole.statistics["counts"] != sets[0].statistics["counts"]
+    for results, peak in zip(sets, (2, 3, 1)):
+        results.statistics["device_peak_bytes"] = peak
+    assert sets[0].merge(*sets[1:]).statistics["device_peak_bytes"] == 3
     with pytest.raises(hmmjit.InputError, match="different models"):
         merged.merge(hmmjit.Results(reversed(sets[0]), sets[0].statistics, sets[0]._options))
     by_cutoffs = hmmjit.search(MODELS, every, device="cpu", cutoffs="gathering")

@@ -469,7 +469,10 @@ class Results(List[Result]):
         for name, value in statistics.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in (
                     "models", "threads", "passes", "peak_resident_bytes"):
-                statistics[name] = sum(results.statistics[name] for results in every)
+                join: Any = max if name == "device_peak_bytes" else sum
+                statistics[name] = join(results.statistics[name] for results in every)
+        statistics["counts"] = {name: sum(results.statistics["counts"][name] for results in every)
+                                for name in statistics["counts"]}
         statistics["hits_reported"] = sum(len(result.reported) for result in merged)
         statistics["domains_reported"] = sum(len(h.domains.reported) for r in merged for h in r.reported)
         statistics["json"] = ""  # of one search
