@@ -61,6 +61,9 @@ def test_messages_speak_of_what_was_given(wrong, text):
     (lambda: hmmjit.search(MODELS, TARGETS, cutoffs="trusted"), "set cut_missing .except for a scan., search without cutoffs, or use models"),
     (lambda: hmmjit.Targets(TARGETS, format="nonsense"), '^format: "nonsense" is not a sequence format'),
     (lambda: hmmjit.Builder(score_matrix="NOSUCH").build("MKVLAAGGHKLM"), "^score_matrix: .*or set score_matrix$"),
+    (lambda: hmmjit.Builder(architecture="hand").build_msa(
+        b"# STOCKHOLM 1.0\n\na MKVLAAGGHKLM\n//\n"), "; .*or set architecture to"),
+    (lambda: hmmjit.Cache("/nowhere", mode="ro").clear(), "; open it with mode='rw'$"),
     (lambda: hmmjit.search(MODELS, TARGETS, E=10**400), "^E takes a number"),
     (lambda: hmmjit.search(MODELS, TARGETS, interval=math.nan), "^interval takes a number"),
     (lambda: hmmjit.search_iter(MODELS, TARGETS, buffer="3"), "^buffer takes an integer, not '3'"),

@@ -232,7 +232,8 @@ _NAMES.update(matrix_file="score_matrix", matrix="score_matrix", rounds="max_ite
 
 def _in_python(text: str) -> str:
     """A remedy, or the name of an option, in the words of this package."""
-    text = re.sub(r"\b[a-z]+_[a-z_]+\b", lambda name: _NAMES.get(name[0], name[0]), text)
+    text = text.replace("CacheMode::kReadWrite", "mode='rw'")
+    text = re.sub(r"\b[a-z]+_[a-z_]+\b|(?<=\bset )\w+", lambda name: _NAMES.get(name[0], name[0]), text)
     return re.sub(r"(\w+) = (false|true|cpu|none)\b", lambda m: f"{m[1]}=" + {
         "false": "False", "true": "True", "cpu": "'cpu'", "none": "'none'"}[m[2]], text)
 
