@@ -25,6 +25,9 @@ def test_types_are_strict(tmp_path):
                     "best: hmmjit.Hit = results[0][0]\n"
                     "score: float = best.best_domain.score\n"
                     "names: list[str] = [hit.name for result in results for hit in result.reported]\n"
+                    "models = hmmjit.Models('m.hmm')\n"
+                    "models[0].gathering, models[0].noise = (25.0, 20.0), None\n"
+                    "models[0].name = models[0].accession = models[0].description = 'x'\n"
                     "for [round] in hmmjit.IterativeSearch('q.fa', 't.fa', incE=1e-5):\n"
                     "    rows: int = len(round.msa)\n")
     check = [sys.executable, "-m", "mypy", "--config-file", os.path.join(SOURCE, "pyproject.toml"), "--cache-dir",

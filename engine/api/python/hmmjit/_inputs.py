@@ -11,8 +11,8 @@ import math
 import queue
 import threading
 from ctypes import byref
-from typing import (Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
-                    Tuple, TypeVar, Union, cast, overload)
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NamedTuple,
+                    Optional, Tuple, TypeVar, Union, cast, overload)
 
 from . import _binding as _b
 from ._common import (ALPHABETS, INT64, Bytes, PathLike, UsageError, choose, contents, integer, is_path, put_unless,
@@ -115,7 +115,8 @@ class Model(ModelFields):
     parameter bit for bit, but not the lines of a file on how the model was built.
     """
 
-    __slots__ = ("_handle", "__weakref__")
+    if not TYPE_CHECKING:  # for mypy, only what is listed there can be set
+        __slots__ = ("_handle", "__weakref__")
     _other_names = {"M": "length", "cutoffs": "gathering, trusted, noise", "emissions": "match_emissions",
                     "match": "match_emissions", "insert": "insert_emissions",
                     "transitions": "transition_probabilities"}
