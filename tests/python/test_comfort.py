@@ -560,6 +560,24 @@ def test_asyncio(results):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert time.monotonic() - begun < 20
+        ended = threading.Event()  # by the loop, which runs while a search ends
+        runs = []
+        task = asyncio.create_task(_search.in_loop(
+            lambda tell: runs.append(_search.Run(lambda _: ended.wait(20), on_done=tell)) or runs[0]))
+        await asyncio.sleep(0)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.01, ended.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert runs[0].value
+        ended.clear()
+        seen = []
+        async with hmmjit.search_iter(*long, buffer=1, device="cpu", threads=1, interval=0.001,
+                                      progress=lambda _: seen.append(None) or seen.append(ended.wait(20))):
+            while not seen:
+                await asyncio.sleep(0.001)
+            asyncio.get_running_loop().call_later(0.01, ended.set)
+        assert seen[1]
         clock.cancel()
 
     asyncio.run(work())

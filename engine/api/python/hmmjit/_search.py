@@ -294,10 +294,12 @@ async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
     run = start(tell)
     try:
         await done.wait()
-    except BaseException:
+    except asyncio.CancelledError:
         run.cancel()
-        run.done.wait()
+        await done.wait()
         raise
+    finally:
+        run.cancel()  # also where a closed loop leaves the coroutine
     return run.wait()
 
 
@@ -357,7 +359,7 @@ class SearchIterator:
         try:
             result = await asyncio.get_running_loop().run_in_executor(None, next, self, None)
         except asyncio.CancelledError:
-            self.close()
+            await self._aclose()
             raise
         if result is None:
             raise StopAsyncIteration
@@ -365,10 +367,16 @@ class SearchIterator:
 
     def close(self) -> None:
         """Cancels the search if it runs, and waits for its end."""
-        if not self._closed.is_set():
-            self._closed.set()
-            self._run.cancel()
-            self._run.done.wait()
+        self._cancel()
+        self._run.done.wait()
+
+    def _cancel(self) -> None:
+        self._closed.set()
+        self._run.cancel()
+
+    async def _aclose(self) -> None:
+        self._cancel()
+        await asyncio.get_running_loop().run_in_executor(None, self._run.done.wait)
 
     def __enter__(self) -> SearchIterator:
         return self
@@ -380,12 +388,11 @@ class SearchIterator:
         return self
 
     async def __aexit__(self, *_: Any) -> None:
-        self.close()
+        await self._aclose()
 
     def __del__(self) -> None:
         if hasattr(self, "_run"):  # without waiting: the interpreter may be ending
-            self._closed.set()
-            self._run.cancel()
+            self._cancel()
 
 
 @shows_options
