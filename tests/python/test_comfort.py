@@ -308,6 +308,16 @@ def test_lengths_tell_the_truth(tmp_path):
         hmmjit.Targets("/nowhere").count()
 
 
+def test_models_of_a_path_are_read_in_bounded_memory(tmp_path, monkeypatch):
+    (tmp_path / "many").write_bytes(open(MODELS, "rb").read() * 400)
+    made = []
+    monkeypatch.setattr(_inputs, "Model", lambda one: made.append(None) or hmmjit.Model(one))
+    models = iter(hmmjit.Models(tmp_path / "many"))
+    assert next(models).name == "model0"
+    models.close()
+    assert len(made) < 1000
+
+
 def test_targets_are_a_sequence(tmp_path):
     loaded = hmmjit.Targets.load(TARGETS)
     hmmjit.build_database(TARGETS, tmp_path / "t.hjdb")

@@ -494,6 +494,29 @@ def test_half_used_iterators_do_not_abort_the_process_at_its_end(half_used, tmp_
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("work", ["list(targets)", "hmmjit.search(sys.argv[1], targets, device='cpu', threads=1,"
+                                  " progress=lambda _: None, interval=0.001)"])
+def test_threads_in_the_background_do_not_abort_the_process_at_its_end(work):
+    program = f"""import atexit, sys, threading
+ends = threading.Event()
+atexit.register(lambda: print(ends.wait(60), len(targets[:2]), len(list(hmmjit.Targets(sys.argv[2])))))
+import hmmjit
+targets = hmmjit.Targets.load(sys.argv[2])
+worked = threading.Event()
+def loop():
+    while not ends.is_set():
+        try:
+            {work}
+            worked.set()
+        except hmmjit.Cancelled as refused:
+            if "ending" in str(refused):
+                ends.set()
+threading.Thread(target=loop, daemon=True).start()
+worked.wait(60)"""
+    ended = subprocess.run([sys.executable, "-c", program, MODELS, TARGETS], capture_output=True, timeout=120)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"True 2 300\n", b"")
+
+
 def test_results_go_to_files(results, tmp_path):
     files = {kind: tmp_path / kind for kind in ("main", "tblout", "domtblout", "json", "a3m", "html")}
     statistics = hmmjit.search_to_files(MODELS, TARGETS, files, device="cpu", report={"query_file": "q", "date": "d"})

@@ -107,6 +107,49 @@ class Collection(Generic[T]):
         return self._read() if self._path is not None else self._kept()
 
 
+def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T], int]) -> Iterator[T]:
+    """What `visit` gives a function, read ahead in a thread, at most two batches, so that a large file is not kept in
+    memory. `size`: bytes of a thing."""
+    from ._search import Run  # which imports this module
+    batches: queue.Queue[Any] = queue.Queue(maxsize=2)
+    stop = threading.Event()
+
+    put = functools.partial(put_unless, stop, batches)
+
+    def read(_: Any) -> None:
+        batch: List[T] = []
+        room = 2**20
+
+        def take(thing: T) -> bool:
+            nonlocal batch, room
+            batch.append(thing)
+            room -= size(thing)
+            if room > 0:
+                return True
+            full, batch, room = batch, [], 2**20
+            return put(full)
+
+        visit(take)
+        put(batch)
+        put(None)
+
+    reader = Run(read)
+    try:
+        while True:
+            try:
+                batch = batches.get(timeout=0.05)
+            except queue.Empty:
+                if reader.failure is not None:
+                    reader.wait()  # raises it
+                continue
+            if batch is None:
+                return
+            yield from batch
+    finally:
+        stop.set()
+        reader.done.wait()
+
+
 class Model(ModelFields):
     """One profile.
 
@@ -363,14 +406,8 @@ class Models(Collection[Model]):
             return self._given[number][0]
 
     def _read(self) -> Iterator[Model]:
-        models: List[Model] = []
-
-        def take(one: Any) -> bool:
-            models.append(Model(one))
-            return True
-
-        _b.for_each(_b.models_for_each, _b.VisitCallback, take, self._handle)
-        return iter(models)
+        return _read_ahead(lambda use: _b.for_each(_b.models_for_each, _b.VisitCallback, lambda one: use(Model(one)),
+                                                   self._handle), lambda model: 200 * model.length)
 
     def write(self, path: PathLike) -> None:
         """Writes the models into a profile file as text."""
@@ -424,6 +461,10 @@ class Sequence(NamedTuple):
     residues: str
     accession: str = ""
     description: str = ""
+
+
+def _bytes_of(sequence: Sequence) -> int:
+    return len(sequence.residues) + 100
 
 
 def is_sequence(item: Any) -> bool:
@@ -544,57 +585,21 @@ class Targets(Immutable, Collection[Sequence]):
         _b.for_each(_b.targets_for_each, _b.TargetCallback, visit, self._handle.pointer, self._alphabet, first)
 
     def _read(self) -> Iterator[Sequence]:
-        """Reads ahead in a thread, at most two batches, so that a large file is not kept in memory."""
-        from ._search import Run  # which imports this module
-        batches: queue.Queue[Any] = queue.Queue(maxsize=2)
-        stop = threading.Event()
-
-        put = functools.partial(put_unless, stop, batches)
-
-        def read(_: Any) -> None:
-            batch: List[Sequence] = []
-            size = 0
-
-            def take(sequence: Sequence) -> bool:
-                nonlocal batch, size
-                batch.append(sequence)
-                size += len(sequence.residues) + 100
-                if size < 2**20:
-                    return True
-                full, batch, size = batch, [], 0
-                return put(full)
-
-            self._visit(0, take)
-            put(batch)
-            put(None)
-
-        reader = Run(read)
-        try:
-            while True:
-                try:
-                    batch = batches.get(timeout=0.05)
-                except queue.Empty:
-                    if reader.failure is not None:
-                        reader.wait()  # raises it
-                    continue
-                if batch is None:
-                    return
-                yield from batch
-        finally:
-            stop.set()
-            reader.done.wait()
+        return _read_ahead(functools.partial(self._visit, 0), _bytes_of)
 
     def _some(self, first: int, room: int) -> List[Sequence]:
         """Those in memory from `first` on, up to the one that reaches `room` bytes."""
+        from ._search import calling  # which imports this module
         batch: List[Sequence] = []
 
         def take(sequence: Sequence) -> bool:
             nonlocal room
             batch.append(sequence)
-            room -= len(sequence.residues) + 100
+            room -= _bytes_of(sequence)
             return room > 0
 
-        self._visit(first, take)
+        with calling():
+            self._visit(first, take)
         return batch
 
     def _one(self, number: int) -> Sequence:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import functools
 import inspect
 import os
@@ -10,7 +11,8 @@ import queue
 import stat
 import threading
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple, TypeVar
+from typing import (TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping, Optional,
+                    Set, Tuple, TypeVar)
 
 from . import _binding as _b
 from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
@@ -67,18 +69,46 @@ class _Workers:
         self._lock = threading.Lock()
         self._idle: List[queue.SimpleQueue[Run]] = []
         self._running: Set[Run] = set()
+        self._calls: Set[object] = set()
+        self._ended = threading.Condition(self._lock)
+        self._ender: Optional[int] = None
+
+    def _begin(self, work: Any, works: Set[Any]) -> None:
+        """Adds work for end() to wait for."""
+        with self._lock:
+            begins = self._ender in (None, threading.get_ident())
+            if begins:
+                works.add(work)
+        if not begins:
+            raise _b.Cancelled("the interpreter is ending")
+
+    @contextlib.contextmanager
+    def call(self) -> Iterator[None]:
+        """A short call of the library that calls Python in the thread of the caller."""
+        token = object()
+        try:
+            self._begin(token, self._calls)
+            yield
+        finally:
+            with self._lock:
+                self._calls.discard(token)
+                self._ended.notify_all()
 
     def run(self, run: Run) -> None:
+        self._begin(run, self._running)
         with self._lock:
             waiting = self._idle.pop() if self._idle else None
         if waiting is None:
             waiting = queue.SimpleQueue()
             try:
                 threading.Thread(target=self._serve, args=(waiting,), daemon=True, name="hmmjit search").start()
-            except RuntimeError as refusal:
+            except BaseException as refusal:
+                self._running.discard(run)
+                run.done.set()
+                if not isinstance(refusal, RuntimeError):  # Ctrl-C
+                    raise
                 message, remedy = f"a thread cannot be started: {refusal}", "raise the limit on processes (ulimit -u)"
                 raise _b.ResourcesError(f"{message}; {remedy}", message, "", remedy) from refusal
-        self._running.add(run)  # only now: no thread may have been left to start
         waiting.put(run)
 
     def _serve(self, waiting: queue.SimpleQueue[Run]) -> None:
@@ -96,17 +126,26 @@ class _Workers:
             run = None  # an idle thread keeps nothing alive
 
     def end(self) -> None:
-        """Ends all work: a thread of the library that calls Python when the interpreter is gone aborts the process."""
+        """Ends all work: a thread in the library that calls Python when the interpreter is gone aborts the process.
+        Afterwards only the calling thread, which runs the exit handlers, can begin work."""
         ending.set()
-        running = list(self._running)
+        with self._lock:
+            self._ender = threading.get_ident()
+            running = list(self._running)
         for run in running:
             run.cancel()
         for run in running:
             run.done.wait()
+        with self._lock:
+            self._ended.wait_for(lambda: not self._calls)
         ending.clear()  # other exit handlers may search
 
 
 _workers = _Workers()
+
+
+def calling() -> ContextManager[None]:
+    return _workers.call()
 
 
 def _forget_workers() -> None:
