@@ -541,6 +541,8 @@ def test_results_go_to_files(results, tmp_path):
     for models, targets in ((own, TARGETS), (MODELS, own), (MODELS, hmmjit.Targets(own))):
         with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
             hmmjit.search_to_files(models, targets, {"tblout": os.path.relpath(own)}, device="cpu")
+    with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):  # if it were pressed
+        hmmjit.search_to_files(MODELS, TARGETS, {"tblout": MODELS + ".h3m"}, device="cpu")
     assert contents(own) == contents(TARGETS)
     hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
 

@@ -496,7 +496,10 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     """
     out = make_options(options, "search_to_files")
     inputs = _inputs(models, targets)
-    reports = FileReports(files, out, report, [source._path for source in inputs if source._path is not None])
+    paths = [os.fsdecode(source._path) for source in inputs if source._path is not None]
+    if inputs[0]._path is not None:  # pressed models are read in their place
+        paths += [paths[0] + suffix for suffix in (".h3m", ".h3f", ".h3p", ".h3i")]
+    reports = FileReports(files, out, report, paths)
     run = Run(_searching(*inputs, out), reports.write, progress, interval, warning)
     handle = run.wait()
     reports.complete()
