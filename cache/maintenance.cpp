@@ -41,9 +41,9 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   timespec clock{};
   ::clock_gettime(CLOCK_REALTIME, &clock);
   const std::int64_t now = clock.tv_sec * kNanoseconds + clock.tv_nsec;
-  // A time over a day in the future says nothing (the clock was set back): such a file is old.
+  // A time over an hour in the future says nothing (the clock was set back): such a file is old.
   const auto last_used = [&](const StoredFile& file) {
-    return file.last_used > now + 24 * 3600 * kNanoseconds ? 0 : file.last_used;
+    return file.last_used > now + 3600 * kNanoseconds ? 0 : file.last_used;
   };
   for (const StoredFile& file : scan.temporaries) {
     if (now - last_used(file) < stale_age.count() * kNanoseconds) continue;

@@ -139,6 +139,7 @@ class Ascii3Parser : private AsciiParser {
     std::string_view first = tokens.next();
     std::string_view second = version_ == 'a' ? first : tokens.next();
     if (second.empty()) return bad(fmt::format("STATS LOCAL {} lacks a number", which));
+    const FlushToZeroScope flush;  // as the reference reads them
     float a = static_cast<float>(c_atof(first)), b = static_cast<float>(c_atof(second));
     if (version_ == 'a') {  // one mu for MSV and Viterbi, one lambda for all three scores
       if (equal_ignoring_case(which, "VLAMBDA")) {
@@ -304,7 +305,6 @@ Status HmmReader::detect() {
 }
 
 Result<std::optional<Hmm>> HmmReader::next_ascii() {
-  const FlushToZeroScope flush;  // as the reference reads numbers
   if (!tag_read_) {
     std::string_view line;
     HMMJIT_ASSIGN(bool more, data_line(input_, &line));

@@ -15,7 +15,7 @@ MODULES = ("sphinx", "myst_parser", "breathe")
 # Declarations of which the page of each language must show the name and a sentence of the description.
 SHOWN = {
     "python.html": ("hmmjit.search_to_files", "writes results to files as they come and keeps none", "Bits, of the whole target."),
-    "cpp.html": ("merge_parts", "Called about every interval from a separate thread"),
+    "cpp.html": ("merge_parts", "from a separate thread; false cancels the search"),
     "c.html": ("hmmjit_models_from_file", "Appends model", "match states"),
 }
 

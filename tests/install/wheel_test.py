@@ -151,8 +151,8 @@ def check_extras(python, wheel, work):
     for extras in EXTRAS:
         names = resolved(python, wheel, ",".join(extras), report)
         if names is None:
-            print("EXTRAS NOT RESOLVED: PyPI does not answer, or lacks one")
-            return
+            print(f"EXTRAS NOT RESOLVED: PyPI does not answer, or lacks one of {', '.join(extras)}")
+            continue
         for extra, wanted in extras.items():
             if "hmmjit" not in names or not any(name.startswith(wanted) for name in names):
                 sys.exit(f"hmmjit[{extra}] does not bring {wanted}: {names}")

@@ -494,6 +494,19 @@ def test_half_used_iterators_do_not_abort_the_process_at_its_end(half_used, tmp_
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+def test_iterators_in_cycles_are_collected_in_any_thread(tmp_path):
+    (tmp_path / "many").write_bytes(contents(MODELS) * 400)
+    program = """import hmmjit, sys
+class Cycle: pass
+for _ in range(20):
+    cycle = Cycle()
+    cycle.me, cycle.models = cycle, iter(hmmjit.Models(sys.argv[1]))
+    next(cycle.models)
+"""
+    ended = subprocess.run([sys.executable, "-c", program, tmp_path / "many"], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("work", ["list(targets)", "hmmjit.search(sys.argv[1], targets, device='cpu', threads=1,"
                                   " progress=lambda _: None, interval=0.001)"])
 def test_threads_in_the_background_do_not_abort_the_process_at_its_end(work):
@@ -541,8 +554,9 @@ def test_results_go_to_files(results, tmp_path):
     for models, targets in ((own, TARGETS), (MODELS, own), (MODELS, hmmjit.Targets(own))):
         with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
             hmmjit.search_to_files(models, targets, {"tblout": os.path.relpath(own)}, device="cpu")
-    with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):  # if it were pressed
-        hmmjit.search_to_files(MODELS, TARGETS, {"tblout": MODELS + ".h3m"}, device="cpu")
+    for suffix in (".h3m", ".hjidx"):
+        with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
+            hmmjit.search_to_files(MODELS, TARGETS, {"tblout": MODELS + suffix}, device="cpu")
     assert contents(own) == contents(TARGETS)
     hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
 

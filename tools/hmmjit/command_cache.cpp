@@ -104,8 +104,8 @@ struct Context {
 
   Result<EntryStore> user_store(bool for_writing) const {
     if (settings.directory.empty()) {
-      return fail(ErrorCode::kOutput, "no kernel cache folder: HOME is not set", "",
-                  "set HMMJIT_CACHE_DIR");
+      return fail(ErrorCode::kOutput, "there is no kernel cache folder", "",
+                  "set HMMJIT_CACHE_DIR or HOME");
     }
     if (for_writing && settings.mode != cache::Mode::kReadWrite &&
         settings.mode != cache::Mode::kRefresh) {

@@ -146,8 +146,7 @@ def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T]
                 return
             yield from batch
     finally:
-        stop.set()
-        reader.done.wait()
+        stop.set()  # without waiting: the garbage collector may run this in the reader's own thread
 
 
 class Model(ModelFields):

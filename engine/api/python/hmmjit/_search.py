@@ -72,11 +72,13 @@ class _Workers:
         self._calls: Set[object] = set()
         self._ended = threading.Condition(self._lock)
         self._ender: Optional[int] = None
+        self._serving = threading.local()
 
     def _begin(self, work: Any, works: Set[Any]) -> None:
         """Adds work for end() to wait for."""
         with self._lock:
-            begins = self._ender in (None, threading.get_ident())
+            # What a callback begins ends before the search that calls it.
+            begins = self._ender in (None, threading.get_ident()) or hasattr(self._serving, "run")
             if begins:
                 works.add(work)
         if not begins:
@@ -116,7 +118,9 @@ class _Workers:
         while stays:
             run: Optional[Run] = waiting.get()
             assert run is not None
+            self._serving.run = run
             run._run()
+            del self._serving.run
             with self._lock:
                 stays = len(self._idle) < self.MOST_IDLE
                 if stays:
@@ -127,7 +131,7 @@ class _Workers:
 
     def end(self) -> None:
         """Ends all work: a thread in the library that calls Python when the interpreter is gone aborts the process.
-        Afterwards only the calling thread, which runs the exit handlers, can begin work."""
+        Afterwards only the calling thread, which runs the exit handlers, and callbacks of its work can begin work."""
         ending.set()
         with self._lock:
             self._ender = threading.get_ident()
@@ -497,8 +501,8 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     out = make_options(options, "search_to_files")
     inputs = _inputs(models, targets)
     paths = [os.fsdecode(source._path) for source in inputs if source._path is not None]
-    if inputs[0]._path is not None:  # pressed models are read in their place
-        paths += [paths[0] + suffix for suffix in (".h3m", ".h3f", ".h3p", ".h3i")]
+    if inputs[0]._path is not None:  # pressed models, which are read in their place, and indexes
+        paths += [paths[0] + suffix for suffix in (".h3m", ".h3f", ".h3p", ".h3i", ".hjidx", ".h3m.hjidx")]
     reports = FileReports(files, out, report, paths)
     run = Run(_searching(*inputs, out), reports.write, progress, interval, warning)
     handle = run.wait()
