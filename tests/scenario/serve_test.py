@@ -168,7 +168,7 @@ class Serve(unittest.TestCase):
                      "search --as hmmscan --domtblout d both.hmm 7LESS_DROME", "search --hmmer-banner globins4.hmm globins45.fa",
                      "phmmer --tblout t --mx BLOSUM45 HBB_HUMAN globins45.fa", "search --tformat uniprot fn3.hmm 7LESS_DROME",
                      "jackhmmer -N 3 --chkhmm c --chkali k -A a.sto HBB_HUMAN globins45.fa", "search fn3.hmm dna.fa",
-                     "jackhmmer -N 2 --chkhmm x.gz --chkali {query}z --tblout 'a\nb' HBB_HUMAN globins45.fa",
+                     "jackhmmer -N 2 --chkhmm x.gz --chkali {1}z --tblout 'a\nb' HBB_HUMAN globins45.fa",
                      "phmmer --tblout {query}.t bytes.fa globins45.fa",
                      "scan --tblout t --domtblout d both.hmm 7LESS_DROME",
                      "scan --tblout t comment.hmm HBB_HUMAN", "search --acc --seed 7 --max globins4.hmm globins45.fa"):

@@ -23,6 +23,16 @@ namespace {
 
 constexpr const char* kNoServer = "search without a server (unset HMMJIT_SERVER if it names one)";
 
+Status check_words(const SearchProgram& program, const ParsedOptions& options) {
+  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
+  std::vector<NamedFile> numbered;  // in which no word is replaced
+  for (const char* option : {"--chkhmm", "--chkali", "--part-file"}) {
+    if (options.knows(option) && options.is_set(option))
+      numbered.push_back({option, std::string(options.text(option))});
+  }
+  return check_output_words(numbered, {});
+}
+
 Result<int> run_by_server(const SearchProgram& program, const ParsedOptions& options) {
   HMMJIT_TRY(check_served(options));
   const auto& given = options.arguments();
@@ -34,7 +44,7 @@ Result<int> run_by_server(const SearchProgram& program, const ParsedOptions& opt
 }
 
 Result<int> run_program(const SearchProgram& program, const ParsedOptions& options) {
-  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
+  HMMJIT_TRY(check_words(program, options));
   if (served(program) && options.is_set("--server")) return run_by_server(program, options);
   static const RunContext context;
   auto run = std::make_unique<Run>(context);
@@ -75,7 +85,7 @@ Status check_served(const ParsedOptions& options) {
 
 Status run_request(const SearchProgram& program, const ParsedOptions& options,
                    const RunContext& context) {
-  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
+  HMMJIT_TRY(check_words(program, options));
   Run run{context};
   return search_and_repeat(program, options, run, OutputFile::Afterwards::kProcessGoesOn);
 }
