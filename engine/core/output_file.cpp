@@ -372,16 +372,15 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
 Status OutputFile::copy_into_place() {
   int error = 0;
   std::string bytes(kBufferBytes, '\0');
-  off_t position = 0;
+  std::uint64_t position = 0;
   if (::ftruncate(old_, 0) != 0) error = errno;
   while (error == 0) {
-    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), position);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = read_fully(descriptor_, bytes, position);
     if (got < 0) error = errno;
     if (got <= 0) break;
-    error = write_all(old_, {bytes.data(), static_cast<std::size_t>(got)},
-                      static_cast<std::uint64_t>(position));
-    position += got;
+    const auto size = static_cast<std::size_t>(got);
+    error = write_all(old_, {bytes.data(), size}, position);
+    position += size;
   }
   if (::close(std::exchange(old_, -1)) != 0 && error == 0) error = errno;
   if (error != 0) return output_error(path_, "write", error);
