@@ -463,7 +463,7 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
       return out;
     }
     const bool repeatable = progress.results_delivered == 0 || !callbacks.result;
-    if (!hmmjit::Session().leave_devices(search, progress, statistics.error(), repeatable))
+    if (!repeats_on_cpu(search, progress, statistics.error(), repeatable))
       raise(statistics.error());
     device_note = statistics.error().to_string();
     scan.reset();

@@ -152,17 +152,23 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
   return search->wait();
 }
 
-bool Session::leave_devices(const SearchOptions& options, const SearchProgress& progress,
-                            const Error& error, bool repeatable) {
-  if (!progress.wrong_kernel) return false;
-  if (const auto left = devices()) left->give_up(error);
-  if (repeatable && options.on_warning)
+bool repeats_on_cpu(const SearchOptions& options, const SearchProgress& progress,
+                    const Error& error, bool repeatable) {
+  if (!progress.wrong_kernel || !repeatable) return false;
+  if (options.on_warning)
     options.on_warning(
         {ErrorCode::kInternal,
          fmt::format("{}: {}; the search is repeated on the CPU", error.where, error.message),
          {},
          "please report this line with the output of hmmjit doctor"});
-  return repeatable;
+  return true;
+}
+
+bool Session::leave_devices(const SearchOptions& options, const SearchProgress& progress,
+                            const Error& error, bool repeatable) {
+  if (!progress.wrong_kernel) return false;
+  if (const auto left = devices()) left->give_up(error);
+  return repeats_on_cpu(options, progress, error, repeatable);
 }
 
 std::shared_ptr<gpu::GpuFilters> Session::devices() const {

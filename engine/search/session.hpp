@@ -32,6 +32,11 @@ namespace search_run {
 class SharedRun;
 }
 
+/// After a search that `error` has ended: whether to repeat it on the CPU, where it succeeds. It is
+/// if a wrong kernel of a device was the cause and the search is `repeatable`; on_warning is told.
+bool repeats_on_cpu(const SearchOptions& options, const SearchProgress& progress,
+                    const Error& error, bool repeatable);
+
 /// Thread-safe.
 class Session {
  public:
@@ -56,10 +61,8 @@ class Session {
   Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                   TargetSource& targets, ResultSink& sink,
                                   SearchProgress& progress);
-  /// After a search that `error` has ended: if a wrong kernel of a device was the cause, later
-  /// searches run on the CPU, and device_statistics() has the state "failed". Returns whether to
-  /// repeat the search, which then succeeds: if it is `repeatable`. In that case on_warning is
-  /// told.
+  /// The same as repeats_on_cpu(). If a wrong kernel was the cause, later searches also run on the
+  /// CPU, and device_statistics() has the state "failed".
   bool leave_devices(const SearchOptions& options, const SearchProgress& progress,
                      const Error& error, bool repeatable);
 
