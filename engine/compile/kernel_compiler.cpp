@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <ranges>
@@ -128,9 +127,7 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
       remedy = dumped ? fmt::format("see {}/{}.cu and .log", developer.dump, job.name)
                       : dumped.error().to_string();
     }
-    const auto all = parse_diagnostics(outcome.log);
-    const auto errors =
-        std::ranges::count(all, Diagnostic::Severity::kError, &Diagnostic::severity);
+    const std::size_t errors = errors_in(outcome.log).size();
     return fail(
         ErrorCode::kCompile,
         fmt::format("{}{} ({}; NVRTC {}.{}; options {})",

@@ -1,41 +1,34 @@
 #include "compile/diagnostics.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace hmmjit::compile {
 namespace {
 
-using Severity = Diagnostic::Severity;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST(Diagnostics, FrontEndMessages) {
-  const auto list = parse_diagnostics(
-      "ssv/warp_striped.cu(41): error: identifier \"x\" is undefined\n"
-      "    int y = x;\n"
-      "            ^\n"
-      "\n"
-      "common/a(1).cuh(7): warning #177-D: variable \"z\" was declared but never referenced\n"
-      "1 error detected in the compilation of \"ssv/warp_striped.cu\".\n");
-  ASSERT_EQ(list.size(), 2u);
-  EXPECT_EQ(list[0].severity, Severity::kError);
-  EXPECT_EQ(list[0].file, "ssv/warp_striped.cu");
-  EXPECT_EQ(list[0].line, 41);
-  EXPECT_EQ(list[0].message, "identifier \"x\" is undefined\n    int y = x;\n            ^");
-  EXPECT_EQ(list[1].severity, Severity::kWarning);
-  EXPECT_EQ(list[1].file, "common/a(1).cuh");
-  EXPECT_EQ(list[1].line, 7);
-  EXPECT_EQ(list[1].message, "variable \"z\" was declared but never referenced");
+  EXPECT_THAT(
+      errors_in("/ssv/warp_striped.cu(41): error: identifier \"x\" is undefined\n"
+                "    int y = x;\n"
+                "            ^\n"
+                "\n"
+                "b.cu(4): warning #177-D: variable \"z\" was declared but never referenced\n"
+                "common/a(1).cuh(7): catastrophic error: broken\n"
+                "1 error detected in the compilation of \"ssv/warp_striped.cu\".\n"),
+      ElementsAre("ssv/warp_striped.cu:41: error: identifier \"x\" is undefined",
+                  "common/a(1).cuh:7: error: broken"));
 }
 
 TEST(Diagnostics, DriverAndPtxasMessages) {
-  const auto list = parse_diagnostics(
-      "nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
-      "ptxas info    : Used 32 registers\n"
-      "ptxas application ptx input, line 9; error   : Unknown symbol 'q'\n"
-      "ptxas fatal   : Ptx assembly aborted due to errors\n");
-  ASSERT_EQ(list.size(), 3u);
-  EXPECT_EQ(list[0].message, "invalid value for --gpu-architecture (-arch)");
-  EXPECT_EQ(list[0].file, "");
-  for (const Diagnostic& d : list) EXPECT_EQ(d.severity, Severity::kError);
+  EXPECT_THAT(errors_in("nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
+                        "ptxas info    : Used 32 registers\n"
+                        "ptxas application ptx input, line 9; error   : Unknown symbol 'q'\n"
+                        "ptxas fatal   : Ptx assembly aborted due to errors\n"),
+              ElementsAre("invalid value for --gpu-architecture (-arch)",
+                          "ptxas application ptx input, line 9; error   : Unknown symbol 'q'",
+                          "ptxas fatal   : Ptx assembly aborted due to errors"));
 }
 
 TEST(Diagnostics, FirstErrorInOneLine) {
@@ -43,8 +36,8 @@ TEST(Diagnostics, FirstErrorInOneLine) {
             "b.cu:4: error: broken");
   EXPECT_EQ(first_error("something else\nmore"), "something else");
   EXPECT_EQ(first_error(""), "");
-  EXPECT_TRUE(parse_diagnostics("").empty());
-  EXPECT_TRUE(parse_diagnostics("(): \n): : error\n(12): \nx(): error: y").empty());
+  EXPECT_THAT(errors_in(""), IsEmpty());
+  EXPECT_THAT(errors_in("(): \n): : error\n(12): \nx(): error: y"), IsEmpty());
 }
 
 }  // namespace
