@@ -16,8 +16,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <system_error>
-#include <thread>
 
 #include "core/remedy.hpp"
 
@@ -285,21 +283,18 @@ class PlainSource : public ByteSource {
 class DecodedSource : public ByteSource {
  public:
   DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decompressor> decoder,
-                std::string name, Compression compression, std::size_t chunk, ReadAhead read_ahead)
-      : raw_(std::move(raw)), decoder_(std::move(decoder)), read_ahead_(read_ahead) {
+                std::string name, Compression compression, std::size_t chunk)
+      : raw_(std::move(raw)), decoder_(std::move(decoder)) {
     name_ = std::move(name);
     compression_ = compression;
     for (Slot& slot : ring_) slot.bytes = Buffer(chunk);
   }
-  ~DecodedSource() override { stop(); }
 
   Result<std::span<const char>> next() override {
-    if (read_ahead_ == ReadAhead::kOwnThread && !started_) start();
     std::unique_lock lock(mutex_);
     if (holding_) {  // releases the previous view
       holding_ = false;
       ++taken_;
-      changed_.notify_all();
     }
     for (;;) {
       if (made_ > taken_) break;
@@ -324,13 +319,12 @@ class DecodedSource : public ByteSource {
     return has_room();
   }
   Status rewind() override {
-    stop();
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !decoding_; });
     HMMJIT_TRY(raw_->rewind());
     decoder_->reset();
     made_ = taken_ = 0;
-    finished_ = holding_ = stopping_ = false;
+    finished_ = holding_ = false;
     error_.reset();
     thrown_ = nullptr;
     return {};
@@ -342,9 +336,7 @@ class DecodedSource : public ByteSource {
     Buffer bytes;
     std::size_t size = 0;
   };
-  bool has_room() const {
-    return !decoding_ && !finished_ && !stopping_ && made_ - taken_ < kReadAhead;
-  }
+  bool has_room() const { return !decoding_ && !finished_ && made_ - taken_ < kReadAhead; }
   // Decodes the next chunk with the lock released; `decoding_` admits one thread at a time.
   void decode_one(std::unique_lock<std::mutex>& lock) {
     decoding_ = true;
@@ -372,43 +364,14 @@ class DecodedSource : public ByteSource {
     }
     changed_.notify_all();
   }
-  void start() {
-    started_ = true;
-    try {
-      thread_ = std::thread([this] {
-        std::unique_lock lock(mutex_);
-        while (!stopping_ && !finished_) {
-          if (has_room())
-            decode_one(lock);
-          else
-            changed_.wait(lock);
-        }
-      });
-    } catch (const std::system_error&) {
-      // No thread could be started: the reader decompresses its own chunks.
-    }
-  }
-  void stop() {
-    started_ = false;
-    if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
 
   std::unique_ptr<RawBytes> raw_;
   std::unique_ptr<Decompressor> decoder_;
-  ReadAhead read_ahead_;
   std::array<Slot, kReadAhead> ring_;
-  std::thread thread_;
-  bool started_ = false;  // true once the thread was requested, even if that failed
-  std::mutex mutex_;      // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::size_t made_ = 0, taken_ = 0;
-  bool finished_ = false, holding_ = false, stopping_ = false, decoding_ = false;
+  bool finished_ = false, holding_ = false, decoding_ = false;
   std::optional<Error> error_;
   std::exception_ptr thrown_;
 };
@@ -440,7 +403,7 @@ Status check_name(const std::string& name, std::string_view head) {
 }
 
 Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::string name,
-                                            std::size_t chunk, ReadAhead read_ahead) {
+                                            std::size_t chunk) {
   HMMJIT_ASSIGN(const std::string_view head, raw->head());
   const Compression compression = recognise(head);
   if (compression == Compression::kNone) {
@@ -454,16 +417,15 @@ Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::
     decoder = std::make_unique<ZstdDecompressor>(raw.get(), name);
   }
   return std::make_unique<DecodedSource>(std::move(raw), std::move(decoder), std::move(name),
-                                         compression, chunk, read_ahead);
+                                         compression, chunk);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
-                                                     ReadAhead read_ahead) {
+Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path) {
   if (path == "-") {
     std::string name = "standard input";
-    return decoded(std::make_unique<RawBytes>(STDIN_FILENO, false, name), name, kChunk, read_ahead);
+    return decoded(std::make_unique<RawBytes>(STDIN_FILENO, false, name), name, kChunk);
   }
   if (path.contains('\0'))  // the system would open a file whose name ends there
     return fail(ErrorCode::kInput, "the name contains a NUL", path, "check the name");
@@ -479,13 +441,13 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
   if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::kInput, "is a directory", path, "name a file in it");
   }
-  return decoded(std::move(raw), path, kChunk, read_ahead);
+  return decoded(std::move(raw), path, kChunk);
 }
 
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
-                                                       std::size_t chunk, ReadAhead read_ahead) {
-  return decoded(std::make_unique<RawBytes>(bytes), std::move(name), chunk, read_ahead);
+                                                       std::size_t chunk) {
+  return decoded(std::make_unique<RawBytes>(bytes), std::move(name), chunk);
 }
 
 Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,

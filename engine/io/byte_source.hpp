@@ -16,12 +16,6 @@ namespace hmmjit {
 
 enum class Compression { kNone, kGzip, kZstd };
 
-/// Which thread decompresses ahead of the reader.
-enum class ReadAhead {
-  kOwnThread,  ///< a thread of the source, or the reader itself if no thread can be started
-  kCallers,    ///< the callers of decode_ahead; the reader decompresses the rest
-};
-
 /// A stream delivered in large chunks. One thread reads one source.
 class ByteSource {
  public:
@@ -54,15 +48,13 @@ class ByteSource {
 /// data, not by the name: gzip (any number of members, hence also BGZF) and zstd (any number of
 /// frames). Uncompressed data under a name that ends in .gz or .zst is rejected with kInput,
 /// because it is usually the result of a failed download.
-Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
-                                                     ReadAhead read_ahead = ReadAhead::kCallers);
+Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path);
 
 /// A source over bytes in memory, which must outlive it; delivers `chunk` bytes at a time.
 /// Compression is recognised as above. Readers recognise a format from the first chunk alone.
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
-                                                       std::size_t chunk = std::size_t{1} << 20,
-                                                       ReadAhead read_ahead = ReadAhead::kCallers);
+                                                       std::size_t chunk = std::size_t{1} << 20);
 
 /// All bytes of a file, decompressed. Fails with kInput where there are more than `most`, too many
 /// for `what` it should be.

@@ -154,19 +154,17 @@ struct SequenceReader::State {
 };
 
 Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path,
-                                                         SequenceFormatOptions& options,
-                                                         ReadAhead read_ahead) {
+                                                         SequenceFormatOptions& options) {
   if (!options.format && ::access(path.c_str(), F_OK) != 0 && is_blast_database(path))
     options.format = SequenceFormat::kNcbi;
   if (options.format == SequenceFormat::kNcbi) return open_blast_database(path, options.alphabet);
-  return open_byte_source(path, read_ahead);
+  return open_byte_source(path);
 }
 
 Result<SequenceReader> SequenceReader::open(const std::string& path,
                                             const SequenceFormatOptions& options) {
   SequenceFormatOptions known = options;
-  HMMJIT_ASSIGN(auto source,
-                open_sequence_source(find_sequence_file(path), known, ReadAhead::kOwnThread));
+  HMMJIT_ASSIGN(auto source, open_sequence_source(find_sequence_file(path), known));
   return open(std::move(source), known);
 }
 

@@ -33,9 +33,8 @@ struct SequenceFormatOptions {
 /// Opens `path`, a result of find_sequence_file ("-": standard input). Opens a BLAST database if
 /// `options` assert SequenceFormat::kNcbi, or if they assert nothing and only a BLAST database has
 /// this name; `options` are then set to kNcbi.
-Result<std::unique_ptr<ByteSource>> open_sequence_source(
-    const std::string& path, SequenceFormatOptions& options,
-    ReadAhead read_ahead = ReadAhead::kCallers);
+Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path,
+                                                         SequenceFormatOptions& options);
 
 /// Reads targets in file order. Every row of an alignment is a target, without its gaps. Compressed
 /// input and standard input are read like plain files; unlike in hmmsearch, alignments are

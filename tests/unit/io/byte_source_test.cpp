@@ -46,7 +46,7 @@ std::string random_text(std::size_t size, unsigned seed) {
 
 TEST(ByteSource, EveryWrappingGivesTheSameBytes) {
   TemporaryFolder folder;
-  // Larger than the read-ahead of the decompression thread, and not a multiple of a chunk.
+  // Larger than what is decompressed ahead, and not a multiple of a chunk.
   std::string text = random_text((std::size_t{5} << 20) + 12345, 1);
   std::string a = text.substr(0, 2000000), b = text.substr(2000000);
   std::string bgzf;  // many small members, the last one empty
@@ -75,11 +75,9 @@ TEST(ByteSource, EveryWrappingGivesTheSameBytes) {
       ASSERT_TRUE((*source)->rewind());
     }
     for (std::size_t chunk : {std::size_t{5000}, std::size_t{65536}}) {
-      for (const ReadAhead read_ahead : {ReadAhead::kCallers, ReadAhead::kOwnThread}) {
-        auto memory = open_memory_source(name, bytes, chunk, read_ahead);
-        ASSERT_TRUE(memory);
-        EXPECT_TRUE(drain(**memory).data == text);
-      }
+      auto memory = open_memory_source(name, bytes, chunk);
+      ASSERT_TRUE(memory);
+      EXPECT_TRUE(drain(**memory).data == text);
     }
   }
 }
@@ -257,15 +255,6 @@ TEST(BufferedInput, LinesHaveALimit) {
     ASSERT_FALSE(more);
     EXPECT_EQ(more.error().code, ErrorCode::kInput);
     EXPECT_EQ(more.error().to_string().substr(0, 36), "text:4: a line of more than 20 bytes");
-  }
-}
-
-TEST(ByteSource, AbandonedReadersStopTheirThread) {
-  std::string compressed = gzip(random_text(std::size_t{6} << 20, 6), 1);
-  for (int chunks : {0, 1, 2}) {
-    auto source = open_memory_source("x", compressed);
-    ASSERT_TRUE(source);
-    for (int i = 0; i < chunks; ++i) ASSERT_TRUE((*source)->next());
   }
 }
 
