@@ -338,23 +338,13 @@ struct Kind {
   std::uint32_t type;  // as stored in the index
   std::array<const char*, 3> suffixes;
   const char* alias;
-  std::string_view letters;  // the letter of each code in the stream
-  std::array<char, 8> magic;
+  std::string_view letters;  // the letter of each code
 };
 // NCBIstdaa
-constexpr Kind kProteins{"proteins",
-                         1,
-                         {".pin", ".phr", ".psq"},
-                         ".pal",
-                         "-ABCDEFGHIKLMNPQRSTVWXYZU*OJ",
-                         {'H', 'M', 'M', 'J', 'I', 'T', 'b', 'p'}};
+constexpr Kind kProteins{
+    "proteins", 1, {".pin", ".phr", ".psq"}, ".pal", "-ABCDEFGHIKLMNPQRSTVWXYZU*OJ"};
 // NCBI4na
-constexpr Kind kNucleotides{"nucleotides",
-                            0,
-                            {".nin", ".nhr", ".nsq"},
-                            ".nal",
-                            "-ACMGRSVTWYHKDBN",
-                            {'H', 'M', 'M', 'J', 'I', 'T', 'b', 'n'}};
+constexpr Kind kNucleotides{"nucleotides", 0, {".nin", ".nhr", ".nsq"}, ".nal", "-ACMGRSVTWYHKDBN"};
 
 const Kind& kind_of(const Alphabet& alphabet) {
   return alphabet.type == AlphabetType::kAmino ? kProteins : kNucleotides;
@@ -398,11 +388,12 @@ class Volume {
     std::string_view codes;        // one byte per protein residue, or per four nucleotides
     std::string_view ambiguities;  // see append()
     std::uint32_t residues;
+    std::size_t bytes;  // in the files of headers and sequences
   };
   Result<Record> record(std::uint32_t i) const;
   // Appends the codes of residues [from, to) of record `i`.
   Status append(std::uint32_t i, const Record& record, std::uint32_t from, std::uint32_t to,
-                std::vector<char>& stream) const;
+                std::vector<Residue>& out) const;
 
  private:
   Volume(const Kind& kind, std::string name) : kind_(&kind), name_(std::move(name)) {}
@@ -484,7 +475,7 @@ Result<Volume::Record> Volume::record(std::uint32_t i) const {
   if (!lines) return outside(i, 1);
   auto text = read_definition_lines(*lines);
   if (!text) return damaged(fmt::format("the definition line of record {} cannot be read", i), 1);
-  Record out{.text = *std::move(text), .codes = {}, .ambiguities = {}, .residues = 0};
+  Record out{.text = *std::move(text), .codes = {}, .ambiguities = {}, .residues = 0, .bytes = 0};
   const bool packed = kind_ == &kNucleotides;
   const auto codes =
       between(sequence_table_ + at, ambiguity_table_ + at + (packed ? 0 : 4), bytes_.sequences);
@@ -500,6 +491,7 @@ Result<Volume::Record> Volume::record(std::uint32_t i) const {
   }
   if (residues > std::numeric_limits<std::uint32_t>::max()) return outside(i, 2);
   out.residues = static_cast<std::uint32_t>(residues);
+  out.bytes = lines->size() + out.codes.size() + out.ambiguities.size();
   return out;
 }
 
@@ -508,16 +500,16 @@ Result<Volume::Record> Volume::record(std::uint32_t i) const {
 // 24 bits; or, if the highest bit of the number is set, two words each: code and length - 1 in 4
 // and 12 bits, 16 unused bits, and the position.
 Status Volume::append(std::uint32_t i, const Record& record, std::uint32_t from, std::uint32_t to,
-                      std::vector<char>& stream) const {
+                      std::vector<Residue>& out) const {
   if (kind_ != &kNucleotides) {
     const std::string_view codes = record.codes.substr(from, to - from);
-    stream.insert(stream.end(), codes.begin(), codes.end());
+    out.insert(out.end(), codes.begin(), codes.end());
     return {};
   }
-  const std::size_t begin = stream.size();
+  const std::size_t begin = out.size();
   for (std::uint32_t r = from; r < to; ++r) {
     const auto four = static_cast<std::uint8_t>(record.codes[r / 4]);
-    stream.push_back(static_cast<char>(1 << (four >> (6 - 2 * (r % 4)) & 3)));
+    out.push_back(static_cast<Residue>(1 << (four >> (6 - 2 * (r % 4)) & 3)));
   }
   if (record.ambiguities.empty()) return {};
   const auto word = [&](std::size_t w) { return big_endian(record.ambiguities.data() + 4 * w); };
@@ -531,15 +523,10 @@ Status Volume::append(std::uint32_t i, const Record& record, std::uint32_t from,
     if (end > record.residues) return outside(i, 2);
     for (std::uint64_t r = std::max<std::uint64_t>(first, from);
          r < std::min<std::uint64_t>(end, to); ++r)
-      stream[begin + static_cast<std::size_t>(r - from)] = static_cast<char>(word(w) >> 28);
+      out[begin + static_cast<std::size_t>(r - from)] = static_cast<Residue>(word(w) >> 28);
   }
   return {};
 }
-
-// Precedes a record's text and residues in the stream; native byte order.
-struct RecordHead {
-  std::uint32_t name, accession, description, residues;  // sizes in bytes
-};
 
 // ---- aliases
 
@@ -611,8 +598,9 @@ Status find_volumes(const Kind& kind, const std::string& path, int depth,
   return {};
 }
 
-// ---- the stream
+// ---- the records
 
+// Carries the volumes to BlastParser, and delivers no bytes.
 class BlastSource final : public ByteSource {
  public:
   // `first` is volumes[0], already opened.
@@ -621,171 +609,115 @@ class BlastSource final : public ByteSource {
     name_ = std::move(name);
   }
 
-  Result<std::span<const char>> next() override {
-    stream_.clear();
-    if (!begun_) stream_.assign(kind_.magic.begin(), kind_.magic.end());
-    begun_ = true;
-    while (stream_.size() < kChunk) {
-      if (record_) {
-        const auto room = static_cast<std::uint32_t>(kChunk - stream_.size());
-        const std::uint32_t end = residue_ + std::min(room, record_->residues - residue_);
-        HMMJIT_TRY(volume_.append(next_record_ - 1, *record_, residue_, end, stream_));
-        residue_ = end;
-        if (residue_ == record_->residues) record_.reset();
-      } else if (next_record_ < volume_.size()) {
-        HMMJIT_TRY(begin_record());
-      } else if (at_ + 1 < volumes_.size()) {
-        HMMJIT_TRY(go_to(at_ + 1));
-      } else {
-        break;
-      }
-    }
-    return std::span<const char>(stream_);
-  }
-
-  Status rewind() override {
-    begun_ = false;
-    if (at_ != 0) return go_to(0);
-    next_record_ = 0;
-    record_.reset();
-    return {};
-  }
+  Result<std::span<const char>> next() override { return std::span<const char>(); }
+  Status rewind() override { return at_ != 0 ? go_to(0) : Status(); }
   bool rewindable() const override { return true; }
 
- private:
-  Status begin_record() {
-    HMMJIT_ASSIGN(record_, volume_.record(next_record_++));
-    residue_ = 0;
-    const RecordText& text = record_->text;
-    const auto size = [](std::string_view s) { return static_cast<std::uint32_t>(s.size()); };
-    const RecordHead head{size(text.name), size(text.accession), size(text.description),
-                          record_->residues};
-    const char* const bytes = reinterpret_cast<const char*>(&head);
-    stream_.insert(stream_.end(), bytes, bytes + sizeof head);
-    for (const std::string* part : {&text.name, &text.accession, &text.description})
-      stream_.insert(stream_.end(), part->begin(), part->end());
-    return {};
+  const Volume& volume() const { return volume_; }
+  // Opens the next volume; false after the last.
+  Result<bool> advance() {
+    if (at_ + 1 == volumes_.size()) return false;
+    HMMJIT_TRY(go_to(at_ + 1));
+    return true;
   }
 
+ private:
   Status go_to(std::size_t volume) {
-    record_.reset();
     HMMJIT_ASSIGN(volume_, Volume::open(kind_, volumes_[volume]));
     at_ = volume;
-    next_record_ = 0;
     return {};
   }
-
-  static constexpr std::size_t kChunk = std::size_t{1} << 20;
 
   const Kind& kind_;
   std::vector<std::string> volumes_;
   Volume volume_;
   std::size_t at_ = 0;  // index of volume_ in volumes_
-  std::uint32_t next_record_ = 0;
-  std::optional<Volume::Record> record_;  // before next_record_; reset at its end
-  std::uint32_t residue_ = 0;
-  bool begun_ = false;
-  std::vector<char> stream_;
 };
 
 class BlastParser final : public Parser {
  public:
-  BlastParser(BufferedInput& input, const Alphabet& alphabet) : input_(input), alphabet_(alphabet) {
+  BlastParser(BufferedInput& input, const Alphabet& alphabet)
+      : input_(input), source_(dynamic_cast<BlastSource*>(&input.source())), alphabet_(alphabet) {
     codes_.fill(kInvalidCode);
     const std::string_view letters = kind_of(alphabet).letters;
     for (std::size_t i = 1; i < letters.size(); ++i)
       codes_[i] = alphabet.digit[static_cast<unsigned char>(letters[i])];
   }
 
-  void reset() override {
-    begun_ = false;
-    records_ = 0;
-  }
+  void reset() override { records_ = next_ = 0; }
 
   Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) override {
-    if (!begun_) {
-      std::array<char, sizeof(Kind::magic)> magic;
-      HMMJIT_ASSIGN(const bool some, input_.read(magic.data(), magic.size()));
-      if (!some || magic != kind_of(alphabet_).magic)
-        return fail(ErrorCode::kInput, "a BLAST database is read from its files only",
-                    input_.name(), "give its name, without the ending of its files");
-      begun_ = true;
-    }
+    if (source_ == nullptr)
+      return fail(ErrorCode::kInput, "a BLAST database is read from its files only", input_.name(),
+                  "give its name, without the ending of its files");
     while (!block.full(residues, targets)) {
-      RecordHead head;
-      HMMJIT_ASSIGN(const bool some, input_.read(&head, sizeof head));
-      if (!some) return {};
-      Status status = read_record(head, block);
-      if (!status) return status;
-      ++records_;
+      if (next_ == source_->volume().size()) {
+        HMMJIT_ASSIGN(const bool more, source_->advance());
+        if (!more) return {};
+        next_ = 0;
+      } else {
+        HMMJIT_TRY(read_record(block));
+        ++next_;
+        ++records_;
+      }
     }
     return {};
   }
 
  private:
   std::string where() const { return fmt::format("{}, record {}", input_.name(), records_); }
-  std::unexpected<Error> ends_early() const {
-    return fail(ErrorCode::kInput, "the data end inside a record", where(), kAgain);
-  }
 
-  // Passes the next `bytes` bytes to `use` in pieces, so that a corrupt length allocates nothing.
-  template <typename Use>
-  Status pieces(std::uint32_t bytes, Use use) {
-    while (bytes > 0) {
-      const std::uint32_t piece = std::min<std::uint32_t>(bytes, kPiece);
-      HMMJIT_ASSIGN(const bool whole, input_.read(piece_.data(), piece));
-      if (!whole) return ends_early();
-      HMMJIT_TRY(use(std::string_view(piece_.data(), piece)));
-      bytes -= piece;
+  Status read_record(TargetBlock& block) {
+    HMMJIT_ASSIGN(const Volume::Record record, source_->volume().record(next_));
+    const auto& [name, accession, description] = record.text;
+    for (const std::string* text : {&name, &accession, &description}) {
+      if (has_nul(*text)) return nul_byte(where(), name);
     }
-    return {};
-  }
-
-  Status read_record(const RecordHead& head, TargetBlock& block) {
-    std::array<std::string, 3> texts;
-    const std::array sizes{head.name, head.accession, head.description};
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      texts[i].clear();
-      HMMJIT_TRY(pieces(sizes[i], [&](std::string_view piece) -> Status {
-        texts[i].append(piece);
-        return {};
-      }));
-      if (has_nul(texts[i])) return nul_byte(where(), texts[0]);
-    }
-    if (texts[0].empty())
+    if (name.empty())
       return fail(ErrorCode::kInput, "a record without a name", where(),
                   "give every record a name");
-    if (head.residues > kLongestTarget) return too_long(where(), texts[0]);
-    if (head.residues > longest_) return does_not_fit(where(), texts[0], head.residues);
-    block.begin_target(texts[0], texts[1], texts[2]);
-    std::array<Residue, kPiece> digital;
-    Status status = pieces(head.residues, [&](std::string_view piece) -> Status {
-      for (std::size_t i = 0; i < piece.size(); ++i) {
-        digital[i] = codes_[static_cast<unsigned char>(piece[i])];
-        if (digital[i] != kInvalidCode) continue;
-        if (piece[i] == '\0') return illegal_character(where(), texts[0], '-', alphabet_);
-        return fail(ErrorCode::kInput, "the BLAST database is damaged: no residue has this code",
-                    where(), kAgain);
-      }
-      block.append({digital.data(), piece.size()});
-      return {};
-    });
-    if (!status) {
+    if (record.residues > kLongestTarget) return too_long(where(), name);
+    if (record.residues > longest_) return does_not_fit(where(), name, record.residues);
+    block.begin_target(name, accession, description);
+    if (Status status = append_residues(record, block); !status) {
       block.abandon_target();
       return status;
     }
     block.end_target();
+    input_.count(record.bytes);
     return {};
   }
 
-  static constexpr std::size_t kPiece = 16384;
+  Status append_residues(const Volume::Record& record, TargetBlock& block) {
+    std::uint32_t from = 0;
+    do {  // once for no residues, too: append checks the record
+      const std::uint32_t to = from + std::min(kPiece, record.residues - from);
+      piece_.clear();
+      HMMJIT_TRY(source_->volume().append(next_, record, from, to, piece_));
+      for (Residue& code : piece_) {
+        const Residue digital = codes_[code];
+        if (digital == kInvalidCode) {
+          if (code == 0) return illegal_character(where(), record.text.name, '-', alphabet_);
+          return fail(ErrorCode::kInput, "the BLAST database is damaged: no residue has this code",
+                      where(), kAgain);
+        }
+        code = digital;
+      }
+      block.append(piece_);
+      from = to;
+    } while (from < record.residues);
+    return {};
+  }
+
+  static constexpr std::uint32_t kPiece = std::uint32_t{1} << 20;
 
   BufferedInput& input_;
+  BlastSource* source_;  // null: the input is no BLAST database
   const Alphabet& alphabet_;
   std::array<Residue, 256> codes_;
-  std::array<char, kPiece> piece_;
-  bool begun_ = false;
-  std::uint64_t records_ = 0;
+  std::vector<Residue> piece_;
+  std::uint32_t next_ = 0;     // record of the volume
+  std::uint64_t records_ = 0;  // read before it, of all volumes
 };
 
 }  // namespace

@@ -26,8 +26,8 @@ inline constexpr std::array<std::string_view, 8> kBlastSuffixes{".pin", ".phr", 
 /// True if `path` names a BLAST database: `path`.pin, .pal, .nin or .nal exists.
 bool is_blast_database(const std::string& path);
 
-/// The records of a database whose residues belong to `alphabet`, as the stream that the parser of
-/// SequenceFormat::kNcbi reads. Maps one volume at a time. Fails with kInput if a file is missing,
+/// A database whose residues belong to `alphabet`, for the parser of SequenceFormat::kNcbi; as a
+/// stream it has no bytes. Maps one volume at a time. Fails with kInput if a file is missing,
 /// damaged or of another version, or if an alias restricts the database.
 Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
                                                         const Alphabet& alphabet);

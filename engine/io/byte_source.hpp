@@ -74,6 +74,8 @@ class BufferedInput {
   Result<std::string_view> peek(std::size_t least = 1);
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
+  /// Counts bytes that were read, but not through the source, as delivered.
+  void count(std::size_t bytes) { chunk_offset_ += bytes; }
   /// The next line without its LF (a CR stays). False at the end. The view is valid until the next
   /// call. An unterminated last line counts. Fails with kInput if a line is too long.
   Result<bool> line(std::string_view* text);

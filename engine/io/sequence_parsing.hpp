@@ -44,7 +44,7 @@ std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input,
 /// EMBL/UniProt and GenBank/DDBJ.
 std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const SequenceFormatOptions& options,
                                          SequenceFormat format);
-/// Parses the stream of io/blast_database.hpp.
+/// Reads the source of io/blast_database.hpp.
 std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
 
 // Classes of the other input characters (residue codes are below 32).

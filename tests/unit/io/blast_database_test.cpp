@@ -196,12 +196,15 @@ TEST(BlastDatabase, FilesAliasesAndFolders) {
     auto reader = SequenceReader::open(base, {amino_alphabet(), format});
     ASSERT_TRUE(reader) << reader.error().to_string();
     EXPECT_EQ(reader->format(), F::kNcbi);
-    for (int pass = 0; pass < 2; ++pass) {
+    const std::uint64_t volume = std::filesystem::file_size(folder.file("all.00.phr")) +
+                                 std::filesystem::file_size(folder.file("all.00.psq"));
+    for (const std::uint64_t most : {1u, 2u, 3u}) {
       TargetBlock block;
-      ASSERT_TRUE(*reader->read_block(block, 1000));
-      ASSERT_EQ(block.size(), 2u);
+      ASSERT_TRUE(*reader->read_block(block, 1000, most));
+      ASSERT_EQ(block.size(), std::min<std::uint64_t>(most, 2));
       EXPECT_EQ(block[0].name, "one");
-      EXPECT_EQ(block[1].name, "two");
+      EXPECT_EQ(block[block.size() - 1].name, most == 1 ? "one" : "two");
+      EXPECT_EQ(reader->bytes_read(), block.size() * (volume - 1));
       ASSERT_TRUE(reader->source().rewindable() && reader->rewind());
     }
   }
