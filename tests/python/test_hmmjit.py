@@ -176,14 +176,27 @@ def test_databases(results, tmp_path):
     assert info["program"] == "hmmjit " + hmmjit.__version__
     for targets in (path, hmmjit.Targets.load(path), contents(path), [path]):
         assert key(hmmjit.search(MODELS, targets, device="cpu")) == key(results)
+    assert info["shortest"] <= info["median"] <= info["longest"]
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Targets.load(path, alphabet="dna")
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Targets(contents(path), alphabet="dna")
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.Targets.load(path, format="fasta")
     assert hmmjit.build_database([TARGETS, path], tmp_path / "twice.hjdb")["targets"] == 600
-    assert hmmjit.build_database(list(fasta(TARGETS)), tmp_path / "own.hjdb")["identity"] == info["identity"]
+    own = hmmjit.build_database(list(fasta(TARGETS)), tmp_path / "own.hjdb")
+    assert own["identity"] == info["identity"] and own["sources"] == ["memory"]
     hmmjit.verify_database(path)
+    loaded = hmmjit.Targets.load(path)
     damaged = bytearray(contents(path))
     damaged[len(damaged) // 2] ^= 0x15
     path.write_bytes(damaged)
     with pytest.raises(hmmjit.InputError):
         hmmjit.verify_database(path)
+    path.write_bytes(b"")
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.database_info(path)
+    assert key(hmmjit.search(MODELS, loaded, device="cpu")) == key(results)  # which needs its file no more
 
 
 def test_a_session_gives_what_searches_without_it_give(results, tmp_path):
@@ -343,6 +356,10 @@ def test_options(results):
     assert len(hmmjit.search(MODELS, TARGETS, device="cpu", cutoffs="gathering")) == 5
     assert hmmjit.search(MODELS, TARGETS, device="cpu", target_count=9).statistics["targets"] == 9
     assert hmmjit.search(MODELS, TARGETS, device="cpu", first_target="target290").statistics["targets"] == 10
+    last = hmmjit.search(MODELS, TARGETS, device="cpu", first_target="target290", target_count=4)
+    assert last.statistics["targets"] == 4 and all("target290" <= hit.name <= "target293" for r in last for hit in r)
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.search(MODELS, TARGETS, device="cpu", first_target="nobody")
     with pytest.raises(TypeError):
         hmmjit.search(MODELS, TARGETS, nonsense=1)
     with pytest.raises(ValueError):
@@ -564,7 +581,7 @@ def test_results_go_to_files(results, tmp_path):
 def test_statistics(results):
     statistics = results.statistics
     assert statistics["passes"] == 1 and statistics["streamed"] is False and statistics["spooled"] is False
-    assert statistics["ssv_seconds"] > 0 and statistics["peak_resident_bytes"] > 1 << 20
+    assert statistics["ssv_seconds"] > 0 and statistics["scoring_seconds"] > 0 and statistics["peak_resident_bytes"] > 1 << 20
     assert statistics["kernels"] == statistics["device_launches"] == 0
     text = json.loads(statistics["json"])
     assert text["program"] == "libhmmjit" and text["targets"] == 300 and text["gpu"]["state"] == "off"

@@ -67,7 +67,8 @@ def test_parts_and_merges_have_the_programs_bytes(folder, tmp_path, options, arg
     assert heads[0] == heads[1] and (len(heads[0].splitlines()) > 7 or not options)
     text = results_of(main.read_bytes())
     assert report == text[text.index(next(line for line in text if line.startswith(b"Query:"))):]
-    assert merged.statistics["hits_reported"] == whole.statistics["hits_reported"] > 5
+    for count in ("targets", "hits_reported", "domains_reported"):
+        assert merged.statistics[count] == whole.statistics[count] > 5
     files = {kind: tmp_path / ("file." + kind) for kind in (*KINDS, "main", "html")}
     hmmjit.merge_parts_to_files(mixed, files, report={"date": "d"})
     for kind in KINDS:
@@ -102,6 +103,14 @@ def test_shares_of_the_models_have_the_programs_bytes(folder, tmp_path):
     whole = hmmjit.search(MODELS, database, device="cpu")
     for kind in ("main", "tblout", "domtblout"):
         assert results_of(hmmjit.merge_parts(own).report(kind)) == results_of(whole.report(kind))
+    many = [tmp_path / f"share{share}" for share in range(1, 10)]  # more shares than models: some are empty
+    for share, path in enumerate(many, 1):
+        hmmjit.search_part(hmmjit.Models.load(models), database, 1, 1, path, model_part=share, model_parts=9, device="cpu")
+    assert results_of(hmmjit.merge_parts(many).report("domtblout")) == results_of(whole.report("domtblout"))
+    del many[2]
+    assert hmmjit.missing_parts(many) == "3"
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.merge_parts(many)
     for wrong in ({"model_part": 0, "model_parts": 2}, {"model_part": 3, "model_parts": 2},
                   {"model_parts": 2, "cutoffs": "gathering", "cut_missing": "skip"}):
         with pytest.raises(hmmjit.UsageError):
@@ -130,7 +139,7 @@ def test_joined_and_described(folder, tmp_path):
     joined = hmmjit.join_parts([tmp_path / "half", parts[1], parts[0]], tmp_path / "joined")
     assert joined.content == whole.content == hmmjit.verify_part(tmp_path / "joined").content
     assert joined.first_target == 0 and joined.last_target == 300 and joined.last_model == 5
-    assert joined.targets_reported == whole.targets_reported > 10
+    assert joined.targets_reported == whole.targets_reported > 10 and joined.settings == whole.settings
     assert joined.settings["targets in the database"] == "300" if "targets in the database" in joined.settings \
         else "300" in joined.settings.values()
     text = run("part", "info", tmp_path / "joined").decode()
@@ -158,6 +167,9 @@ def test_what_is_wrong_is_said(folder, tmp_path):
         with pytest.raises(hmmjit.UsageError, match=f"this is the {text}; give the output another name"):
             call()
         assert path.read_bytes() == before
+    for suffix in (".h3m", ".h3i", ".hjidx", ".h3m.hjidx"):  # files that could stand for the models
+        with pytest.raises(hmmjit.UsageError, match="give the output another name"):
+            hmmjit.search_part(models, database, 1, 2, str(models) + suffix)
     for nameless in ("", "-"):
         with pytest.raises(hmmjit.UsageError, match="an output needs a file name"):
             hmmjit.join_parts(parts, nameless)

@@ -4,7 +4,6 @@
 #include <xmmintrin.h>
 
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -183,49 +182,6 @@ TEST(Search, HitsDomainsAndAlignments) {
   for (const hmmjit::Domain& d : bare.models[0].domains()) EXPECT_STREQ(d.model, "");
 }
 
-TEST(Search, TargetsOneByOneEqualTheFile) {
-  const Inputs inputs = make_inputs(3, 2, 150);
-  hmmjit::Targets targets;
-  std::istringstream fasta(inputs.targets);
-  std::string line, name, description, residues;
-  const auto add = [&] {
-    if (!name.empty())
-      targets.add({.name = name, .residues = residues, .description = description});
-    residues.clear();
-  };
-  while (std::getline(fasta, line)) {
-    if (!line.starts_with('>')) {
-      residues += line;
-      continue;
-    }
-    add();
-    const auto blank = line.find(' ');
-    name = line.substr(1, blank - 1);
-    description = blank == std::string::npos ? "" : line.substr(blank + 1);
-  }
-  add();
-  const auto [all, whole] = parsed(inputs);
-  hmmjit::Targets joined;
-  joined.add(whole);
-  joined.add(whole);
-  EXPECT_EQ(joined.size(), 2 * whole.size());
-  EXPECT_EQ(joined.residues(), 2 * whole.residues());
-  EXPECT_EQ(code_of([&] { joined.add(joined); }), hmmjit::ErrorCode::kUsage);
-  EXPECT_EQ(hmmjit::search(all, joined, on_cpu()).statistics.targets, 2 * whole.size());
-  EXPECT_EQ(targets.size(), whole.size());
-  EXPECT_EQ(targets.residues(), whole.residues());
-
-  hmmjit::Models models;
-  all.for_each([&](const hmmjit::Model& model) {
-    models.add(model);
-    return true;
-  });
-  const auto table = [&](const hmmjit::Models& m, const hmmjit::Targets& t) {
-    return hmmjit::report_text(hmmjit::ReportKind::kDomainTable, hmmjit::search(m, t, on_cpu()));
-  };
-  EXPECT_EQ(table(models, targets), table(all, whole));
-}
-
 TEST(Search, SeveralAtOnceOnTheSameInputs) {
   const auto [models, targets] = parsed_inputs(4, 4, 200);
   const auto expected = hmmjit::report_text(hmmjit::ReportKind::kDomainTable,
@@ -368,6 +324,9 @@ TEST(Search, NamesWhatIsWrong) {
               hmmjit::Report::to_file(hmmjit::ReportKind::kMain, "/nowhere/out").complete();
             }),
             ErrorCode::kOutput);
+  EXPECT_EQ(code_of([&] { hmmjit::build_database({}, folder.file("t.hjdb")); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { hmmjit::build_database({targets}, "/nowhere/x.hjdb"); }),
+            ErrorCode::kOutput);
 }
 
 TEST(Search, RefusesTextThatWouldBreakTables) {
@@ -394,71 +353,6 @@ TEST(Search, TargetsKnowTheirAlphabetUnlessAFileDoes) {
   EXPECT_EQ(hmmjit::Targets(hmmjit::Alphabet::kRna).alphabet(), hmmjit::Alphabet::kRna);
   EXPECT_EQ(hmmjit::Targets::from_memory(">a\nACDE\n").alphabet(), hmmjit::Alphabet::kAmino);
   EXPECT_FALSE(hmmjit::Targets::from_file("x").alphabet());
-}
-
-TEST(Search, DatabasesAreMadeDescribedCheckedAndSearched) {
-  const Inputs inputs = make_inputs(9, 2, 150);
-  const hmmjit::test_support::TemporaryFolder folder;
-  const std::string fasta = folder.write("t.fa", inputs.targets).string();
-  const std::string path = folder.path().string() + "/t.hjdb";
-  const auto [models, in_memory] = parsed(inputs);
-  const auto made =
-      hmmjit::build_database({hmmjit::Targets::from_file(fasta), hmmjit::Targets()}, path);
-  EXPECT_EQ(made.targets, 150u);
-  EXPECT_EQ(made.residues, in_memory.residues());
-  EXPECT_THAT(made.about, testing::StartsWith("program hmmjit "));
-  EXPECT_THAT(made.about, testing::EndsWith("\nsource " + fasta + "\nsource memory\n"));
-  EXPECT_LE(made.shortest, made.median);
-  EXPECT_LE(made.median, made.longest);
-  EXPECT_EQ(hmmjit::database_info(path).identity, made.identity);
-  EXPECT_EQ(hmmjit::verify_database(path).file_bytes, std::filesystem::file_size(path));
-
-  const std::string second = folder.path().string() + "/memory.hjdb";
-  EXPECT_EQ(hmmjit::build_database({in_memory}, second).identity, made.identity)
-      << "the same targets, another way";
-
-  const auto table = [&](const hmmjit::Targets& targets) {
-    return hmmjit::report_text(hmmjit::ReportKind::kDomainTable,
-                               hmmjit::search(models, targets, on_cpu()));
-  };
-  const std::string expected = table(in_memory), bytes = read_file(path);
-  EXPECT_EQ(table(hmmjit::Targets::from_file(path)), expected);
-  const auto loaded = hmmjit::Targets::load(path);
-  std::filesystem::resize_file(path, 0);  // loaded models do not need their file
-  EXPECT_EQ(loaded.size(), 150u);
-  EXPECT_EQ(table(loaded), expected);
-  EXPECT_EQ(table(hmmjit::Targets::from_memory(bytes)), expected);
-
-  using hmmjit::ErrorCode;
-  EXPECT_EQ(code_of([&] { hmmjit::database_info(path); }), ErrorCode::kInput);
-  EXPECT_EQ(code_of([&] { hmmjit::database_info(fasta); }), ErrorCode::kInput);
-  EXPECT_EQ(code_of([&] { hmmjit::Targets::load(second, hmmjit::Alphabet::kDna); }),
-            ErrorCode::kInput);
-  EXPECT_EQ(code_of([&] { hmmjit::Targets::from_memory(bytes, hmmjit::Alphabet::kDna); }),
-            ErrorCode::kInput);
-  EXPECT_EQ(code_of([&] { hmmjit::Targets::load(second, hmmjit::Alphabet::kAmino, "fasta"); }),
-            ErrorCode::kUsage);
-  EXPECT_EQ(code_of([&] { hmmjit::build_database({}, second); }), ErrorCode::kUsage);
-  EXPECT_EQ(code_of([&] { hmmjit::build_database({in_memory}, "/nowhere/x.hjdb"); }),
-            ErrorCode::kOutput);
-  std::string damaged = bytes;
-  damaged[damaged.size() / 2] ^= 0x15;
-  EXPECT_EQ(
-      code_of([&] { hmmjit::verify_database(folder.write("damaged.hjdb", damaged).string()); }),
-      ErrorCode::kInput);
-}
-
-TEST(Search, RestrictsTargets) {
-  const auto [models, targets] = parsed_inputs(10, 1, 60);
-  auto options = on_cpu();
-  options.target_count = 7;
-  EXPECT_EQ(hmmjit::search(models, targets, options).statistics.targets, 7u);
-  options.first_target = "target55";
-  const auto last = hmmjit::search(models, targets, options);
-  EXPECT_EQ(last.statistics.targets, 5u);
-  for (const hmmjit::Hit& hit : last.models[0].hits()) EXPECT_GE(std::string(hit.name), "target55");
-  options.first_target = "nobody";
-  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, options); }), hmmjit::ErrorCode::kInput);
 }
 
 // The control bits of the floating-point unit in a host function, without the sticky flags.
@@ -519,6 +413,11 @@ TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
   EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), callbacks), std::system_error);
   EXPECT_THROW(models.for_each([](const hmmjit::Model&) -> bool { throw std::length_error("x"); }),
                std::length_error);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string database = folder.file("t.hjdb"), part = folder.file("part");
+  hmmjit::build_database({targets}, database);
+  hmmjit::search_part(models, database, {}, part, on_cpu());
+  EXPECT_THROW(hmmjit::merge_parts({part}, callbacks), std::system_error);
 }
 
 TEST(Search, VisitorsMayAddToWhatTheyVisit) {
@@ -536,26 +435,13 @@ TEST(Search, VisitorsMayAddToWhatTheyVisit) {
   EXPECT_EQ(visited[0], count[0]);
   EXPECT_EQ(visited[1], count[1]);
   EXPECT_EQ(targets.size(), 2 * count[1]);
-}
-
-TEST(Search, StatisticsSayWhatWasDone) {
-  const auto [models, targets] = parsed_inputs(13, 3, 200);
-  const auto found = hmmjit::search(models, targets, on_cpu());
-  const hmmjit::SearchStatistics& s = found.statistics;
-  EXPECT_THAT(s.backend, testing::StartsWith("cpu/"));
-  EXPECT_EQ(s.threads, 2);
-  EXPECT_EQ(s.targets, 200u);
-  EXPECT_EQ(s.passes, 1u);
-  EXPECT_FALSE(s.streamed);
-  EXPECT_FALSE(s.spooled);
-  EXPECT_GT(s.ssv_seconds, 0);
-  EXPECT_GT(s.scoring_seconds, 0);
-  EXPECT_GT(s.peak_resident_bytes, 1u << 20);
-  EXPECT_EQ(s.device_launches, 0u);
-  EXPECT_EQ(s.kernels, 0u);
-  EXPECT_THAT(s.json, HasSubstr("\"program\": \"libhmmjit\""));
-  EXPECT_THAT(s.json, HasSubstr("\"state\": \"off\""));
-  EXPECT_THAT(s.json, HasSubstr("\"targets\": 200"));
+  const std::uint64_t residues = targets.residues();
+  hmmjit::Targets joined;
+  joined.add(targets);
+  joined.add(targets);
+  EXPECT_EQ(joined.size(), 4 * count[1]);
+  EXPECT_EQ(joined.residues(), 2 * residues);
+  EXPECT_EQ(code_of([&] { joined.add(joined); }), hmmjit::ErrorCode::kUsage);
 }
 
 // Designated initialisers must compile without warnings under -Wextra
@@ -569,24 +455,6 @@ TEST(Search, OptionsAreNamedOneAtATime) {
   EXPECT_EQ(hmmjit::TemplateText{.path = "mine.cu"}.text, "");
   EXPECT_EQ(hmmjit::EngineSettings{.variants = {}}.templates.size(), 0u);
   EXPECT_EQ(hmmjit::CacheSettings{.directory = "x"}.system_directory, "");
-}
-
-TEST(Search, OptionsReachTheSearch) {
-  const auto [models, targets] = parsed_inputs(8, 2, 200);
-  const auto run = [&](auto change) {
-    auto options = on_cpu();
-    change(options);
-    return hmmjit::search(models, targets, options);
-  };
-  using O = hmmjit::SearchOptions;
-  const auto plain = run([](O&) {});
-  EXPECT_EQ(run([](O& o) { o.Z = 1e6; }).models[0].info().Z, 1e6);
-  EXPECT_LT(run([](O& o) { o.T = 100; }).statistics.hits_reported, plain.statistics.hits_reported);
-  EXPECT_EQ(run([](O& o) { o.max_sensitivity = true; }).statistics.counts.forward, 400u);
-  EXPECT_EQ(run([](O& o) { o.cutoffs = HMMJIT_CUT_GA; }).models.size(), 2u);
-  EXPECT_EQ(models[0].info().gathering, 10);
-  EXPECT_TRUE(std::isnan(models[0].info().trusted));
-  EXPECT_EQ(hmmjit::version().text, std::string(HMMJIT_TEST_VERSION));
 }
 
 }  // namespace
