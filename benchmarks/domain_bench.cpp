@@ -24,6 +24,7 @@
 #include "domain/domain.hpp"
 #include "driver/driver.hpp"
 #include "gpu/domain_stage.hpp"
+#include "gpu/kernel_loader.hpp"
 #include "gpu/kernel_source.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
@@ -199,13 +200,8 @@ class DeviceBench {
     auto plan =
         plan::make_plan(stage, length, codes, device_->traits(), {.variant = options_.variant});
     if (!plan) plan = value_or_die(plan::make_plan(stage, length, codes, device_->traits()));
-    const auto made = value_or_die(source_->get(*plan));
-    auto loaded = value_or_die(
-        driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name));
-    const auto blocks = loaded->prepare(*device_, made->candidate.expected.launch.block_threads,
-                                        made->candidate.expected.launch.dynamic_shared_bytes);
-    if (!blocks) die(blocks.error().to_string());
-    return {{made, std::move(loaded), *blocks}, plan->alphabet_codes};
+    return value_or_die(gpu::KernelLoader(driver_).load(*plan, value_or_die(source_->get(*plan)),
+                                                        *device_, *source_));
   }
 
   gpu::DomainRequest request(const Passed& passed) const {

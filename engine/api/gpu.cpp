@@ -132,11 +132,12 @@ Kernel Engine::load(const Plan& plan, const Gpu& gpu) {
     compile::KernelProvider& kernels = impl_->kernels();
     hmmjit::gpu::ProviderKernels source({std::shared_ptr<void>(), &kernels});
     hmmjit::gpu::KernelLoader loader(gpu.impl()->driver);
-    plan::Plan wanted = plan.impl()->plan;
-    hmmjit::gpu::AcceptedKernel accepted = value(
-        loader.load_accepted(wanted, value(kernels.get(wanted)), *gpu.impl()->device, source));
-    return Kernel(std::make_shared<Kernel::Impl>(Kernel::Impl{
-        make_image(plan, accepted.kernel), gpu, std::move(accepted.loaded), accepted.resources}));
+    const plan::Plan& wanted = plan.impl()->plan;
+    const hmmjit::gpu::ReadyKernel ready =
+        value(loader.load(wanted, value(kernels.get(wanted)), *gpu.impl()->device, source));
+    const auto& [kernel, loaded, resources] = ready.accepted();
+    return Kernel(std::make_shared<Kernel::Impl>(
+        Kernel::Impl{make_image(plan, kernel), gpu, loaded, resources}));
   });
 }
 

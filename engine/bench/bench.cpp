@@ -90,17 +90,16 @@ Result<gpu::ReadyKernel> Bench::State::load(const plan::Plan& plan, Measurement*
     out->obtain_milliseconds = std::max(milliseconds_since(start), 1e3 * kernel->obtain_seconds);
   }
   start = Clock::now();
-  plan::Plan accepted_plan = plan;
-  HMMJIT_ASSIGN(
-      gpu::AcceptedKernel loaded,
-      gpu::KernelLoader(driver).load_accepted(accepted_plan, std::move(kernel), *device, *kernels));
+  HMMJIT_ASSIGN(gpu::ReadyKernel ready,
+                gpu::KernelLoader(driver).load(plan, std::move(kernel), *device, *kernels));
   if (out != nullptr) {
+    const driver::LoadedResources& resources = ready.accepted().resources;
     out->load_milliseconds = milliseconds_since(start);
-    out->registers = loaded.resources.registers;
-    out->local_bytes = loaded.resources.local_bytes;
-    out->blocks_per_sm = loaded.resources.blocks_per_sm;
+    out->registers = resources.registers;
+    out->local_bytes = resources.local_bytes;
+    out->blocks_per_sm = resources.blocks_per_sm;
   }
-  return gpu::ReadyKernel(std::move(loaded), plan.alphabet_codes);
+  return ready;
 }
 
 Result<gpu::ReadyKernel> Bench::State::exact_viterbi() {

@@ -73,19 +73,15 @@ Status queue(const Surroundings& s, const gpu::ReadyKernel& kernel, const Params
   return kernel.launch(s.stream, *s.stream.device(), gpu::extent_of(s.model), &p);
 }
 
-/// One launch per tile of the model; only the work counter is reset in between.
 template <typename Params>
 Status time_tiles(const Surroundings& s, Measurement& out, const gpu::ReadyKernel& kernel,
                   const DeviceBuffer& counters, Params& p) {
-  const auto launch = [&]() -> Status {
-    for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
-      if (p.tile > 0) HMMJIT_TRY(counters.fill(s.stream, 0, sizeof(p.counters->next)));
-      HMMJIT_TRY(queue(s, kernel, p));
-    }
-    return {};
-  };
   return time_launches(
-      s, out, [&] { return counters.fill(s.stream, 0, counters.size()); }, launch);
+      s, out, [&] { return counters.fill(s.stream, 0, counters.size()); },
+      [&] {
+        return kernel.launch_tiles(s.stream, *s.stream.device(), gpu::extent_of(s.model), p,
+                                   counters);
+      });
 }
 
 /// Copies a model's tables to the device.
@@ -143,7 +139,6 @@ Status run_byte_filter(const Surroundings& s, const gpu::ReadyKernel& kernel,
   p.undecided = device_pointer<u32>(undecided);
   p.tile_best = device_pointer<u32>(tile_best);
   p.item_count = work->count;
-  p.tile_count = static_cast<u32>(plan::tiles_of(candidate, profile.M));
   HMMJIT_TRY(results.fill(s.stream, kUnwritten, n * 4));
   HMMJIT_TRY(time_tiles(s, out, kernel, counters, p));
 
@@ -204,7 +199,6 @@ Status run_viterbi(const Surroundings& s, const gpu::ReadyKernel& kernel,
   p.counters = device_pointer<LateCounters>(counters);
   p.results = device_pointer<u32>(results);
   p.flagged = device_pointer<u32>(flagged);
-  p.tile_count = static_cast<u32>(plan::tiles_of(kernel.candidate(), words.M));
   HMMJIT_TRY(results.fill(s.stream, kUnwritten, n * 4));
   HMMJIT_TRY(time_tiles(s, out, kernel, counters, p));
   HMMJIT_ASSIGN(const auto counted, to_host<LateCounters>(s.stream, counters, 1));

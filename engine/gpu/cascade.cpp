@@ -117,10 +117,9 @@ struct Cascade::Run {
   // Queues the upload of the model's tables.
   Status begin();
   Status provide_scratch();
-  // One launch, or one per tile of the model; only the work counter, `next` bytes into the
-  // counters, is reset for each.
+  // One launch, or one for each tile of the model.
   template <typename Params>
-  Status launch(const ReadyKernel& ready, Params& p, std::size_t next = 0);
+  Status launch(const ReadyKernel& ready, Params& p);
   Status record_end(Timed stage) {
     return lane.end_[static_cast<std::size_t>(stage)].record(lane.stream_);
   }
@@ -305,22 +304,16 @@ Status Cascade::Run::provide_scratch() {
 }
 
 template <typename Params>
-Status Cascade::Run::launch(const ReadyKernel& ready, Params& p, std::size_t next) {
-  const auto start = [&] {
-    ++result.launches;
-    return ready.launch(lane.stream_, *lane.device_, extent_of(model), &p);
-  };
+Status Cascade::Run::launch(const ReadyKernel& ready, Params& p) {
+  const ModelExtent extent = extent_of(model);
   ready.scratch(*lane.device_, job.targets.residue_bytes()).place(p, lane.scratch_.address());
   if constexpr (requires { p.tile; }) {
-    p.tile_count =
-        static_cast<dev::u32>(plan::tiles_of(ready.candidate(), static_cast<int>(p.model_length)));
-    for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
-      if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32), next));
-      HMMJIT_TRY(start());
-    }
+    HMMJIT_TRY(ready.launch_tiles(lane.stream_, *lane.device_, extent, p, lane.tables_));
+    result.launches += p.tile_count;
     return {};
   } else {
-    return start();
+    ++result.launches;
+    return ready.launch(lane.stream_, *lane.device_, extent, &p);
   }
 }
 
@@ -336,13 +329,12 @@ Status Cascade::Run::queue_bytes() {
   p.survivors = at<dev::Survivor>(lists.survivors);
   p.undecided = at<dev::u32>(lists.undecided);
   p.tile_best = reinterpret_cast<dev::u32*>(lane.tile_best_.address());
-  constexpr std::size_t kNext = offsetof(ChainCounters, bytes) + offsetof(dev::Counters, next);
-  HMMJIT_TRY(launch(ssv, p, kNext));
+  HMMJIT_TRY(launch(ssv, p));
   HMMJIT_TRY(record_end(Timed::kSsv));
   if (stages.msv) {
     p.items = nullptr;
-    p.item_count = p.tile = 0;
-    HMMJIT_TRY(launch(kernel(Link::kMsv), p, kNext));
+    p.item_count = 0;
+    HMMJIT_TRY(launch(kernel(Link::kMsv), p));
   }
   return record_end(Timed::kMsv);
 }
@@ -408,12 +400,10 @@ Status Cascade::Run::queue_viterbi() {
   w.counters = &counters()->viterbi;
   w.results = at<dev::WordResult>(lists.words);
   w.flagged = at<dev::u32>(lists.flagged);
-  constexpr std::size_t kNext =
-      offsetof(ChainCounters, viterbi) + offsetof(dev::LateCounters, next);
-  if (stages.fast_viterbi) HMMJIT_TRY(launch(kernel(Link::kViterbi), w, kNext));
+  if (stages.fast_viterbi) HMMJIT_TRY(launch(kernel(Link::kViterbi), w));
   if (!stages.fast_viterbi || stages.leaves) {
     w.only_flagged = stages.leaves ? 1 : 0;
-    HMMJIT_TRY(launch(kernel(Link::kExactViterbi), w, kNext));
+    HMMJIT_TRY(launch(kernel(Link::kExactViterbi), w));
   }
   return queue_gate(candidates, dev::kAfterViterbi);
 }
@@ -427,8 +417,7 @@ Status Cascade::Run::queue_forward() {
   f.lengths = job.targets.float_lengths();
   f.counters = &counters()->forward;
   f.results = at<float>(lists.scores);
-  HMMJIT_TRY(launch(kernel(Link::kForward), f,
-                    offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
+  HMMJIT_TRY(launch(kernel(Link::kForward), f));
   return queue_gate(candidates, dev::kAfterForward);
 }
 

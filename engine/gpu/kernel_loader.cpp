@@ -38,21 +38,6 @@ compile::KernelPtr with_rejections(const compile::KernelPtr& kernel,
 
 }  // namespace
 
-std::optional<AcceptedKernel> KernelLoader::find(const compile::KernelPtr& kernel,
-                                                 const driver::Device& device) const {
-  std::shared_ptr<Image> image;
-  {
-    const MutexLock lock(mutex_);
-    const auto known = images_.find(kernel->name);
-    if (known == images_.end()) return std::nullopt;
-    image = known->second;
-  }
-  const MutexLock lock(image->mutex);
-  const auto found = image->prepared.find(device.ordinal());
-  if (found == image->prepared.end() || found->second.broken_promise) return std::nullopt;
-  return AcceptedKernel{kernel, image->loaded, found->second.resources};
-}
-
 std::shared_ptr<KernelLoader::Image> KernelLoader::image_of(const std::string& kernel_name) {
   const MutexLock lock(mutex_);
   std::shared_ptr<Image>& image = images_[kernel_name];
@@ -83,9 +68,9 @@ Status KernelLoader::open(Image& image, compile::KernelPtr& kernel, const plan::
   return {};
 }
 
-Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::KernelPtr kernel,
-                                                   const driver::Device& device,
-                                                   KernelSource& source) {
+Result<ReadyKernel> KernelLoader::load(const plan::Plan& plan, compile::KernelPtr kernel,
+                                       const driver::Device& device, KernelSource& source) {
+  std::optional<plan::Plan> reduced;  // without the candidates that were passed over
   std::vector<plan::Rejection> rejected;
   for (;;) {
     const std::shared_ptr<Image> image = image_of(kernel->name);
@@ -93,7 +78,7 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
     {
       const MutexLock lock(image->mutex);
       if (image->loaded == nullptr) {
-        HMMJIT_TRY(open(*image, kernel, plan, source));
+        HMMJIT_TRY(open(*image, kernel, reduced ? *reduced : plan, source));
         if (image->loaded == nullptr) continue;
       }
       auto known = image->prepared.find(device.ordinal());
@@ -115,12 +100,14 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
       }
       const auto& [resources, broken_promise] = known->second;
       if (!broken_promise)
-        return AcceptedKernel{with_rejections(kernel, rejected), image->loaded, resources};
+        return ReadyKernel({with_rejections(kernel, rejected), image->loaded, resources},
+                           plan.alphabet_codes);
       reason = *broken_promise;
     }
-    HMMJIT_TRY(pass_over(plan, *kernel, reason));
-    rejected.push_back(plan.rejected.back());
-    HMMJIT_ASSIGN(kernel, source.get(plan));
+    if (!reduced) reduced = plan;
+    HMMJIT_TRY(pass_over(*reduced, *kernel, reason));
+    rejected.push_back(reduced->rejected.back());
+    HMMJIT_ASSIGN(kernel, source.get(*reduced));
   }
 }
 

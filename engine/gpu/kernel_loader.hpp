@@ -24,15 +24,11 @@ class KernelLoader {
  public:
   explicit KernelLoader(std::shared_ptr<driver::Driver> driver) : driver_(std::move(driver)) {}
 
-  /// The kernel, if load_accepted() has accepted it on this device.
-  std::optional<AcceptedKernel> find(const compile::KernelPtr& kernel,
-                                     const driver::Device& device) const;
-
-  /// Loads `kernel`, made for `plan`, on a device. `plan` becomes the accepted kernel's plan, with
-  /// candidates that were passed over in `rejected`. Waits for compiles. Fails with kCompile if no
-  /// candidate is left or fits on a multiprocessor of the device.
-  Result<AcceptedKernel> load_accepted(plan::Plan& plan, compile::KernelPtr kernel,
-                                       const driver::Device& device, KernelSource& source);
+  /// Loads `kernel`, made for `plan`, or another of the plan's kernels, on a device. Waits for
+  /// compiles. Fails with kCompile if no candidate is left or fits on a multiprocessor of the
+  /// device.
+  Result<ReadyKernel> load(const plan::Plan& plan, compile::KernelPtr kernel,
+                           const driver::Device& device, KernelSource& source);
 
   /// Number of images that the driver has loaded so far.
   std::uint64_t loaded() const { return loaded_; }
@@ -44,7 +40,7 @@ class KernelLoader {
     std::optional<std::string> broken_promise;
   };
   struct Image {
-    mutable Mutex mutex;
+    Mutex mutex;
     std::shared_ptr<driver::LoadedKernel> loaded HMMJIT_GUARDED_BY(mutex);
     // Set if compiled again after the driver had refused the first image.
     compile::KernelPtr remade HMMJIT_GUARDED_BY(mutex);
@@ -55,7 +51,7 @@ class KernelLoader {
               KernelSource& source) HMMJIT_REQUIRES(image.mutex);
 
   const std::shared_ptr<driver::Driver> driver_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, std::shared_ptr<Image>> images_ HMMJIT_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> loaded_{0};
 };

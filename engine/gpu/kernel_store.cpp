@@ -326,21 +326,15 @@ void KernelStore::load_everywhere(StoredKernel& kernel, int row) {
 
 Result<ReadyKernel> KernelStore::load(StoredKernel& kernel, const compile::KernelPtr& made,
                                       const driver::Device& device) {
-  std::optional<AcceptedKernel> accepted = loader_->find(made, device);
-  std::optional<plan::Plan> plan;
-  if (!accepted) {
-    {
-      const MutexLock lock(mutex_);
-      plan = *kernel.plan;
-    }
-    HMMJIT_ASSIGN(accepted, loader_->load_accepted(*plan, made, device, *source_));
+  std::shared_ptr<const plan::Plan> plan;
+  {
+    const MutexLock lock(mutex_);
+    plan = kernel.plan;
   }
+  HMMJIT_ASSIGN(ReadyKernel ready, loader_->load(*plan, made, device, *source_));
   const MutexLock lock(mutex_);
-  if (plan && kernel.kernel == made && accepted->kernel != made) {
-    kernel.plan = std::make_shared<const plan::Plan>(*std::move(plan));
-    kernel.kernel = accepted->kernel;
-  }
-  return ReadyKernel(*std::move(accepted), kernel.plan->alphabet_codes);
+  if (kernel.kernel == made) kernel.kernel = ready.accepted().kernel;
+  return ready;
 }
 
 // Opening a kernel as a library needs no context, but the driver does it only after creating

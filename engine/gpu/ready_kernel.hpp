@@ -85,6 +85,7 @@ class ReadyKernel {
     return static_cast<unsigned>(device.traits().sm_count * kernel_.resources.blocks_per_sm);
   }
 
+  const AcceptedKernel& accepted() const { return kernel_; }
   const std::string& name() const { return kernel_.kernel->name; }
   const plan::Candidate& candidate() const { return kernel_.kernel->candidate; }
 
@@ -93,6 +94,21 @@ class ReadyKernel {
   Status launch(const driver::Stream& stream, const driver::Device& device,
                 const ModelExtent& model, const void* parameters,
                 unsigned blocks = kAnyBlocks) const;
+  /// The same with all blocks, once for each tile of the model. Only the work counter, which lies
+  /// in `counters`, is cleared in between.
+  template <typename Params>
+  Status launch_tiles(const driver::Stream& stream, const driver::Device& device,
+                      const ModelExtent& model, Params& p,
+                      const driver::DeviceBuffer& counters) const {
+    const auto next = reinterpret_cast<std::uintptr_t>(&p.counters->next) - counters.address();
+    p.tile_count =
+        static_cast<decltype(p.tile_count)>(plan::tiles_of(candidate(), model.positions));
+    for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
+      if (p.tile > 0) HMMJIT_TRY(counters.fill(stream, 0, sizeof(p.counters->next), next));
+      HMMJIT_TRY(launch(stream, device, model, &p));
+    }
+    return {};
+  }
 
  private:
   AcceptedKernel kernel_;

@@ -438,12 +438,9 @@ Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
     requested->kernel.wait();
   }
   const auto make = [&]() -> Result<gpu::ReadyKernel> {
-    HMMJIT_ASSIGN(auto requested, d.requested.at(of));
-    auto& [plan, future] = requested;
-    HMMJIT_ASSIGN(compile::KernelPtr kernel, future.get());
-    HMMJIT_ASSIGN(gpu::AcceptedKernel accepted,
-                  d.loader->load_accepted(plan, std::move(kernel), *d.device, *d.source));
-    return gpu::ReadyKernel(std::move(accepted), plan.alphabet_codes);
+    HMMJIT_ASSIGN(const Device::Requested requested, d.requested.at(of));
+    HMMJIT_ASSIGN(compile::KernelPtr kernel, requested.kernel.get());
+    return d.loader->load(requested.plan, std::move(kernel), *d.device, *d.source);
   };
   Result<gpu::ReadyKernel> made = make();
   if (!made && made.error().code != ErrorCode::kCompile && made.error().code != ErrorCode::kUsage) {
@@ -724,16 +721,9 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
   p.list = {nullptr, nullptr, 1, static_cast<dev::u32>(count)};
   p.counters = reinterpret_cast<dev::LateCounters*>(base);
   p.results = reinterpret_cast<dev::WordResult*>(base + up.bytes());
-  if (scratch.rows > 0) p.rows = reinterpret_cast<dev::s16*>(w.scratch.address());
-  if (scratch.boundary > 0)
-    p.boundary = reinterpret_cast<dev::WordBoundary*>(w.scratch.address() + scratch.rows);
-  p.tile_count = static_cast<dev::u32>(plan::tiles_of(kernel.candidate(), m.words.M));
+  scratch.place(p, w.scratch.address());
   HMMJIT_TRY(w.begin.record(w.stream));
-  for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
-    if (p.tile > 0)
-      HMMJIT_TRY(w.block.fill(w.stream, 0, sizeof(dev::u32), offsetof(dev::LateCounters, next)));
-    HMMJIT_TRY(kernel.launch(w.stream, *d.device, gpu::extent_of(m), &p));
-  }
+  HMMJIT_TRY(kernel.launch_tiles(w.stream, *d.device, gpu::extent_of(m), p, w.block));
   HMMJIT_TRY(w.end.record(w.stream));
   HMMJIT_TRY(gpu::download(w.block, w.stream, *d.device, {.timeout = settings.launch_timeout},
                            w.results.bytes().data(), result_bytes, up.bytes()));

@@ -243,12 +243,10 @@ Status WindowParser::State::open(Lane& lane) const {
 Result<gpu::ReadyKernel> WindowParser::State::kernel_of(gpu::Link link, int length,
                                                         int alphabet_codes) {
   const auto make = [&]() -> Result<gpu::ReadyKernel> {
-    HMMJIT_ASSIGN(plan::Plan plan,
+    HMMJIT_ASSIGN(const plan::Plan plan,
                   gpu::link_plan(link, length, alphabet_codes, device->traits(), source.tuning()));
     HMMJIT_ASSIGN(compile::KernelPtr kernel, source.get(plan));
-    HMMJIT_ASSIGN(gpu::AcceptedKernel accepted,
-                  loader.load_accepted(plan, std::move(kernel), *device, source));
-    return gpu::ReadyKernel(std::move(accepted), plan.alphabet_codes);
+    return loader.load(plan, std::move(kernel), *device, source);
   };
   Result<gpu::ReadyKernel> made = make();
   if (made) {

@@ -400,12 +400,8 @@ TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
   const auto stream = *driver::Stream::create(device);
   const plan::Plan plan = *plan::make_plan(plan::Stage::kViterbi, 1030, 29, device->traits());
   KernelsAtOnce source(true);
-  const auto kernel = *source.get(plan);
-  auto loaded = *driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
-  ASSERT_TRUE(loaded->prepare(*device, kernel->candidate.expected.launch.block_threads,
-                              kernel->candidate.expected.launch.dynamic_shared_bytes));
-  const gpu::ReadyKernel ready({kernel, std::move(loaded), {.blocks_per_sm = 1}},
-                               plan.alphabet_codes);
+  const gpu::ReadyKernel ready =
+      *gpu::KernelLoader(driver).load(plan, *source.get(plan), *device, source);
   const int most = ready.extent().positions;
   EXPECT_GE(most, 1030);
   EXPECT_LT(most, 1536);
