@@ -13,7 +13,6 @@
 #include "api/results.hpp"
 #include "api/structs.hpp"
 #include "core/output_file.hpp"
-#include "report/nucleotide_report.hpp"
 #include "report/outputs.hpp"
 #include "report/page_results.hpp"
 #include "report/report_header.hpp"
@@ -43,8 +42,6 @@ struct Report::Impl {
     text.clear();
   }
   void add(const ModelResult& given);
-  /// Writes a kind for which nhmmer has its own format; false for other kinds.
-  bool add_nucleotides(const ModelResult& given);
   void complete(const hmmjit_run_info& info);
 };
 
@@ -56,6 +53,7 @@ std::optional<OutputKind> output_kind(ReportKind kind) {
                                    OutputKind::kPfam, OutputKind::kAlignment, OutputKind::kTsv,
                                    OutputKind::kJson, OutputKind::kA3m};
   static_assert(std::size(kKinds) == static_cast<int>(ReportKind::kA3m) + 1);
+  if (kind == ReportKind::kDfamTable) return OutputKind::kDfam;
   return kind <= ReportKind::kA3m ? std::optional(kKinds[static_cast<int>(kind)]) : std::nullopt;
 }
 
@@ -174,7 +172,7 @@ void Report::Impl::add(const ModelResult& given) {
                 "tables by target need a search whose Z is the number of models, not of targets",
                 "model " + result.model.name, "set Z of the search to the number of models");
   }
-  const bool of_nhmmer = given.impl()->nucleotides.has_value();
+  const bool of_nhmmer = result.nucleotides.has_value();
   if (of_nhmmer
           ? is_scan(kind) || kind == ReportKind::kDomainTable || kind == ReportKind::kPfamTable
           : kind == ReportKind::kDfamTable)
@@ -183,13 +181,10 @@ void Report::Impl::add(const ModelResult& given) {
                 "model " + result.model.name, "make another kind of report");
   totals.add(result);
   totals.add_domains(result.hits.hits);
-  if (of_nhmmer && add_nucleotides(given)) {
-    // written
-  } else if (const auto output = output_kind(kind)) {
+  if (const auto output = output_kind(kind)) {
     OutputSettings settings{{options.prefer_accession != 0, alignments, options.text_width},
                             search.filters,
-                            std::string("libhmmjit ") + HMMJIT_VERSION,
-                            !of_nhmmer};
+                            std::string("libhmmjit ") + HMMJIT_VERSION};
     settings.report.records.by_sequence = given.impl()->scan;
     if (!begun) append_output_header(text, *output, result, settings.report.records);
     Outputs outputs;
@@ -205,31 +200,6 @@ void Report::Impl::add(const ModelResult& given) {
   }
   begun = true;
   flush();
-}
-
-bool Report::Impl::add_nucleotides(const ModelResult& given) {
-  if (kind != ReportKind::kMain && kind != ReportKind::kTargetTable &&
-      kind != ReportKind::kDfamTable)
-    return false;
-  const NucleotideFields& fields = *given.impl()->nucleotides;
-  const hmmjit::ModelResult& single = given.impl()->result;
-  const NucleotideResult result{single, fields.longest_position};
-  if (kind == ReportKind::kDfamTable) {
-    append_dfam_table(text, result);
-  } else if (kind == ReportKind::kTargetTable) {
-    if (!begun) append_nucleotide_table_header(text, result);
-    append_nucleotide_table(text, result);
-  } else {
-    nucleotide::Options searched;
-    searched.F1 = fields.F1;
-    searched.F2 = fields.F2;
-    searched.F3 = fields.F3;
-    append_nucleotide_report(text, result,
-                             {options.prefer_accession != 0,
-                              options.alignments != 0 && single.alignments, options.text_width},
-                             searched);
-  }
-  return true;
 }
 
 void Report::Impl::complete(const hmmjit_run_info& info) {

@@ -72,11 +72,9 @@ FilterCounts to_counts(const FilterCounters& c) {
   return {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
 }
 
-ModelResult make_result(hmmjit::ModelResult result,
-                        const std::optional<NucleotideFields>& nucleotides, bool scan) {
+ModelResult make_result(hmmjit::ModelResult result, bool scan) {
   auto out = std::make_shared<ModelResult::Impl>();
   out->result = std::move(result);
-  out->nucleotides = nucleotides;
   out->scan = scan;
   const hmmjit::ModelResult& r = out->result;
   std::size_t domains = 0;
@@ -104,7 +102,7 @@ ModelResult make_result(hmmjit::ModelResult result,
   info.domZ = r.hits.domZ;
   info.seconds = r.seconds;
   info.counts = to_counts(r.hits.counters);
-  info.long_targets = nucleotides.has_value();
+  info.long_targets = r.nucleotides.has_value();
   info.scan = scan;
   return ModelResult(std::move(out));
 }
@@ -142,7 +140,7 @@ ModelResult merge_results(const std::vector<ModelResult>& results,
     FilterCounters counters;
     std::vector<hmmjit::Hit> hits;
     for (const ModelResult& given : results) {
-      if (given.impl()->nucleotides || given.impl()->scan)
+      if (given.impl()->result.nucleotides || given.impl()->scan)
         throw Error(ErrorCode::kUsage, "results of nhmmer and of scans cannot be merged",
                     merged.model.name, "search all at once");
       const hmmjit::ModelResult& result = given.impl()->result;
@@ -183,8 +181,8 @@ void code_names(Coder& coder, Names& names) {
   coder.optional_text(names.description);
 }
 
-template <typename Coder, typename Result, typename Nucleotides, typename Flag>
-void code_result(Coder& coder, Result& r, Nucleotides& nucleotides, Flag& scan) {
+template <typename Coder, typename Result, typename Flag>
+void code_result(Coder& coder, Result& r, Flag& scan) {
   coder.count(r.index);
   code_names(coder, r.model);
   coder.count(r.model.M);
@@ -210,12 +208,16 @@ void code_result(Coder& coder, Result& r, Nucleotides& nucleotides, Flag& scan) 
     coder.count(*count);
   for (auto* length : {&list.longest_name, &list.longest_accession, &list.longest_shown})
     coder.count(*length);
-  bool of_nhmmer = nucleotides.has_value();
+  bool of_nhmmer = r.nucleotides.has_value();
   coder.count(of_nhmmer);
   if constexpr (Coder::kReads) {
-    if (of_nhmmer) nucleotides.emplace();
+    if (of_nhmmer) r.nucleotides.emplace();
   }
-  if (of_nhmmer) coder.bytes(*nucleotides);
+  if (of_nhmmer) {
+    auto& fields = *r.nucleotides;
+    coder.bytes(fields.longest_position);
+    for (auto* F : {&fields.F1, &fields.F2, &fields.F3}) coder.bytes(*F);
+  }
   coder.count(scan);
   coder.bytes(r.seconds);
   coder.bytes(r.cpu_seconds);
@@ -248,7 +250,7 @@ std::string ModelResult::bytes() const {
     const hmmjit::ModelResult& result = impl_->result;
     std::string out(kBegin);
     FieldWriter writer(out);
-    code_result(writer, result, impl_->nucleotides, impl_->scan);
+    code_result(writer, result, impl_->scan);
     writer.count(result.hits.hits.size());
     for (const hmmjit::Hit& hit : result.hits.hits) encode_judged_hit(hit, result.alignments, out);
     return out;
@@ -263,10 +265,9 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     Decoder decoder(bytes.substr(kBegin.size()));
     FieldReader reader(decoder);
     hmmjit::ModelResult result;
-    std::optional<NucleotideFields> nucleotides;
     std::uint64_t hits = 0;
     bool scan = false;
-    code_result(reader, result, nucleotides, scan);
+    code_result(reader, result, scan);
     reader.count(hits);
     constexpr std::uint64_t kLeastHit = 80;
     if (reader.fits(hits, kLeastHit)) result.hits.hits.resize(hits);
@@ -276,7 +277,7 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     if (!sound || !decoder.ok() || decoder.left() != 0 ||
         result.hits.reported > result.hits.hits.size())
       throw Error(ErrorCode::kInput, "the bytes of a result are damaged");
-    return make_result(std::move(result), nucleotides, scan);
+    return make_result(std::move(result), scan);
   });
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,24 +11,16 @@
 
 namespace hmmjit::v0 {
 
-/// Fields of nhmmer's own outputs, besides the hits.
-struct NucleotideFields {
-  std::int64_t longest_position = 0;
-  double F1 = 0, F2 = 0, F3 = 0;
-};
-
 struct ModelResultImpl {
   hmmjit::ModelResult result;
-  std::optional<NucleotideFields> nucleotides;  // of nhmmer
-  bool scan = false;                            // of a sequence; hits are models
+  bool scan = false;  // of a sequence; hits are models
   // Views of `result`.
   ResultInfo info{};
   std::vector<Hit> hits;
   std::vector<Domain> domains;
 };
 
-ModelResult make_result(hmmjit::ModelResult result,
-                        const std::optional<NucleotideFields>& nucleotides = {}, bool scan = false);
+ModelResult make_result(hmmjit::ModelResult result, bool scan = false);
 /// Passes a result to the host's callback, or collects it if there is none.
 Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,
                std::vector<ModelResult>& results);

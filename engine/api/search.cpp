@@ -426,10 +426,8 @@ SearchResults run_nhmmer(const OpenDriver& open_driver, const Models& models,
     return make_nucleotide_query(std::move(model->hmm), length, search.thresholds);
   };
   SearchResults out;
-  run.receive = [&](const NucleotideResult& result) {
-    const NucleotideFields fields{result.longest_position, run.options.F1, run.options.F2,
-                                  run.options.F3};
-    return deliver(make_result(result, fields), callbacks, host, out.models);
+  run.receive = [&](const hmmjit::ModelResult& result) {
+    return deliver(make_result(result), callbacks, host, out.models);
   };
   auto source = value(open_targets(targets.impl(), *searched.alphabet, given));
   DeviceChoice choice = to_choice(given);
@@ -502,7 +500,7 @@ SearchResults search_or_scan(bool scans, const OpenDriver& open_driver, const Mo
     const double count = scans ? count_models(*models.impl()) : 0;
     std::vector<ModelResult> results;
     const auto receive = [&](const hmmjit::ModelResult& result) {
-      return deliver(make_result(result, {}, scans), callbacks, host, results);
+      return deliver(make_result(result, scans), callbacks, host, results);
     };
     const SearchBody body = [&](const hmmjit::SearchOptions& internal,
                                 const hmmjit::Alphabet& alphabet, const ModelSource& source,

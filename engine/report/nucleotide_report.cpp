@@ -20,11 +20,13 @@ const domain::Domain& domain_of(const Hit& hit) { return hit.score.domains.front
 
 double e_value_of(const Hit& hit) { return e_value(domain_of(hit).log_p); }
 
-std::size_t position_width(const NucleotideResult& result, std::size_t least) {
-  return std::max(least, std::to_string(result.longest_position).size());
+bool is_scan(const ModelResult& result) { return result.model.built.has_value(); }
+
+std::size_t position_width(const ModelResult& result, std::size_t least) {
+  return std::max(least, std::to_string(result.nucleotides->longest_position).size());
 }
 
-void append_scores(std::string& out, const NucleotideResult& result, const ReportOptions& report) {
+void append_scores(std::string& out, const ModelResult& result, const ReportOptions& report) {
   const std::size_t width = std::max<std::size_t>(
       8, report.prefer_accession ? result.hits.longest_shown : result.hits.longest_name);
   const std::size_t places = position_width(result, 6);
@@ -33,8 +35,8 @@ void append_scores(std::string& out, const NucleotideResult& result, const Repor
     text::append_line(out, scores, text::left(name, width), text::right(start, places),
                       text::right(end, places), "", description);
   };
-  out += result.is_scan() ? "Scores for complete hit:\n" : "Scores for complete hits:\n";
-  titles("    E-value  score  bias ", result.is_scan() ? "Model" : "Sequence", "start", "end",
+  out += is_scan(result) ? "Scores for complete hit:\n" : "Scores for complete hits:\n";
+  titles("    E-value  score  bias ", is_scan(result) ? "Model" : "Sequence", "start", "end",
          "Description");
   titles("    ------- ------ ----- ", "--------", "-----", "-----", "-----------");
   bool above = true;
@@ -65,9 +67,8 @@ void append_annotation_row(std::string& out, const Hit& hit, int M) {
                     text::fixed(mean_accuracy(d), 4, 2));
 }
 
-void append_annotation(std::string& out, const NucleotideResult& result,
-                       const ReportOptions& report) {
-  const std::string_view length = result.is_scan() ? " mod len " : "  sq len ";
+void append_annotation(std::string& out, const ModelResult& result, const ReportOptions& report) {
+  const std::string_view length = is_scan(result) ? " mod len " : "  sq len ";
   const auto& accession = result.model.accession;
   const std::string& query =
       report.prefer_accession && accession && !accession->empty() ? *accession : result.model.name;
@@ -84,11 +85,11 @@ void append_annotation(std::string& out, const NucleotideResult& result,
         "     acc\n"
         "   ------ ----- ---------   -------   -------    --------- ---------    --------- "
         "---------    ---------    ----\n");
-    append_annotation_row(out, hit, result.is_scan() ? hit.length : result.model.M);
+    append_annotation_row(out, hit, is_scan(result) ? hit.length : result.model.M);
     if (report.alignments) {
       text::append(out, "\n  Alignment:\n  score: ", text::fixed(domain_of(hit).bits, 0, 1),
                    " bits\n");
-      append_alignment(out, result.is_scan() ? name : query, result.is_scan() ? query : name,
+      append_alignment(out, is_scan(result) ? name : query, is_scan(result) ? query : name,
                        domain_of(hit), report.text_width);
     }
     out += '\n';
@@ -97,11 +98,11 @@ void append_annotation(std::string& out, const NucleotideResult& result,
     out += "\n   [No targets detected that satisfy reporting thresholds]\n";
 }
 
-void append_counts(std::string& out, const NucleotideResult& result,
-                   const nucleotide::Options& options) {
+void append_counts(std::string& out, const ModelResult& result) {
+  const NucleotideFields& fields = *result.nucleotides;
   const FilterCounters& counters = result.hits.counters;
   const double searched =
-      static_cast<double>(counters.residues) * static_cast<double>(result.models);
+      static_cast<double>(counters.residues) * static_cast<double>(fields.models);
   const auto share = [=](std::uint64_t value) {
     return [=](std::string& line) {
       if (searched == 0) {
@@ -118,18 +119,18 @@ void append_counts(std::string& out, const NucleotideResult& result,
   const std::string residues = std::to_string(counters.residues) + " residues searched)\n";
   out += "Internal pipeline statistics summary:\n"
          "-------------------------------------\n";
-  if (result.is_scan()) {
+  if (is_scan(result)) {
     text::append(out, text::count("Query sequence(s):", 1), residues,
-                 text::count("Target model(s):", result.models), std::to_string(result.nodes),
+                 text::count("Target model(s):", fields.models), std::to_string(fields.nodes),
                  " nodes)\n");
   } else {
     text::append(out, text::count("Query model(s):", 1), std::to_string(result.model.M),
                  " nodes)\n", text::count("Target sequences:", counters.targets), residues);
   }
-  passed("Residues passing SSV filter:", counters.msv, options.F1);
-  passed("Residues passing bias filter:", counters.bias, options.F1);
-  passed("Residues passing Vit filter:", counters.viterbi, options.F2);
-  passed("Residues passing Fwd filter:", counters.forward, options.F3);
+  passed("Residues passing SSV filter:", counters.msv, fields.F1);
+  passed("Residues passing bias filter:", counters.bias, fields.F1);
+  passed("Residues passing Vit filter:", counters.viterbi, fields.F2);
+  passed("Residues passing Fwd filter:", counters.forward, fields.F3);
   std::uint64_t aligned = 0;
   for (const Hit& hit : result.hits.hits)
     aligned += static_cast<std::uint64_t>(std::abs(domain_of(hit).jali - domain_of(hit).iali) + 1);
@@ -138,7 +139,7 @@ void append_counts(std::string& out, const NucleotideResult& result,
   append_times(out, 0, 0, 0);  // zero: queries are searched together
 }
 
-NameWidths widths_of(const NucleotideResult& result) {
+NameWidths widths_of(const ModelResult& result) {
   return name_widths(result.model, result.hits.longest_name, result.hits.longest_accession);
 }
 
@@ -167,24 +168,24 @@ std::string_view strand(const Hit& hit) {
 
 }  // namespace
 
-void append_nucleotide_report(std::string& out, const NucleotideResult& result,
-                              const ReportOptions& report, const nucleotide::Options& options) {
+void append_nucleotide_report(std::string& out, const ModelResult& result,
+                              const ReportOptions& report) {
   append_query(out, result.model);
   append_scores(out, result, report);
   out += "\n\n";
   append_annotation(out, result, report);
   out += "\n\n";
-  append_counts(out, result, options);
+  append_counts(out, result);
   out += "//\n";
 }
 
-void append_nucleotide_table_header(std::string& out, const NucleotideResult& result) {
+void append_nucleotide_table_header(std::string& out, const ModelResult& result) {
   const NameWidths w = widths_of(result);
   const std::size_t places = position_width(result, 7);
   append_name_titles(out, w);
   text::append(out, " hmmfrom hmm to",
                position_titles({"alifrom", "ali to", "envfrom", "env to",
-                                result.is_scan() ? "modlen" : "sq len"},
+                                is_scan(result) ? "modlen" : "sq len"},
                                places),
                " strand   E-value  score  bias  description of target\n");
   append_name_rules(out, w);
@@ -192,7 +193,8 @@ void append_nucleotide_table_header(std::string& out, const NucleotideResult& re
                " ------ --------- ------ ----- ---------------------\n");
 }
 
-void append_nucleotide_table(std::string& out, const NucleotideResult& result, bool marked) {
+void append_nucleotide_table(std::string& out, const HitLot& all, bool marked) {
+  const ModelResult& result = all.result;
   const NameWidths w = widths_of(result);
   for (const Hit& hit : result.hits.hits) {
     if (marked) append_kept_mark(out, 1);
@@ -205,7 +207,8 @@ void append_nucleotide_table(std::string& out, const NucleotideResult& result, b
   }
 }
 
-void append_dfam_table(std::string& out, const NucleotideResult& result, bool marked) {
+void append_dfam_table(std::string& out, const HitLot& all, bool marked) {
+  const ModelResult& result = all.result;
   const NameWidths w = widths_of(result);
   const std::size_t places = position_width(result, 7);
   const std::size_t accession = std::max<std::size_t>(20, w.target_accession);
@@ -222,7 +225,7 @@ void append_dfam_table(std::string& out, const NucleotideResult& result, bool ma
       names("target name", w.target - 1, "acc", "query name"),
       "   bits   e-value  bias  hmm-st  hmm-en strand",
       position_titles(
-          {"ali-st", "ali-en", "env-st", "env-en", result.is_scan() ? "modlen" : "sq-len"}, places),
+          {"ali-st", "ali-en", "env-st", "env-en", is_scan(result) ? "modlen" : "sq-len"}, places),
       "   description of target\n# ", names(kName, w.target - 1, kName, kName),
       " ------ --------- ----- ------- ------- ------", position_titles(kRules, places),
       "   ---------------------\n");
@@ -230,7 +233,7 @@ void append_dfam_table(std::string& out, const NucleotideResult& result, bool ma
     if (marked) append_kept_mark(out, 1);
     const domain::Domain& d = domain_of(hit);
     const std::string& of_model =
-        result.is_scan() ? hit.accession : result.model.accession.value_or("");
+        is_scan(result) ? hit.accession : result.model.accession.value_or("");
     text::append_line(out,
                       names(hit.name, w.target + 1, text::or_dash(of_model), result.model.name),
                       text::score(d.bits), text::e_value(e_value_of(hit)), text::bias(bias_bits(d)),
@@ -239,12 +242,13 @@ void append_dfam_table(std::string& out, const NucleotideResult& result, bool ma
   }
 }
 
-void append_column_scores(std::string& out, const NucleotideResult& result) {
+void append_column_scores(std::string& out, const HitLot& all) {
+  const ModelResult& result = all.result;
   for (std::size_t h = 0; h < result.hits.hits.size(); ++h) {
     const Hit& hit = result.hits.hits[h];
     text::append(out, result.model.name, ' ', hit.name, ' ', text::integer(domain_of(hit).iali, 0),
                  ' ', text::integer(domain_of(hit).jali, 0), " :");
-    for (const float nats : result.column_scores[h]) {
+    for (const float nats : result.nucleotides->column_scores[h]) {
       if (nats == -std::numeric_limits<float>::infinity()) {
         out += " >";
       } else {
@@ -255,9 +259,13 @@ void append_column_scores(std::string& out, const NucleotideResult& result) {
   }
 }
 
-NucleotideResult nucleotide_result(nucleotide::HitList hits) {
-  NucleotideResult result;
-  result.longest_position = hits.extents.position;
+ModelResult nucleotide_result(nucleotide::HitList hits, const nucleotide::Options& options) {
+  ModelResult result;
+  NucleotideFields& fields = result.nucleotides.emplace();
+  fields.F1 = options.F1;
+  fields.F2 = options.F2;
+  fields.F3 = options.F3;
+  fields.longest_position = hits.extents.position;
   HitList& list = result.hits;
   list.Z = list.domZ = 1;  // E-values already refer to the search space
   list.candidates = list.reported = hits.reported;
@@ -283,7 +291,7 @@ NucleotideResult nucleotide_result(nucleotide::HitList hits) {
     target.domain_flags = {target.flags};
     target.reported_domains = hit.reported;
     target.included_domains = hit.included;
-    result.column_scores.push_back(std::move(hit.column_scores));
+    fields.column_scores.push_back(std::move(hit.column_scores));
   }
   return result;
 }

@@ -153,7 +153,7 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
     CoreClock clock;
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;
-      NucleotideResult result = nucleotide_result(search.finish(q));
+      ModelResult result = nucleotide_result(search.finish(q), run.options);
       result.index = run.first_query + statistics.models++;
       result.model = {.name = hmm.name,
                       .accession = hmm.accession,

@@ -22,7 +22,7 @@ struct NucleotideRun {
   /// Returns the next model; nullopt after the last.
   std::function<Result<std::optional<nucleotide::Query>>()> next_query;
   /// Receives each result in model order.
-  std::function<Status(const NucleotideResult&)> receive;
+  std::function<Status(const ModelResult&)> receive;
   std::uint64_t first_query = 0;  ///< number of the first model, as others may precede it
   std::string target_file = {};              ///< for messages
   const SearchOptions& search;               ///< its memory bounds resident bytes, but not hits

@@ -5,6 +5,7 @@
 
 #include "core/sorted.hpp"
 #include "report/kept_rows.hpp"
+#include "report/nucleotide_report.hpp"
 #include "report/records.hpp"
 #include "report/scan.hpp"
 #include "report/stockholm.hpp"
@@ -119,10 +120,9 @@ class Stockholm final : public Output {
       : Output(OutputKind::kAlignment),
         result_(result),
         settings_(settings),
-        columns_(
-            result.model,
-            {.targets = settings.report.aligned_targets, .all_nodes = settings.every_node_aligned},
-            memory_of(result)) {}
+        columns_(result.model,
+                 {.targets = settings.report.aligned_targets, .all_nodes = !result.nucleotides},
+                 memory_of(result)) {}
   int passes() const override { return 2; }
   Status format(int pass, const HitLot& lot, std::string&) override {
     if (pass == 0) return columns_.measure(lot.hits);
@@ -197,15 +197,17 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
           });
         });
   };
+  const auto table = [&](void (*append)(std::string&, const HitLot&, bool)) {
+    return std::make_unique<Rows>(kind, "",
+                                  [&records, append](std::string& out, const HitLot& lot) {
+                                    append(out, lot, records.kept);
+                                  });
+  };
   switch (kind) {
     case OutputKind::kTargets:
-      return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
-        append_target_table(out, lot, records.kept);
-      });
+      return table(result.nucleotides ? append_nucleotide_table : append_target_table);
     case OutputKind::kDomains:
-      return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
-        append_domain_table(out, lot, records.kept);
-      });
+      return table(append_domain_table);
     case OutputKind::kPfam:
       return std::make_unique<PfamTable>(result, records);
     case OutputKind::kTsv:
@@ -229,12 +231,16 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
     case OutputKind::kAlignment:
       return std::make_unique<Stockholm>(result, settings);
     case OutputKind::kDfam:
-    case OutputKind::kColumnScores:  // written by the report writer, which has the nucleotide hits
-      return std::make_unique<Rows>(kind, "", [](std::string&, const HitLot&) {});
+      return table(append_dfam_table);
+    case OutputKind::kColumnScores:
+      return std::make_unique<Rows>(kind, "", append_column_scores);
     case OutputKind::kMain:
       break;
   }
-  return std::make_unique<MainReport>(result, settings);
+  if (!result.nucleotides) return std::make_unique<MainReport>(result, settings);
+  return std::make_unique<Rows>(kind, "", [&report](std::string& out, const HitLot& all) {
+    append_nucleotide_report(out, all.result, report);
+  });
 }
 
 Status write_model(const ModelResult& result, std::span<const std::unique_ptr<Output>> outputs,
@@ -272,7 +278,9 @@ Status write_model(const ModelResult& result, std::span<const std::unique_ptr<Ou
 
 void append_output_header(std::string& out, OutputKind kind, const ModelResult& first,
                           const RecordOptions& records) {
-  if (kind == OutputKind::kTargets) append_target_table_header(out, first.model, first.hits);
+  if (kind == OutputKind::kTargets && first.nucleotides) append_nucleotide_table_header(out, first);
+  if (kind == OutputKind::kTargets && !first.nucleotides)
+    append_target_table_header(out, first.model, first.hits);
   if (kind == OutputKind::kDomains) append_domain_table_header(out, first.model, first.hits);
   if (kind == OutputKind::kTsv) append_tsv_header(out, records);
   if (kind == OutputKind::kTargetTsv) append_target_tsv_header(out, records);

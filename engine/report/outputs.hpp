@@ -39,8 +39,7 @@ inline constexpr std::array<OutputKind, kOutputKinds> kAllOutputs = {
 struct OutputSettings {
   ReportOptions report;
   FilterOptions filters;
-  std::string author;              ///< of the alignments
-  bool every_node_aligned = true;  ///< AlignedRows::all_nodes of -A
+  std::string author;  ///< of the alignments
 };
 
 /// The text of one model in one output.

@@ -286,51 +286,14 @@ Status ReportWriter::receive(const ModelResult& result) {
   return end_query();
 }
 
-Status ReportWriter::receive(const NucleotideResult& result, const nucleotide::Options& options) {
-  const RecordOptions& records = settings_.report.records;
-  HMMJIT_TRY(begin_query(result.model.name));
-  std::string text;
-  append_nucleotide_table_header(text, result);
-  HMMJIT_TRY(begin_model(result, text));
-  RunTotals totals;
-  totals.add(result);
-  totals.add_domains(result.hits.hits);
-  count(totals);
-  const auto write = [&](OutputKind kind, const auto& append) -> Status {
-    if (!wanted(kind) && kind != OutputKind::kMain) return {};
-    text.clear();
-    append();
-    return put(kind, text);
-  };
-  HMMJIT_TRY(
-      write(OutputKind::kTargets, [&] { append_nucleotide_table(text, result, records.kept); }));
-  HMMJIT_TRY(write(OutputKind::kDfam, [&] { append_dfam_table(text, result, records.kept); }));
-  HMMJIT_TRY(write(OutputKind::kColumnScores, [&] { append_column_scores(text, result); }));
-  HMMJIT_TRY(write(OutputKind::kMain,
-                   [&] { append_nucleotide_report(text, result, settings_.report, options); }));
-  settings_.every_node_aligned = false;
-  Outputs outputs;
-  for (const OutputKind kind :
-       {OutputKind::kTsv, OutputKind::kJson, OutputKind::kA3m, OutputKind::kAlignment}) {
-    if (wanted(kind)) outputs.push_back(make_output(kind, result, settings_));
-  }
-  HMMJIT_TRY(write_model(
-      result, outputs, [this](OutputKind kind, std::string_view more) { return put(kind, more); }));
-  HMMJIT_TRY(write_saved_alignment(outputs.empty() ? 0 : outputs.back()->rows()));
-  return end_query();
-}
-
-Status ReportWriter::begin_model(const ModelResult& totals, std::string_view targets_header) {
+Status ReportWriter::begin_model(const ModelResult& totals) {
   // A writer of a later slice of the models writes no headers.
   if (totals.index != 0 && std::ranges::none_of(files_, &File::by_query)) return {};
   for (const OutputKind kind : kAllOutputs) {
     const bool by_target = scan_ && (kind == OutputKind::kTargets || kind == OutputKind::kDomains);
     if (std::exchange(file_of(kind).begun, true) || !wanted(kind) || by_target) continue;
     std::string text;
-    if (kind == OutputKind::kTargets && !targets_header.empty())
-      text = targets_header;
-    else
-      append_output_header(text, kind, totals, settings_.report.records);
+    append_output_header(text, kind, totals, settings_.report.records);
     HMMJIT_TRY(put(kind, text));
   }
   return {};

@@ -14,7 +14,6 @@
 #include "core/output_file.hpp"
 #include "core/spool_file.hpp"
 #include "io/text_output.hpp"
-#include "report/nucleotide_report.hpp"
 #include "report/outputs.hpp"
 #include "report/records.hpp"
 #include "report/scan.hpp"
@@ -67,8 +66,6 @@ class ReportWriter final : public ResultSink {
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
   bool takes_stored_hits() const override { return true; }
-  /// Receives a query of nhmmer or nhmmscan.
-  Status receive(const NucleotideResult& result, const nucleotide::Options& options);
 
   /// For ReportOptions::scan_by_range: tells whether an earlier piece has the column names, and
   /// adds the tables of further targets.
@@ -80,8 +77,7 @@ class ReportWriter final : public ResultSink {
   /// For jackhmmer, which formats a query's text itself. Instead of receive(), call in this order:
   /// begin_query, begin_model with the result's totals, put for each text, count, end_query.
   Status begin_query(const std::string& name);
-  /// `targets_header` replaces --tblout's own, if not empty.
-  Status begin_model(const ModelResult& totals, std::string_view targets_header = {});
+  Status begin_model(const ModelResult& totals);
   Status put(OutputKind kind, std::string_view text);
   Status end_query();
   /// For RecordOptions::kept, before `complete`: for each reported domain, whether it remains.

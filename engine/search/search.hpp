@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/mutex.hpp"
@@ -69,6 +70,14 @@ class PreparedResult {
   virtual std::size_t bytes() const = 0;
 };
 
+/// What only reports of nhmmer and nhmmscan show.
+struct NucleotideFields {
+  double F1 = 0, F2 = 0, F3 = 0;                       ///< see nucleotide::Options
+  std::int64_t longest_position = 0;                   ///< see nucleotide::Extents
+  std::uint64_t models = 1, nodes = 0;                 ///< searched with a sequence
+  std::vector<std::vector<float>> column_scores = {};  ///< of each hit
+};
+
 /// Finished search of one model.
 struct ModelResult {
   std::size_t index = 0;  ///< in the model input, from 0
@@ -84,6 +93,8 @@ struct ModelResult {
   std::shared_ptr<HitSource> stored = {};
   /// Prepared by the sink before the turn of this result; may be null.
   std::shared_ptr<PreparedResult> prepared = {};
+  /// Of nhmmer and nhmmscan, whose results are neither stored nor prepared.
+  std::optional<NucleotideFields> nucleotides = {};
 };
 
 /// Some hits of a model, in their order.

@@ -43,9 +43,9 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
     const int length = window_length(options, built->hmm);
     return make_nucleotide_query(std::move(built->hmm), length, run.search.thresholds);
   };
-  const auto receive = [&](const NucleotideResult& result) -> Status {
+  const auto receive = [&](const ModelResult& result) -> Status {
     if (run.add_features) HMMJIT_TRY(run.add_features(result));
-    return run.writer.receive(result, searched);
+    return run.writer.receive(result);
   };
   auto statistics = run_nucleotides({.options = searched,
                                      .next_query = next_query,

@@ -79,9 +79,9 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     clock.lap();
     for (std::size_t i = 0; i < block.size(); ++i) {
       const QueryNames names = names_of(block[i]);
-      NucleotideResult result = nucleotide_result(std::move(lists[i]));
-      result.models = statistics.models;
-      result.nodes = nodes;
+      ModelResult result = nucleotide_result(std::move(lists[i]), options);
+      result.nucleotides->models = statistics.models;
+      result.nucleotides->nodes = nodes;
       result.index = sequence++;
       result.model = {.name = names.name,
                       .accession = names.accession,
@@ -92,7 +92,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
       statistics.hits_reported += result.hits.reported;
       statistics.domains_reported += result.hits.reported;
       ++run.progress.results_delivered;
-      HMMJIT_TRY(run.writer.receive(result, options));
+      HMMJIT_TRY(run.writer.receive(result));
     }
     statistics.report_seconds += clock.lap();
     ++statistics.blocks;

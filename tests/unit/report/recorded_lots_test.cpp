@@ -50,7 +50,10 @@ using Texts = std::array<std::string, kOutputKinds>;
 Texts write(const ModelResult& result) {
   const OutputSettings settings{{}, {}, "author"};
   Outputs outputs;
-  for (const OutputKind kind : kAllOutputs) outputs.push_back(make_output(kind, result, settings));
+  for (const OutputKind kind : kAllOutputs) {
+    if (kind != OutputKind::kDfam && kind != OutputKind::kColumnScores)  // of nucleotides only
+      outputs.push_back(make_output(kind, result, settings));
+  }
   Texts texts;
   EXPECT_TRUE(write_model(result, outputs, [&](OutputKind kind, std::string_view text) -> Status {
     texts[static_cast<std::size_t>(kind)] += text;
