@@ -1,5 +1,7 @@
 #include "align/model_alignment.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "build/alignment_model.hpp"
@@ -19,7 +21,10 @@ Status check_source(const Hmm& hmm, const MultipleAlignment& alignment) {
                 "give the alignment that the model was built from");
   };
   if (!hmm.checksum || hmm.map.empty())
-    return unusable("the profile file does not say which alignment the model was built from");
+    return fail(ErrorCode::kInput,
+                fmt::format("the profile file does not say which {} the model was built from",
+                            hmm.checksum ? "columns (MAP)" : "alignment (CKSUM)"),
+                "model " + hmm.name, "build the model again, or leave out --mapali");
   if (*hmm.checksum != build::checksum_of(alignment))
     return unusable("the model was built from another alignment");
   int before = 0;

@@ -126,8 +126,12 @@ class Ascii3Parser : private AsciiParser {
       return statistics(tokens);
     }
     if (tag == "CKSUM") {
-      const std::string_view token = tokens.next();
-      std::from_chars(token.data(), token.data() + token.size(), hmm_.checksum.emplace(0));
+      std::string_view token = tokens.next();
+      if (token.empty()) return bad("CKSUM lacks a number");
+      if (token.front() == '+') token.remove_prefix(1);
+      std::int64_t sum = 0;  // some programs write it as a signed number
+      std::from_chars(token.data(), token.data() + token.size(), sum);
+      hmm_.checksum = static_cast<std::uint32_t>(sum);
     }
     return {};  // DATE, COM, ... do not describe the model
   }
