@@ -191,6 +191,16 @@ TEST(Planner, DeviceWithoutCompilerIsRefusedWithTheReason) {
   EXPECT_THAT(plan.error().message, HasSubstr("NVRTC 11"));
 }
 
+TEST(Planner, TiledViterbiTakesEveryModel) {
+  for (const DeviceTraits& device : served_devices()) {
+    for (const int length : {1, 44'929, 300'000, kMostPositions}) {
+      const auto plan =
+          make_plan(Stage::kViterbi, length, 29, device, {.variant = "wavefront_tiled"});
+      EXPECT_TRUE(plan) << device.name << ' ' << plan.error().to_string();
+    }
+  }
+}
+
 TEST(Planner, EmptyModelIsRefused) {
   EXPECT_FALSE(make_plan(Stage::kSsv, 0, 29, *find_device("H200")));
 }
