@@ -9,7 +9,6 @@ namespace hmmjit::plan {
 namespace {
 
 constexpr int kAminoCodes = 29;
-constexpr int kLongest = 8192;  // longer than any family in use
 // One device for each shared-memory size class of the table.
 constexpr std::array<std::string_view, 3> kDevices = {"T4", "A100", "H200"};
 
@@ -22,15 +21,15 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// The longest size class up to kLongest that the variant accepts, as text.
+// The longest size class that the variant accepts, as text.
 std::string longest_model(const KernelVariant& variant, const DeviceTraits& device) {
   int longest = 0;
-  for (int length = 1; length <= kLongest; length = class_length(length) + 1) {
+  for (int length = 1; length <= kMostPositions; length = class_length(length) + 1) {
     const int padded = class_length(length);
     if (variant.accepts({variant.stage, padded, kAminoCodes}, device).accepted) longest = padded;
   }
   if (longest == 0) return "none";
-  return class_length(longest + 1) > kLongest ? std::string("any") : fmt::format("{}", longest);
+  return longest >= kMostPositions ? std::string("any") : fmt::format("{}", longest);
 }
 
 // The variant's promise at a typical length.
