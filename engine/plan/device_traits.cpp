@@ -87,11 +87,11 @@ Result<DeviceTraits> find_device(std::string_view name) {
 }
 
 std::optional<std::string> compiler_gap(const DeviceTraits& device) {
-  // CUDA 12 dropped Kepler (3.x); the last NVRTC to support it is CUDA 11's.
-  if (device.capability() >= 50) return std::nullopt;
+  // Lanes of older devices cannot meet in __syncwarp() while they diverge, and CUDA 12 has no
+  // compiler for 3.x.
+  if (device.capability() >= 70) return std::nullopt;
   return fmt::format(
-      "{} has compute capability {}.{}: the last run-time compiler for it is NVRTC 11, hmmjit "
-      "works with NVRTC 12 (5.0 and newer) and 13 (7.5 and newer)",
+      "{} has compute capability {}.{}: kernels need 7.0 (with NVRTC 12) or 7.5 (with NVRTC 13)",
       device.name, device.major, device.minor);
 }
 

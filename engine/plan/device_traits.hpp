@@ -49,7 +49,8 @@ std::span<const DeviceTraits> device_table();
 /// names, also for "sm_90a" and the like.
 Result<DeviceTraits> find_device(std::string_view name);
 
-/// Why no supported run-time compiler (NVRTC 12, 13) can target the device; empty if one can.
+/// Why there are no kernels for the device with any supported run-time compiler (NVRTC 12, 13);
+/// empty if there are.
 std::optional<std::string> compiler_gap(const DeviceTraits& device);
 
 /// Resident blocks per SM for a kernel's resources, and the resource that limits them.
