@@ -14,10 +14,11 @@ constexpr std::int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 struct Limits {
   int capability, threads_per_sm, blocks_per_sm, shared_kib;
 };
-constexpr std::array kLimits{
-    Limits{35, 2048, 16, 48},  Limits{70, 2048, 32, 96},   Limits{75, 1024, 16, 64},
-    Limits{80, 2048, 32, 164}, Limits{86, 1536, 16, 100},  Limits{89, 1536, 24, 100},
-    Limits{90, 2048, 32, 228}, Limits{100, 2048, 32, 228}, Limits{120, 1536, 24, 100}};
+constexpr std::array kLimits{Limits{35, 2048, 16, 48},   Limits{70, 2048, 32, 96},
+                             Limits{75, 1024, 16, 64},   Limits{80, 2048, 32, 164},
+                             Limits{86, 1536, 16, 100},  Limits{89, 1536, 24, 100},
+                             Limits{90, 2048, 32, 228},  Limits{100, 2048, 32, 228},
+                             Limits{110, 1536, 24, 228}, Limits{120, 1536, 24, 100}};
 
 DeviceTraits device(const char* name, int major, int minor, int sm_count, int boost_mhz,
                     std::int64_t memory_gib, double bandwidth_gb_per_s, std::int64_t l2_kib) {
@@ -56,6 +57,7 @@ std::span<const DeviceTraits> device_table() {
       device("H200", 9, 0, 132, 1980, 141, 4800, 51200),
       device("GH200", 9, 0, 132, 1980, 96, 4000, 51200),
       device("B200", 10, 0, 148, 1965, 180, 8000, 129024),
+      device("Jetson Thor", 11, 0, 20, 1575, 128, 273, 32768),
       device("RTX 5090", 12, 0, 170, 2407, 32, 1792, 98304),
   };
   return table;

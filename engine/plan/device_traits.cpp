@@ -42,9 +42,8 @@ Architecture architecture_of(std::string_view folded_name) {
   return {};
 }
 
-// For an architecture without a device in the table: the limits of the nearest older device of its
-// major version, else of the newest older device, because limits only grow. The name says that they
-// are assumed.
+// For an architecture without a device in the table: the limits of the nearest older device. The
+// name says that they are assumed.
 std::optional<DeviceTraits> assumed_device(int capability) {
   const DeviceTraits* nearest = nullptr;
   for (const DeviceTraits& device : device_table()) {

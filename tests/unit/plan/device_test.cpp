@@ -51,7 +51,6 @@ TEST(DeviceTable, ArchitecturesWithoutADeviceTakeTheirFamilysLimits) {
     EXPECT_TRUE(make_plan(Stage::kSsv, 400, 29, *device)) << architecture;
   };
   expect_like("sm_103", "B200");
-  expect_like("sm_110", "B200");
   expect_like("sm_121", "RTX 5090");
   expect_like("sm_999", "RTX 5090");
   EXPECT_EQ(find_device("sm_87")->capability(), 87);
@@ -77,7 +76,7 @@ TEST(DeviceTable, DevicesBeforeVoltaHaveNoKernels) {
 // From the vendor's occupancy calculator.
 TEST(Occupancy, AgreesWithTheVendorsCalculator) {
   const DeviceTraits h200 = *find_device("H200"), t4 = *find_device("T4"),
-                     ada = *find_device("RTX 4090");
+                     ada = *find_device("RTX 4090"), thor = *find_device("sm_110");
   EXPECT_EQ(occupancy(h200, 256, 32, 0).blocks_per_sm, 8);
   EXPECT_EQ(occupancy(h200, 256, 32, 0).limiter, "threads");
   EXPECT_EQ(occupancy(h200, 256, 64, 0).blocks_per_sm, 4);
@@ -96,6 +95,9 @@ TEST(Occupancy, AgreesWithTheVendorsCalculator) {
   EXPECT_EQ(occupancy(t4, 256, 32, 32 * 1024).blocks_per_sm, 2);
   EXPECT_EQ(occupancy(ada, 512, 40, 0).blocks_per_sm, 3);
   EXPECT_EQ(occupancy(ada, 512, 40, 0).fraction, 1.0);
+  EXPECT_EQ(occupancy(thor, 512, 40, 0).fraction, 1.0);
+  EXPECT_EQ(occupancy(thor, 32, 16, 0).blocks_per_sm, 24);
+  EXPECT_EQ(occupancy(thor, 256, 32, 227 * 1024).blocks_per_sm, 1);
   EXPECT_EQ(occupancy(h200, 1024, 65, 0).blocks_per_sm, 0);
   EXPECT_EQ(occupancy(h200, 1025, 16, 0).blocks_per_sm, 0);
   EXPECT_EQ(occupancy(h200, 256, 256, 0).blocks_per_sm, 0);
