@@ -36,7 +36,7 @@ struct DomainCounters {
 enum DomainStatus : u32 {
   kLeftToHost = 0,     ///< not started
   kDone = 1,
-  kNoRoom = 2,         ///< no room for its answer
+  kNoRoom = 2,         ///< no room for its matrix or its answer
   kNotForDevice = 3,   ///< the kernel does not support it
 };
 

@@ -985,13 +985,14 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 entry = p.region_order[at];
     const u32 L = region_of(p, entry, 0).L;
     const u8* const bytes = region_of(p, entry, 0).residues;
-    if (lane == 0) p.sampled[entry].status = kNotForDevice;
+    if (lane == 0) p.sampled[entry].status = kNoRoom;
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
     if (!reserve(p, &p.arena->region_units, units, &space)) {
       if (space.units == 0) break;  // other warps have the workspace
       continue;
     }
+    if (lane == 0) p.sampled[entry].status = kNotForDevice;
     const u32 first_unit = space.first;
     {
       const Region r = region_of(p, entry, first_unit);

@@ -448,6 +448,30 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
   EXPECT_TRUE(some);
 }
 
+TEST_F(DomainStageTest, RegionsWithoutWorkspaceHaveNoRoom) {
+  NEEDS_FAKE_DRIVER();
+  const SearchData data = make_search_data(7, 3, 30, 150);
+  const auto targets = upload(data.targets);
+  fake_.on_launch = [](const FakeLaunch& launch) {
+    const auto& batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
+    const hmmjit_device::DomainParams& p = batch.models[0];
+    // Other warps have it.
+    if (launch.kernel == "ensemble_four_lane") p.arena->region_units = p.workspace_units;
+    return run_on_host(launch);
+  };
+  auto stage = this->stage(kWorkspace);
+  std::uint64_t room = 0, kind = 0;
+  for (const Hmm& hmm : data.models) {
+    gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
+    const auto result = run(*stage, request);
+    ASSERT_TRUE(result);
+    room += result->work[1].host_cells[static_cast<std::size_t>(gpu::HostReason::kRoom)];
+    kind += result->work[1].host_cells[static_cast<std::size_t>(gpu::HostReason::kKind)];
+  }
+  EXPECT_GT(room, 0u);
+  EXPECT_EQ(kind, 0u);
+}
+
 TEST_F(DomainStageTest, WhatIsNotBegunInTimeIsLeftToTheCpu) {
   const SearchData data = make_search_data(7, 3, 60, 150);
   const auto targets = upload(data.targets);
