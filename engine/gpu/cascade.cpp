@@ -179,6 +179,7 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   out->resize_ = std::move(resize);
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device));
   HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
+  HMMJIT_ASSIGN(out->begin_before_, driver::Event::create(device, true));
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
@@ -463,9 +464,13 @@ Status Cascade::Run::collect() {
     first_undecided = undecided;
     HMMJIT_ASSIGN(down, download_all());
   }
-  HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*lane.origin_, lane.begin_));
+  HMMJIT_ASSIGN(const float waited, driver::Event::milliseconds(*lane.origin_, lane.begin_));
+  result.begin = lane.origin_time_ += static_cast<double>(waited);
+  std::swap(lane.begin_, lane.begin_before_);
+  lane.origin_ = &lane.begin_before_;
   for (std::size_t i = 0; i < lane.end_.size(); ++i) {
-    HMMJIT_ASSIGN(result.end[i], driver::Event::milliseconds(*lane.origin_, lane.end_[i]));
+    HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(*lane.origin_, lane.end_[i]));
+    result.end[i] = result.begin + static_cast<double>(taken);
   }
 
   // Convert back to the host's order and scores.

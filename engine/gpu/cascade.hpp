@@ -148,8 +148,8 @@ struct CascadeResult {
   std::vector<FilteredBlock> blocks;         ///< one for each block of the segment
   std::vector<PassedTarget> passed_targets;  ///< in the order of the blocks and of their `passed`
   /// Milliseconds from `origin` at which the chain began and its stages ended.
-  float begin = 0;
-  std::array<float, kTimedStages.size()> end{};
+  double begin = 0;
+  std::array<double, kTimedStages.size()> end{};
   std::uint64_t launches = 0, survivors = 0, undecided = 0, open = 0, passed = 0;
   std::uint64_t viterbi_targets = 0, viterbi_flagged = 0, forward_targets = 0;
   /// MSV's entry stays 0, because SSV leaves it few targets. Targets that the exact Viterbi kernel
@@ -188,10 +188,13 @@ class Cascade {
   Status wait(const CascadeJob& job) const;
 
   driver::DevicePtr device_;
+  // The latest event with a known time: at first that of create(), then the begin of each chain.
+  // The driver measures in floats, which lose digits between events that are far apart.
   const driver::Event* origin_ = nullptr;
+  double origin_time_ = 0;  // in milliseconds
   Resize resize_;
   driver::Stream stream_;
-  driver::Event begin_;
+  driver::Event begin_, begin_before_;
   std::array<driver::Event, kTimedStages.size()> end_;
   driver::GrowingPinnedBuffer up_, down_;
   driver::DeviceBuffer tables_, lists_, scratch_, tile_best_;

@@ -307,6 +307,7 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
   // Urgent, or its few warps would begin only after those of many filters.
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device, true));
   HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
+  HMMJIT_ASSIGN(out->begin_before_, driver::Event::create(device, true));
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
@@ -761,9 +762,13 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   HMMJIT_TRY(stage.workspaces_[words_in].download(stage.stream_, to + answers.at_words,
                                                   answers.words * sizeof(std::uint32_t), 0));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
-  HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*stage.origin_, stage.begin_));
+  HMMJIT_ASSIGN(const float waited, driver::Event::milliseconds(*stage.origin_, stage.begin_));
+  result.begin = stage.origin_time_ += static_cast<double>(waited);
+  std::swap(stage.begin_, stage.begin_before_);
+  stage.origin_ = &stage.begin_before_;
   for (std::size_t i = 0; i < result.end.size(); ++i) {
-    HMMJIT_ASSIGN(result.end[i], driver::Event::milliseconds(*stage.origin_, stage.end_[i]));
+    HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(*stage.origin_, stage.end_[i]));
+    result.end[i] = result.begin + static_cast<double>(taken);
   }
 
   const FlushToZeroScope flush;

@@ -77,8 +77,8 @@ struct DomainLimits {
 
 struct DomainResult {
   /// Milliseconds from `origin` at which the launches began and each stage ended.
-  float begin = 0;
-  std::array<float, kDomainStages.size()> end{};
+  double begin = 0;
+  std::array<double, kDomainStages.size()> end{};
   std::uint64_t launches = 0, targets = 0, regions = 0, envelopes = 0;  ///< completed
   std::array<DomainWorkDone, kDomainStages.size()> work{};
 };
@@ -113,9 +113,10 @@ class DomainStage {
   DomainStage() = default;
   struct Run;
   driver::DevicePtr device_;
-  const driver::Event* origin_ = nullptr;
+  const driver::Event* origin_ = nullptr;  // these as in Cascade
+  double origin_time_ = 0;
   driver::Stream stream_;
-  driver::Event begin_;
+  driver::Event begin_, begin_before_;
   std::array<driver::Event, kDomainStages.size()> end_;
   driver::PinnedBuffer up_;
   driver::GrowingPinnedBuffer down_;

@@ -124,14 +124,14 @@ void EngineState::leave_if_lost(const ActiveDevice& device) {
 
 std::vector<double> EngineState::note_stages(ActiveDevice& device, int row,
                                              std::span<const char* const> stages,
-                                             const std::string& what, float begin,
-                                             std::span<const float> end,
+                                             const std::string& what, double begin,
+                                             std::span<const double> end,
                                              std::span<BusyTimes> busy) const {
   device.busy.add(begin * 1e-3, end.back() * 1e-3);
   std::vector<double> seconds;
   const std::string group =
       settings.trace != nullptr ? fmt::format("gpu {}", device.device->ordinal()) : std::string();
-  float from = begin;
+  double from = begin;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (settings.trace != nullptr)
       settings.trace->add(group, row, fmt::format("{} {}", stages[i], what),

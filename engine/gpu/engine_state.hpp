@@ -110,7 +110,7 @@ struct EngineState {
   // the seconds of each stage.
   std::vector<double> note_stages(ActiveDevice& device, int row,
                                   std::span<const char* const> stages, const std::string& what,
-                                  float begin, std::span<const float> end,
+                                  double begin, std::span<const double> end,
                                   std::span<BusyTimes> busy) const;
   // If the thread runs out of memory, it ends and so does the search.
   std::thread thread(std::function<void()> work) {

@@ -185,7 +185,7 @@ GpuFilters::UnfinishedKernels GpuFilters::unfinished_kernels() const {
 }
 
 void add(Statistics& sum, const DomainResult& launch) {
-  float before = launch.begin;
+  double before = launch.begin;
   for (std::size_t i = 0; i < launch.work.size(); ++i) {
     DomainStageTimes& stage = sum.domain_stages[i];
     const DomainWorkDone& work = launch.work[i];

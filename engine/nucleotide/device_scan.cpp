@@ -521,16 +521,17 @@ Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& fr
                                        const driver::Event& to, std::uint64_t cells,
                                        double expected_seconds) {
   HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, from));
-  HMMJIT_ASSIGN(const float end, driver::Event::milliseconds(d.origin, to));
-  const double busy =
-      std::max(0.0, static_cast<double>(end) - std::max(static_cast<double>(begin), d.busy_until));
-  d.busy_until = std::max(d.busy_until, static_cast<double>(end));
+  // Not from the origin, because floats lose digits in a long search.
+  HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(from, to));
+  const double end = static_cast<double>(begin) + static_cast<double>(taken);
+  const double busy = std::max(0.0, end - std::max(static_cast<double>(begin), d.busy_until));
+  d.busy_until = std::max(d.busy_until, end);
   counters.update([&](gpu::Statistics& s) {
     s.cells += cells;
     s.busy_seconds += busy * 1e-3;
     s.active_seconds = Trace::now() - begun - s.ready_seconds;
     gpu::StageTimes& stage = s.stages[static_cast<std::size_t>(timed)];
-    stage.seconds += static_cast<double>(end - begin) * 1e-3;
+    stage.seconds += static_cast<double>(taken) * 1e-3;
     stage.busy_seconds += busy * 1e-3;
     stage.cells += cells;
     stage.expected_seconds += expected_seconds;

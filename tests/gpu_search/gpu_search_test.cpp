@@ -549,6 +549,8 @@ TEST_F(GpuSearch, ServesOneSearchAfterAnother) {
       EXPECT_GT(statistics.blocks_done, before);
     }
     EXPECT_EQ(statistics.blocks_given_back, 0u);
+    // The fake driver's events are a millisecond apart.
+    EXPECT_NEAR(statistics.stages[0].seconds, 1e-3 * static_cast<double>(statistics.chains), 1e-9);
     before = statistics.blocks_done;
   }
   EXPECT_EQ(first, all_pairs(small_blocks(3)));
