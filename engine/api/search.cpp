@@ -350,6 +350,7 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
   internal.on_warning = [&watch](const hmmjit::Error& warning) { watch.warn(to_public(warning)); };
   const auto positions = [&] { return positions_of(*models.impl()); };
   const auto residues = [&] { return residues_of(*targets.impl()); };
+  const auto earlier = session.device_statistics().value_or(gpu::Statistics());
   check(session.start(
       to_choice(options), internal, positions, residues, [&](const DeviceChoice& choice) {
         return gpu_settings([&session](const hmmjit::Error& warning) { session.warn(warning); },
@@ -362,8 +363,8 @@ SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver
         progress, [&] { return body(internal, *searched.alphabet, searched.source, progress); });
     if (statistics)
       return {.models = {},
-              .statistics =
-                  to_statistics(*statistics, session.device_statistics(), session.device_note()),
+              .statistics = to_statistics(*statistics, session.device_statistics(earlier),
+                                          session.device_note()),
               .options = kept_options(options)};
     if (!session.leave_devices(internal, progress, statistics.error(),
                                restarts || progress.results_delivered == 0))

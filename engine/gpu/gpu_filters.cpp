@@ -202,14 +202,50 @@ void add(Statistics& sum, const DomainResult& launch) {
   sum.envelopes += launch.envelopes;
 }
 
-Statistics GpuFilters::statistics() const {
+namespace {
+
+template <typename T, typename... Members>
+void subtract(T& from, const T& other, Members... members) {
+  ((from.*members -= other.*members), ...);
+}
+
+void subtract(StageTimes& from, const StageTimes& other) {
+  using S = StageTimes;
+  subtract(from, other, &S::seconds, &S::busy_seconds, &S::cells, &S::expected_seconds);
+}
+
+void subtract(LaneTimes& from, const LaneTimes& other) {
+  subtract(from, other, &LaneTimes::working, &LaneTimes::waiting, &LaneTimes::idle);
+}
+
+// All but active_seconds.
+void subtract(Statistics& from, const Statistics& other) {
+  using S = Statistics;
+  subtract(from, other, &S::pack_seconds, &S::busy_seconds, &S::upload_bytes, &S::segments,
+           &S::evictions, &S::launches, &S::chains, &S::cells, &S::targets, &S::survivors,
+           &S::undecided, &S::viterbi, &S::viterbi_flagged, &S::forward, &S::open, &S::passed,
+           &S::parsed, &S::sampled, &S::envelopes, &S::filters_busy_seconds, &S::blocks_done,
+           &S::blocks_given_back, &S::models_declined);
+  for (std::size_t i = 0; i < from.stages.size(); ++i) subtract(from.stages[i], other.stages[i]);
+  for (std::size_t i = 0; i < from.domain_stages.size(); ++i) {
+    DomainStageTimes& stage = from.domain_stages[i];
+    subtract(static_cast<StageTimes&>(stage), other.domain_stages[i]);
+    for (std::size_t why = 0; why < kHostReasons.size(); ++why)
+      stage.host_cells[why] -= other.domain_stages[i].host_cells[why];
+  }
+  subtract(from.filter_lanes, other.filter_lanes);
+  subtract(from.domain_lanes, other.domain_lanes);
+  using K = compile::ProviderStatistics;
+  subtract(from.kernels, other.kernels, &K::requests, &K::shared, &K::compiled, &K::memory_hits,
+           &K::disk_hits, &K::rejected, &K::failed, &K::refused, &K::compile_seconds);
+}
+
+}  // namespace
+
+Statistics GpuFilters::statistics(const Statistics& earlier) const {
   EngineState& engine = state_->engine;
   Statistics out = engine.counters.get();
-  const Phase phase = engine.phase();
-  out.state = phase == Phase::kStarting ? "starting"
-              : phase == Phase::kFailed ? "failed"
-              : out.launches > 0        ? "ready"
-                                        : "unused";
+  out.taken = Trace::now();
   out.reason = engine.reason();
   out.kernels = engine.kernels.statistics();
   out.distinct_kernels = engine.kernels.loaded_kernels();
@@ -220,10 +256,16 @@ Statistics GpuFilters::statistics() const {
       out.stages[i].busy_seconds += device->filter_busy[i].seconds();
     for (std::size_t i = 0; i < out.domain_stages.size(); ++i)
       out.domain_stages[i].busy_seconds += device->domain_busy[i].seconds();
-    if (device->busy.last_result() > 0)
-      out.active_seconds += device->busy.last_result() - device->origin_time;
+    out.active_seconds +=
+        std::max(0.0, device->busy.last_result() - std::max(device->origin_time, earlier.taken));
     out.peak_device_bytes = std::max(out.peak_device_bytes, device->memory.peak());
   }
+  subtract(out, earlier);
+  const Phase phase = engine.phase();
+  out.state = phase == Phase::kStarting ? "starting"
+              : phase == Phase::kFailed ? "failed"
+              : out.launches > 0        ? "ready"
+                                        : "unused";
   return out;
 }
 

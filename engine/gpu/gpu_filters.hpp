@@ -90,7 +90,7 @@ struct Statistics {
   double ready_seconds = 0;  ///< from construction until the first device could work
   double driver_seconds = 0, context_seconds = 0, pack_seconds = 0;
   double busy_seconds = 0;    ///< at least one kernel running; summed over devices
-  double active_seconds = 0;  ///< from ready to the last result; summed over devices
+  double active_seconds = 0;  ///< to the last result, from ready or the earlier ones; summed
   std::uint64_t upload_bytes = 0, segments = 0, evictions = 0;
   std::uint64_t peak_device_bytes = 0;  ///< maximum over devices
   std::uint64_t launches = 0, chains = 0, cells = 0, targets = 0;
@@ -107,7 +107,8 @@ struct Statistics {
   LaneTimes filter_lanes, domain_lanes;
   std::uint64_t blocks_done = 0, blocks_given_back = 0, models_declined = 0;
   compile::ProviderStatistics kernels;
-  std::uint64_t distinct_kernels = 0;
+  std::uint64_t distinct_kernels = 0;  ///< loaded
+  double taken = 0;                    ///< when these were taken (Trace::now)
 };
 
 /// Counts a launch of the domain stage, except for busy_seconds.
@@ -176,7 +177,9 @@ class GpuFilters {
 
   /// "gpu/sm_90 H200"; empty before a device is ready.
   std::string name() const;
-  Statistics statistics() const;
+  /// Counts and times are those since `earlier` ones were taken, by default all. The start of the
+  /// devices, their peak of memory and their kernels are always those of the whole lifetime.
+  Statistics statistics(const Statistics& earlier = {}) const;
   /// Kernels that searches have requested and that are still being compiled, described so that
   /// another process can make them. None before a device's traits are known.
   struct UnfinishedKernels {

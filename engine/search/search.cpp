@@ -9,6 +9,7 @@
 #include "search/search.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <string>
 #include <utility>
@@ -109,6 +110,7 @@ class Run final : private gpu::Client {
   SearchStatistics sums_;
   const Setting setting_;
   gpu::GpuFilters* const device_ = setting_.device;
+  std::atomic<bool> device_has_delivered_{false};
   Agenda agenda_;  // before all that hold blocks
   ModelInput models_;
   TargetInput targets_;
@@ -384,6 +386,7 @@ Status Run::perform(const DeliverResult& work) {
 }
 
 void Run::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
+  device_has_delivered_ = true;
   const JobPtr job = agenda_.find(model);
   const bool early = !pairs.front().claim;
   std::vector<DeviceUnit> units;
@@ -407,8 +410,9 @@ gpu::HostLoad Run::load() const { return agenda_.load(Trace::now() - begun_); }
 SearchStatistics Run::statistics() {
   SearchStatistics out = sums_;
   out.backend = host_filters_name();
-  if (device_ != nullptr && device_->statistics().blocks_done > 0)
-    out.backend = device_->name() + "+" + out.backend;
+  // A device that was lost has no name.
+  const std::string device = device_has_delivered_ ? device_->name() : std::string();
+  if (!device.empty()) out.backend = device + "+" + out.backend;
   out.threads = workers_.threads();
   out.scored_alone = scorer_.scored_alone();
   out.models = agenda_.results_delivered();

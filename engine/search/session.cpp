@@ -176,9 +176,9 @@ std::shared_ptr<gpu::GpuFilters> Session::devices() const {
   return devices_;
 }
 
-std::optional<gpu::Statistics> Session::device_statistics() const {
+std::optional<gpu::Statistics> Session::device_statistics(const gpu::Statistics& earlier) const {
   const auto present = devices();
-  return present == nullptr ? std::nullopt : std::optional(present->statistics());
+  return present == nullptr ? std::nullopt : std::optional(present->statistics(earlier));
 }
 
 std::string Session::device_note() const {

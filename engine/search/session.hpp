@@ -68,7 +68,8 @@ class Session {
 
   /// Null: the CPU searches alone.
   std::shared_ptr<gpu::GpuFilters> devices() const;
-  std::optional<gpu::Statistics> device_statistics() const;
+  /// See GpuFilters::statistics. What other searches do at the same time counts as well.
+  std::optional<gpu::Statistics> device_statistics(const gpu::Statistics& earlier = {}) const;
   /// Passes a warning to the search that uses the devices, or to the next one.
   void warn(const Error& warning);
   /// Why there are no devices, or not more.

@@ -533,27 +533,36 @@ TEST_F(GpuSearch, StartsWhileTheSearchRuns) {
 TEST_F(GpuSearch, ServesOneSearchAfterAnother) {
   gpu::GpuFilters gpu(fake_settings(driver_));
   wait_until_started(gpu);
-  std::uint64_t before = 0, first = 0;
+  gpu::Statistics before;
+  std::uint64_t first = 0;
   for (const bool streamed : {false, true, false}) {
     SearchOptions options = small_blocks(3);
     if (streamed) options.memory = 120'000;
     const SearchOutcome outcome = run_search(data(), &gpu, options);
     EXPECT_EQ(outcome.text, expected());
     EXPECT_EQ(outcome.statistics.streamed, streamed);
-    const gpu::Statistics statistics = gpu.statistics();
+    const gpu::Statistics statistics = gpu.statistics(before);
     // As much as in the first: the device does all work that is not streamed.
     if (first == 0) first = statistics.blocks_done;
     if (!streamed) {
-      EXPECT_EQ(statistics.blocks_done - before, first);
+      EXPECT_EQ(statistics.blocks_done, first);
     } else {
-      EXPECT_GT(statistics.blocks_done, before);
+      EXPECT_GT(statistics.blocks_done, 0u);
     }
     EXPECT_EQ(statistics.blocks_given_back, 0u);
     // The fake driver's events are a millisecond apart.
     EXPECT_NEAR(statistics.stages[0].seconds, 1e-3 * static_cast<double>(statistics.chains), 1e-9);
-    before = statistics.blocks_done;
+    before = gpu.statistics();
   }
   EXPECT_EQ(first, all_pairs(small_blocks(3)));
+  // One without work for the device.
+  const SearchData empty{data().models, {}};
+  EXPECT_EQ(run_search(empty, &gpu, small_blocks(3)).statistics.backend,
+            run_search(empty, nullptr, small_blocks(3)).statistics.backend);
+  const gpu::Statistics none = gpu.statistics(before);
+  EXPECT_EQ(none.state, "unused");
+  EXPECT_EQ(none.cells + none.targets + none.stages[0].cells + none.domain_stages[0].cells, 0u);
+  EXPECT_EQ(none.busy_seconds + none.active_seconds, 0);
 }
 
 // Threads and a device that is ready take from the same segments, neither waits for the other.

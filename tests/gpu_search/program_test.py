@@ -99,6 +99,13 @@ class OnHost(unittest.TestCase):
             if state() == "ready":
                 break
         self.assertEqual(state(), "ready")
+        statistics = self.folder.name + "/s"
+        done = scenario.run([scenario.program, "search", "--server", server.socket, "--device", "gpu", "--cpu", "1", "-o", "/dev/null",
+                             "--stats", statistics, self.model, "targets"])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        kernels = json.loads(scenario.read(statistics))["gpu"]["kernels"]
+        self.assertGreater(kernels["distinct"], 0)
+        self.assertEqual(kernels["from_disk"], 0)  # earlier searches have found them
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             running = [pool.submit(is_right, "gpu") for _ in range(8)]
             time.sleep(0.02)

@@ -315,6 +315,7 @@ Status share_session(SearchRequest& request, const InputSizes& sizes, Run& run) 
                 starts_devices(request.device, share, sizes.positions, sizes.residues, note));
   if (starts && request.device.started) {
     run.session = shared;
+    run.earlier = *devices;
     return {};
   }
   if (starts && request.device.use == DeviceChoice::Use::kGpu)

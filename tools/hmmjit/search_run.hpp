@@ -85,11 +85,13 @@ struct Run {
   std::optional<Trace> trace = {};
   std::shared_ptr<Session> session = {};
   std::unique_ptr<nucleotide::DeviceScan> scan = {};  // instead, for long targets
+  gpu::Statistics earlier = {};                       // of a server's session
   bool uses_device() const {
     return scan != nullptr || (session != nullptr && session->devices() != nullptr);
   }
   std::optional<gpu::Statistics> device_statistics() const {
-    return scan != nullptr ? std::optional(scan->statistics()) : session->device_statistics();
+    return scan != nullptr ? std::optional(scan->statistics())
+                           : session->device_statistics(earlier);
   }
   // The search has failed because of a wrong kernel and can be repeated on the CPU; it is being
   // repeated.

@@ -449,12 +449,12 @@ typedef struct hmmjit_search_statistics {
   uint64_t verified;            /* pairs of model and target whose GPU result was checked */
   uint64_t peak_resident_bytes; /* of the process so far */
   double device_busy_seconds;   /* with at least one kernel running */
-  double device_active_seconds; /* from ready to the last result */
+  double device_active_seconds; /* from ready, or the begin of the search, to the last result */
   uint64_t device_peak_bytes;   /* of device memory, the largest of the devices */
   uint64_t device_upload_bytes; /* copied to devices */
-  uint64_t kernels;             /* different kernels that were launched */
+  uint64_t kernels;             /* different kernels that the session has loaded */
   uint64_t kernels_compiled;    /* of these, made by this search */
-  uint64_t kernels_loaded;      /* of these, taken from the kernel cache */
+  uint64_t kernels_loaded;      /* of these, taken from the kernel cache by this search */
   double compile_seconds;       /* of compiling, summed over threads */
   const char *json;             /* all that was measured: the text of hmmjit search --stats */
 } hmmjit_search_statistics;
