@@ -179,7 +179,7 @@ class DeviceBench {
       std::size_t different = 0, left = 0;
       for (std::size_t m = 0; m < passed.size(); ++m)
         different += compare(passed[m], requests[m], &cells, &items, &left);
-      float begin = found.begin;
+      double begin = found.begin;
       fmt::print(stderr, "longest {}:", longest);
       const gpu::ReadyKernel* const used[] = {&kernels.parser, &kernels.ensemble,
                                               &kernels.envelope};
