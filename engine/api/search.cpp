@@ -224,8 +224,7 @@ std::optional<double> positions_of(const Models::Impl& models) {
 double count_models(const Models::Impl& models) {
   if (models.path.empty()) return static_cast<double>(models.models.size());
   HmmReader reader = value(HmmReader::open(models.path));
-  for (double count = 0;; ++count)
-    if (!value(reader.next())) return count;
+  return static_cast<double>(value(reader.count()));
 }
 
 std::optional<double> residues_of(const Targets::Impl& targets) {

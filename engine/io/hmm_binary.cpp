@@ -16,7 +16,8 @@ using namespace hmm_binary;
 
 class Record {
  public:
-  Record(BufferedInput& input, char version) : input_(input), version_(version) {}
+  Record(BufferedInput& input, char version, bool probabilities)
+      : input_(input), version_(version), probabilities_(probabilities) {}
 
   Result<Hmm> read() {
     std::uint32_t flags = 0;
@@ -31,11 +32,15 @@ class Record {
     std::size_t K = static_cast<std::size_t>(hmm_.alphabet->K);
     std::size_t M = static_cast<std::size_t>(nodes);
 
-    hmm_.match.assign(K, 0.0f);
-    hmm_.match[0] = 1.0f;
-    HMMJIT_TRY(append(M * K, &hmm_.match));
-    HMMJIT_TRY(append((M + 1) * K, &hmm_.insert));
-    HMMJIT_TRY(append((M + 1) * kTransitions, &hmm_.transition));
+    if (probabilities_) {
+      hmm_.match.assign(K, 0.0f);
+      hmm_.match[0] = 1.0f;
+      HMMJIT_TRY(append(M * K, &hmm_.match));
+      HMMJIT_TRY(append((M + 1) * K, &hmm_.insert));
+      HMMJIT_TRY(append((M + 1) * kTransitions, &hmm_.transition));
+    } else {
+      HMMJIT_TRY(skip((M * K + (M + 1) * (K + kTransitions)) * sizeof(float)));
+    }
 
     std::string unused;
     HMMJIT_TRY(text(&hmm_.name));
@@ -59,12 +64,7 @@ class Record {
       if (number > 0) hmm_.max_length = number;
     }
     HMMJIT_TRY(text(&unused));  // creation time
-    if (flags & kMap) {
-      for (std::size_t k = 0; k <= M; ++k) {
-        HMMJIT_TRY(value(&number));
-        hmm_.map.push_back(number);
-      }
-    }
+    if (flags & kMap) HMMJIT_TRY(append(M + 1, &hmm_.map));
     std::uint32_t checksum;
     HMMJIT_TRY(value(&checksum));
     if (flags & kChecksum) hmm_.checksum = checksum;
@@ -75,7 +75,8 @@ class Record {
     if (flags & kComposition) {
       for (std::size_t x = 0; x < K; ++x) HMMJIT_TRY(value(&hmm_.compo[x]));
     }
-    if (version_ < 'e' || hmm_.consensus.empty()) hmm_.consensus = compute_consensus(hmm_);
+    if (probabilities_ && (version_ < 'e' || hmm_.consensus.empty()))
+      hmm_.consensus = compute_consensus(hmm_);
     return std::move(hmm_);
   }
 
@@ -105,6 +106,17 @@ class Record {
       HMMJIT_ASSIGN(bool whole, input_.read(out->data() + at, piece * sizeof out->front()));
       if (!whole) return truncated(input_, hmm_.name, "in its binary record");
       count -= piece;
+    }
+    return {};
+  }
+
+  Status skip(std::size_t bytes) {
+    while (bytes > 0) {
+      HMMJIT_ASSIGN(const std::string_view head, input_.peek());
+      if (head.empty()) return truncated(input_, hmm_.name, "in its binary record");
+      const std::size_t piece = std::min(bytes, head.size());
+      input_.skip(piece);
+      bytes -= piece;
     }
     return {};
   }
@@ -153,13 +165,14 @@ class Record {
 
   BufferedInput& input_;
   char version_;
+  bool probabilities_;
   Hmm hmm_;
 };
 
 }  // namespace
 
-Result<Hmm> read_binary(BufferedInput& input, char version) {
-  return Record(input, version).read();
+Result<Hmm> read_binary(BufferedInput& input, char version, bool probabilities) {
+  return Record(input, version, probabilities).read();
 }
 
 }  // namespace hmmjit::hmm_parsing

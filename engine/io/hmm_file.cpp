@@ -335,7 +335,7 @@ Result<std::optional<Hmm>> HmmReader::next_ascii() {
   return std::optional<Hmm>(std::move(hmm));
 }
 
-Result<std::optional<Hmm>> HmmReader::next_binary() {
+Result<std::optional<Hmm>> HmmReader::next_binary(bool probabilities) {
   if (!tag_read_) {
     HMMJIT_ASSIGN(std::string_view head, input_.peek());
     if (head.empty()) return std::nullopt;
@@ -348,7 +348,7 @@ Result<std::optional<Hmm>> HmmReader::next_binary() {
     }
   }
   tag_read_ = false;
-  HMMJIT_ASSIGN(Hmm hmm, read_binary(input_, version_));
+  HMMJIT_ASSIGN(Hmm hmm, read_binary(input_, version_, probabilities));
   return std::optional<Hmm>(std::move(hmm));
 }
 
@@ -389,6 +389,21 @@ Result<std::optional<Hmm>> HmmReader::next() {
     }
   }
   return hmm;
+}
+
+Result<std::size_t> HmmReader::count() {
+  std::string_view line;
+  for (std::size_t models = 0;;) {
+    if (format_ == HmmFormat::kBinary3) {
+      HMMJIT_ASSIGN(const std::optional<Hmm> hmm, next_binary(false));
+      if (!hmm) return models;
+      ++models;
+    } else {
+      HMMJIT_ASSIGN(const bool more, input_.line(&line));
+      if (!more) return models;
+      models += Tokens(line).next() == "//";
+    }
+  }
 }
 
 }  // namespace hmmjit

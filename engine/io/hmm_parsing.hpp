@@ -131,7 +131,8 @@ class AsciiParser {
 
 /// Reads one model, after the line of its format tag.
 Result<Hmm> read_version2(BufferedInput& input);
-/// Reads one binary record, after its magic number. `version` is 'a'..'f'.
-Result<Hmm> read_binary(BufferedInput& input, char version);
+/// Reads one binary record, after its magic number. `version` is 'a'..'f'. Without `probabilities`
+/// it skips the probabilities, which are most of a record.
+Result<Hmm> read_binary(BufferedInput& input, char version, bool probabilities);
 
 }  // namespace hmmjit::hmm_parsing

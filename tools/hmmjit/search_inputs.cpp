@@ -218,10 +218,8 @@ Result<double> count_models(const std::string& path, const Thresholds& rules, bo
     return static_cast<double>(found.models - found.without);
   }
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
-  for (double count = 0;; ++count) {
-    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
-    if (!hmm) return count;
-  }
+  HMMJIT_ASSIGN(const std::size_t count, reader.count());
+  return static_cast<double>(count);
 }
 
 Result<std::optional<SequenceFormat>> asserted_format(const ParsedOptions& options,

@@ -77,6 +77,11 @@ std::string tiny_model(const std::string& version, const std::string& header = {
          emissions + "\n 0.1 3 * 0.1 3 0 *\n//\n";
 }
 
+std::optional<std::size_t> count_of(const std::string& text) {
+  const auto count = HmmReader::open(*open_memory_source("test", text))->count();
+  return count ? std::optional(*count) : std::nullopt;
+}
+
 TEST(CNumbers, AtofEqualsTheLibraryOnAnyToken) {
   std::mt19937_64 random(20260101);
   const std::string_view alphabet = "0123456789.+-eExXnaifp* \t";
@@ -234,6 +239,10 @@ TEST(HmmFile, ChunkSizeDoesNotMatter) {
   }
 }
 
+TEST(HmmFile, ModelsAreCountedByTheirLastLines) {
+  EXPECT_EQ(count_of("HMMER3/f\nnot read\n//\r\n# //\n\n/// //\n // "), 2u);
+}
+
 TEST(HmmFile, PressedDatabaseIsPreferred) {
   TemporaryFolder folder;
   std::string path = folder.write("db.hmm", tiny_model("f"));
@@ -276,6 +285,7 @@ TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
     ModelsResult got = read_models(HmmReader::open(shared / "data" / file));
     EXPECT_EQ(got.error, "");
     ASSERT_EQ(got.models.size(), models.size());
+    EXPECT_EQ(*HmmReader::open(shared / "data" / file)->count(), models.size());
     for (std::size_t i = 0; i < models.size(); ++i) {
       EXPECT_EQ(got.models[i].name, models[i][0]);
       EXPECT_EQ(got.models[i].accession.value_or("-"), models[i][1]);
@@ -321,8 +331,11 @@ TEST_P(AgainstHmmconvert, BinaryHoldsTheSameBits) {
     // HMMER2 models are calibrated by hmmconvert, not by the reader.
     EXPECT_TRUE(same_model(ours.models[i], theirs.models[i], !ours.models[i].needs_calibration));
   }
-  EXPECT_EQ(read_models_text(binary->substr(0, binary->size() - 1)).models.size(),
-            ours.models.size() - 1);
+  EXPECT_EQ(*HmmReader::open(path)->count(), ours.models.size());
+  EXPECT_EQ(count_of(*binary), ours.models.size());
+  const std::string cut = binary->substr(0, binary->size() - 1);
+  EXPECT_EQ(read_models_text(cut).models.size(), ours.models.size() - 1);
+  EXPECT_EQ(count_of(cut), std::nullopt);
 }
 
 INSTANTIATE_TEST_SUITE_P(
