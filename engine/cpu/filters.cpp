@@ -35,6 +35,14 @@ bool runs_here(const NamedTarget& target) {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
+template <typename Profile>
+void copy_constants(const Profile& from, Profile& to) {
+  to.M = from.M;
+  to.Kp = from.Kp;
+  to.scale = from.scale;
+  to.base = from.base;
+}
+
 // Time of one SSV row of a target in hundredths of a nanosecond, for choosing the vector width. Up
 // to three vectors, the latency of the lane rotation is the bound, above that the vector ports.
 // Measured with single targets on a 3.1 GHz Cascade Lake core and with groups of targets on a 4.3
@@ -119,6 +127,7 @@ struct FilterTables::Tables {
   void fill_ssv(const ByteProfile& profile);
   void fill_msv(const ByteProfile& profile);
   void fill_viterbi(const WordProfile& profile);
+  void add_words(const WordProfile& profile);
   std::size_t row_bytes(const Tile& tile) const {
     return ssv_row_bytes(static_cast<std::size_t>(ssv_lanes),
                          static_cast<std::size_t>(tile.vectors), ssv_gains);
@@ -138,7 +147,7 @@ struct FilterTables::Tables {
   bool scalar = false;
   // The profiles' constants; score arrays are kept only for the scalar target.
   ByteProfile bytes;
-  WordProfile words;
+  WordProfile words;  // M: 0 until there are any
   BiasModel bias;
   BiasKernel bias_kernel = nullptr;  // null: the reference
 
@@ -180,22 +189,13 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target,
   if (chosen == nullptr) {
     scalar = true;
     bytes = model.bytes;
-    words = model.words;
+    add_words(model.words);
     return;
   }
-  const auto copy_constants = [](const auto& from, auto& to) {
-    to.M = from.M;
-    to.Kp = from.Kp;
-    to.scale = from.scale;
-    to.base = from.base;
-  };
   copy_constants(model.bytes, bytes);
   bytes.bias = model.bytes.bias;
   bytes.tbm = model.bytes.tbm;
   bytes.tec = model.bytes.tec;
-  copy_constants(model.words, words);
-  words.ec = model.words.ec;
-  words.ej = model.words.ej;
 
   const ByteKernels& byte_set = *byte_kernels(chosen->bit);
   plan_ssv(byte_set);
@@ -209,7 +209,19 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target,
   begin = storage.ensure_exactly(storage_bytes);
   fill_ssv(model.bytes);
   fill_msv(model.bytes);
-  fill_viterbi(model.words);
+  add_words(model.words);
+}
+
+void FilterTables::Tables::add_words(const WordProfile& profile) {
+  if (words.M > 0 || profile.M == 0) return;
+  if (scalar) {
+    words = profile;
+    return;
+  }
+  copy_constants(profile, words);
+  words.ec = profile.ec;
+  words.ej = profile.ej;
+  fill_viterbi(profile);
 }
 
 // ---- SSV
@@ -470,7 +482,9 @@ const std::vector<int>& FilterTables::Tables::ssv_best_batch(
 // ---- The filters
 
 FilterTables::FilterTables(const SearchModel& model, std::string_view target, VectorPorts ports)
-    : tables_(make_hidden<const Tables>(model, target, ports)) {}
+    : tables_(make_hidden<Tables>(model, target, ports)) {}
+
+void FilterTables::add_words(const WordProfile& words) { tables_->add_words(words); }
 
 reference::SsvResult FilterTables::ssv(std::span<const Residue> residues,
                                        FilterScratch& scratch) const {

@@ -50,12 +50,15 @@ class FilterScratch {
 };
 
 /// Striped tables of one model for the widest vectors of this CPU (or, in tests, of a named
-/// target). Immutable after construction; threads may share it.
+/// target). Immutable after construction, but for add_words(); threads may share it.
 class FilterTables {
  public:
-  /// `target`: one of available_targets(); empty for the best one.
+  /// `target`: one of available_targets(); empty for the best one. Without Viterbi if the model has
+  /// no words yet.
   explicit FilterTables(const SearchModel& model, std::string_view target = {},
                         VectorPorts ports = vector_ports_here());
+  /// Adds the tables of Viterbi unless they are there. Other threads may run the other filters.
+  void add_words(const WordProfile& words);
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
   /// results[i] = ssv(targets[i]), with targets interleaved if the model is short. `results` is as
@@ -89,7 +92,7 @@ class FilterTables {
   struct Tables;
 
  private:
-  Hidden<const Tables> tables_;
+  Hidden<Tables> tables_;
 };
 
 }  // namespace hmmjit::cpu

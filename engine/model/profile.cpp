@@ -113,9 +113,7 @@ float move_probability(int L, bool multihit) {
   return (2.0f + nj) / (static_cast<float>(L) + 2.0f + nj);
 }
 
-}  // namespace
-
-Profile make_profile(const Hmm& hmm) {
+Profile make_match_scores(const Hmm& hmm) {
   const FlushToZeroScope flush;  // as the reference builds its profiles
   const Alphabet& alphabet = *hmm.alphabet;
   const int M = hmm.M;
@@ -125,20 +123,6 @@ Profile make_profile(const Hmm& hmm) {
   profile.M = M;
   profile.alphabet = &alphabet;
   profile.match.assign(row * alphabet.Kp, kMinusInfinity);
-  profile.entry.assign(row, kMinusInfinity);
-  for (auto& scores : profile.transition) scores.assign(row, kMinusInfinity);
-
-  const std::vector<float> occupancy = match_occupancy(hmm);
-  float z = 0;
-  for (int k = 1; k <= M; ++k) z += occupancy[k] * static_cast<float>(M - k + 1);
-  for (int k = 1; k <= M; ++k) profile.entry[k] = log_of(occupancy[k] / z);
-
-  for (int a = 0; a < kTransitions; ++a) {
-    for (int k = 1; k < M; ++k) {
-      profile.transition[a][k] = log_of(hmm.t(k, static_cast<Transition>(a)));
-    }
-  }
-
   for (int x = 0; x < alphabet.K; ++x) {
     float* scores = profile.match.data() + row * x;
     const double f = static_cast<double>(alphabet.background[x]);
@@ -163,6 +147,27 @@ Profile make_profile(const Hmm& hmm) {
   }
   return profile;
 }
+
+void add_transition_scores(const Hmm& hmm, Profile& profile) {
+  const FlushToZeroScope flush;
+  const int M = hmm.M;
+  const std::size_t row = static_cast<std::size_t>(M) + 1;
+  profile.entry.assign(row, kMinusInfinity);
+  for (auto& scores : profile.transition) scores.assign(row, kMinusInfinity);
+
+  const std::vector<float> occupancy = match_occupancy(hmm);
+  float z = 0;
+  for (int k = 1; k <= M; ++k) z += occupancy[k] * static_cast<float>(M - k + 1);
+  for (int k = 1; k <= M; ++k) profile.entry[k] = log_of(occupancy[k] / z);
+
+  for (int a = 0; a < kTransitions; ++a) {
+    for (int k = 1; k < M; ++k) {
+      profile.transition[a][k] = log_of(hmm.t(k, static_cast<Transition>(a)));
+    }
+  }
+}
+
+}  // namespace
 
 ByteProfile make_byte_profile(const Profile& profile) {
   const int M = profile.M;
@@ -328,14 +333,24 @@ BiasModel make_bias_model(const Hmm& hmm) {
   return model;
 }
 
-std::shared_ptr<const SearchModel> make_search_model(Hmm hmm) {
+std::shared_ptr<SearchModel> begin_search_model(Hmm hmm) {
   auto model = std::make_shared<SearchModel>();
   model->hmm = std::move(hmm);
-  model->profile = make_profile(model->hmm);
+  model->profile = make_match_scores(model->hmm);
   model->bytes = make_byte_profile(model->profile);
-  model->words = make_word_profile(model->profile);
-  model->odds = make_odds_profile(model->profile);
   model->bias = make_bias_model(model->hmm);
+  return model;
+}
+
+void complete(SearchModel& model) {
+  add_transition_scores(model.hmm, model.profile);
+  model.words = make_word_profile(model.profile);
+  model.odds = make_odds_profile(model.profile);
+}
+
+std::shared_ptr<const SearchModel> make_search_model(Hmm hmm) {
+  std::shared_ptr<SearchModel> model = begin_search_model(std::move(hmm));
+  complete(*model);
   return model;
 }
 

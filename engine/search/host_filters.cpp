@@ -159,7 +159,7 @@ Status HostFilters::run_survivors(const TargetBlock& block, const gpu::FilteredB
 
 SampleComparison HostFilters::compare(const TargetBlock& block, const gpu::SampledTarget& t,
                                       cpu::FilterScratch& scratch) const {
-  const cpu::FilterTables& kernels = model_.tables();
+  const cpu::FilterTables& kernels = model_.tables_with_viterbi();
   using gpu::Fate;
   using plan::Stage;
   SampleComparison out;
@@ -257,10 +257,12 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
   }
   output.times.bias += clock.lap();
 
+  const cpu::FilterTables* kernels = nullptr;  // made when the first target needs them
   for (const Candidate& candidate : candidates) {
     // A target whose MSV score already satisfies F2 goes straight to Forward.
     if (need_msv && skip_viterbi_gate_.rejects(candidate.bits)) {
-      const float nats = model_.tables().viterbi_filter(candidate.residues, scratch);
+      if (kernels == nullptr) kernels = &model_.tables_with_viterbi();
+      const float nats = kernels->viterbi_filter(candidate.residues, scratch);
       output.times.viterbi_cells += candidate.residues.size() * M;
       if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
     }

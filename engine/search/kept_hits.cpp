@@ -16,7 +16,7 @@ constexpr std::size_t kSmallestRun = std::size_t{64} << 10;
 
 // The name that results show.
 const std::string& model_name(const ModelJob& job) {
-  return job.sequence ? job.sequence->name : job.model->hmm.name;
+  return job.sequence ? job.sequence->name : job.hmm().name;
 }
 
 }  // namespace

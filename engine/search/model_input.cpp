@@ -32,16 +32,15 @@ ModelInput::Read& ModelInput::peek() {
 Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun) {
   if (query.prepared == nullptr) {
     HMMJIT_TRY(build::calibrate_if_needed(query.hmm, options.calibration));
-    query.prepared = std::make_shared<PreparedModel>(make_search_model(std::move(query.hmm)));
+    query.prepared = std::make_shared<PreparedModel>(begin_search_model(std::move(query.hmm)));
   }
   auto job = std::make_shared<ModelJob>();
   job->index = index;
   job->begun = begun;
   job->prepared = std::move(query.prepared);
-  job->model = job->prepared->model();
-  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options.thresholds, job->model->hmm, query.cutoff));
+  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options.thresholds, job->hmm(), query.cutoff));
   job->sequence = std::move(query.sequence);
-  job->nodes = static_cast<std::uint64_t>(job->model->hmm.M);
+  job->nodes = static_cast<std::uint64_t>(job->hmm().M);
   job->filters.emplace(*job->prepared, options.filters);
   job->bytes = job->prepared->bytes();
   return job;

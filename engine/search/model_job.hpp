@@ -69,7 +69,6 @@ struct ModelJob {
   Recipient recipient;
   double begun = 0;
   std::shared_ptr<const PreparedModel> prepared;
-  std::shared_ptr<const SearchModel> model;  // its own
   std::optional<QueryNames> sequence;  // the model was built from
   std::optional<HostFilters> filters;
   Mutex forward_mutex;
@@ -90,14 +89,15 @@ struct ModelJob {
   // Hits that did not fit in memory.
   std::shared_ptr<StoredHits> stored HMMJIT_GUARDED_BY(storing);
 
+  const Hmm& hmm() const { return prepared->hmm(); }
   const domain::ForwardTables& forward() {
     const MutexLock lock(forward_mutex);
-    if (!forward_tables) forward_tables.emplace(*model);
+    if (!forward_tables) forward_tables.emplace(*prepared->model());
     return *forward_tables;
   }
   /// Whether a target with these scores passes the Forward filter.
   bool passes_forward(float nats, float filter_nats, double F3) const {
-    const Calibration& calibration = model->hmm.calibration;
+    const Calibration& calibration = hmm().calibration;
     const float bits = nats_to_bits(nats - filter_nats);
     return !(exponential_survival(bits, calibration.forward_tau, calibration.forward_lambda) > F3);
   }

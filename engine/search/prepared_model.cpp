@@ -6,9 +6,30 @@
 
 namespace hmmjit {
 
+void PreparedModel::complete_model() const {
+  if (model_->words.M == 0) complete(*model_);
+}
+
+cpu::FilterTables& PreparedModel::made_tables() const {
+  if (!tables_) tables_.emplace(*model_);
+  return *tables_;
+}
+
+std::shared_ptr<const SearchModel> PreparedModel::model() const {
+  const MutexLock lock(mutex_);
+  complete_model();
+  return model_;
+}
+
 const cpu::FilterTables& PreparedModel::tables() const {
   const MutexLock lock(mutex_);
-  if (!tables_) tables_.emplace(*model_);
+  return made_tables();
+}
+
+const cpu::FilterTables& PreparedModel::tables_with_viterbi() const {
+  const MutexLock lock(mutex_);
+  complete_model();
+  made_tables().add_words(model_->words);
   return *tables_;
 }
 
@@ -28,7 +49,7 @@ Result<std::shared_ptr<const ResidentModels>> load_models(const std::string& pat
     HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
     if (!hmm) return models;
     if (hmm->needs_calibration) return nullptr;
-    models->push_back(std::make_shared<PreparedModel>(make_search_model(*std::move(hmm))));
+    models->push_back(std::make_shared<PreparedModel>(begin_search_model(*std::move(hmm))));
     bytes += models->back()->bytes();
     if (bytes > memory) return nullptr;
   }

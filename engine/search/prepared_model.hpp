@@ -15,20 +15,27 @@
 
 namespace hmmjit {
 
-/// The profiles of a model, and the tables of the vector filters. Thread-safe.
+/// The profiles of a model, and the tables of the vector filters, each made when first needed: of
+/// most models, no target of a small search comes as far as Viterbi. Thread-safe.
 class PreparedModel {
  public:
-  explicit PreparedModel(std::shared_ptr<const SearchModel> model) : model_(std::move(model)) {}
-  const std::shared_ptr<const SearchModel>& model() const { return model_; }
+  /// `model`: from begin_search_model(); no other owner may complete it or read what is completed.
+  explicit PreparedModel(std::shared_ptr<SearchModel> model) : model_(std::move(model)) {}
+  /// With all forms.
+  std::shared_ptr<const SearchModel> model() const HMMJIT_EXCLUDES(mutex_);
   const Hmm& hmm() const { return model_->hmm; }
+  /// For all filters but Viterbi.
   const cpu::FilterTables& tables() const HMMJIT_EXCLUDES(mutex_);
-  /// Resident bytes, with the tables.
+  const cpu::FilterTables& tables_with_viterbi() const HMMJIT_EXCLUDES(mutex_);
+  /// Resident bytes once all is made.
   std::size_t bytes() const;
 
  private:
-  const std::shared_ptr<const SearchModel> model_;
+  void complete_model() const HMMJIT_REQUIRES(mutex_);
+  cpu::FilterTables& made_tables() const HMMJIT_REQUIRES(mutex_);
+
+  const std::shared_ptr<SearchModel> model_;
   mutable Mutex mutex_;
-  // Made when first needed: with a device, many models never are.
   mutable std::optional<cpu::FilterTables> tables_ HMMJIT_GUARDED_BY(mutex_);
 };
 

@@ -22,7 +22,7 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
   auto finished = std::make_shared<Finished>();
   finished->sink = job.recipient.sink;
   ModelResult& result = finished->result;
-  const Hmm& hmm = job.model->hmm;
+  const Hmm& hmm = job.hmm();
   result.index = job.recipient.index;
   result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
   result.calibration = hmm.calibration;
@@ -47,7 +47,6 @@ Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits
   result.alignments = options.keep_alignments;
   job.forward_tables.reset();
   job.filters.reset();
-  job.model.reset();
   job.prepared.reset();
   if (result.stored == nullptr) result.prepared = finished->sink->prepare(result);
   finished->parts_left = result.prepared == nullptr ? 0 : result.prepared->parts();

@@ -64,7 +64,7 @@ Result<Scored> Scorer::score(ModelJob& job, const std::vector<WaitingTarget>& ba
   for (const WaitingTarget& target : batch) {
     local.views.push_back((*target.targets)[target.index]);
     HMMJIT_ASSIGN(local.views.back().residues,
-                  copies.of(*target.targets, target.index, *job.model->hmm.alphabet));
+                  copies.of(*target.targets, target.index, *job.hmm().alphabet));
     local.parsed.push_back(target.parsed.get());
     out.cells += target.cells;
   }

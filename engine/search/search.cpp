@@ -259,7 +259,8 @@ Status Run::perform(const SetUpModel& work) {
     (*job)->cpu_seconds = seconds;
   }
   // Before the first pair: a device must know its model.
-  if (device_ != nullptr && job && *job != nullptr) device_->add_model(index, (*job)->model);
+  if (device_ != nullptr && job && *job != nullptr)
+    device_->add_model(index, (*job)->prepared->model());
   agenda_.done(work, index, std::move(job));
   if (device_ != nullptr) device_->look_at_board();
   return {};

@@ -63,7 +63,7 @@ bool can_be_repeated(const ParsedTarget& target, const domain::DomainOptions& op
 }
 
 std::uint64_t cells_of(int length, const ModelJob& job) {
-  return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(job.model->hmm.M);
+  return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(job.hmm().M);
 }
 
 // The stages after Forward are computed together.
@@ -166,10 +166,10 @@ Status Verifier::different(ModelJob& job, const Difference& difference) {
     const MutexLock lock(job.mutex);
     kernels.assign(job.kernels.begin(), job.kernels.end());
   }
-  return different(*job.model, kernels, difference);
+  return different(job.hmm(), kernels, difference);
 }
 
-Status Verifier::different(const SearchModel& model, std::span<const gpu::UsedKernel> kernels,
+Status Verifier::different(const Hmm& model, std::span<const gpu::UsedKernel> kernels,
                            const Difference& difference) {
   std::string names;  // "viterbi.wavefront.256.sm_90, ..."
   for (const gpu::UsedKernel& kernel : kernels) {
@@ -183,7 +183,7 @@ Status Verifier::different(const SearchModel& model, std::span<const gpu::UsedKe
       fmt::format("a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
                   "{}{}: GPU {}, CPU {}",
                   is_domain_stage(difference.stage) ? "domain" : plan::stage_name(difference.stage),
-                  model.hmm.name, difference.target.empty() ? "" : ", target " + difference.target,
+                  model.name, difference.target.empty() ? "" : ", target " + difference.target,
                   difference.device, difference.cpu),
       "kernel " + names,
       "search with --device cpu, and report this line with the output of hmmjit doctor"});
@@ -235,7 +235,7 @@ std::optional<Difference> Verifier::check_target(ModelJob& job, const TargetBloc
   if (const auto& d = compared.different) return found(d->stage, d->device, d->cpu);
   if (target.depth != plan::Stage::kForward || std::isnan(target.forward)) return std::nullopt;
   ResidueCopies copies;
-  const auto residues = copies.of(targets, target.index, *job.model->hmm.alphabet);
+  const auto residues = copies.of(targets, target.index, *job.hmm().alphabet);
   if (!residues) return std::nullopt;  // the search ends with this error elsewhere
   const std::optional<float> nats =
       domain::forward_filter(job.forward(), *residues, local.workspace);
@@ -327,7 +327,7 @@ void Verifier::check_piece(const SearchModel& model, const std::vector<gpu::Used
   budget_.made(link, kernels, cells, thread_seconds() - begun);
   if (!difference) return;
   const MutexLock lock(mutex_);
-  if (!failed_.exchange(true)) status_ = different(model, kernels, *difference);
+  if (!failed_.exchange(true)) status_ = different(model.hmm, kernels, *difference);
 }
 
 Status Verifier::status() const {

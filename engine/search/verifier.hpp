@@ -117,7 +117,7 @@ class Verifier {
 
  private:
   Status different(ModelJob& job, const Difference& difference);
-  Status different(const SearchModel& model, std::span<const gpu::UsedKernel> kernels,
+  Status different(const Hmm& model, std::span<const gpu::UsedKernel> kernels,
                    const Difference& difference);
   std::optional<Difference> check_target(ModelJob& job, const TargetBlock& targets,
                                          const gpu::SampledTarget& target, ThreadState& local);

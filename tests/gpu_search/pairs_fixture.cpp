@@ -80,7 +80,7 @@ std::shared_ptr<TargetBlock> block_of(const std::vector<std::vector<Residue>>& t
 std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& block,
                                const gpu::FilterLimits& limits) {
   const FlushToZeroScope flush;
-  const PreparedModel prepared(std::shared_ptr<const SearchModel>(std::shared_ptr<void>(), &model));
+  const PreparedModel prepared(std::make_shared<SearchModel>(model));
   const HostFilters filters(prepared, {limits.F1, limits.F2, limits.F3, limits.bias});
   const cpu::FilterTables tables(model);
   cpu::FilterScratch scratch;

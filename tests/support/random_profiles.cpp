@@ -191,8 +191,7 @@ std::shared_ptr<const SearchModel> random_model(std::uint64_t seed, int M, Model
 ByteProfile random_byte_profile(std::uint64_t seed, int M, const Alphabet& alphabet) {
   Random random(seed * 7919u + static_cast<std::uint64_t>(M));
   // The constants come from a real model, so that the length functions stay meaningful.
-  ByteProfile bytes =
-      make_byte_profile(make_profile(random_hmm(seed, M, ModelKind::kTypical, alphabet)));
+  ByteProfile bytes = random_model(seed, M, ModelKind::kTypical, alphabet)->bytes;
   bytes.bias = static_cast<std::uint8_t>(random.integer(0, 40));
   const int spread = random.chance(0.3) ? 255 : bytes.bias + random.integer(1, 60);
   for (auto& cost : bytes.cost) {
@@ -205,8 +204,7 @@ ByteProfile random_byte_profile(std::uint64_t seed, int M, const Alphabet& alpha
 
 WordProfile random_word_profile(std::uint64_t seed, int M, const Alphabet& alphabet) {
   Random random(seed * 104729u + static_cast<std::uint64_t>(M));
-  WordProfile words =
-      make_word_profile(make_profile(random_hmm(seed, M, ModelKind::kTypical, alphabet)));
+  WordProfile words = random_model(seed, M, ModelKind::kTypical, alphabet)->words;
   // Gains up to the largest a probability ratio gives, now and then saturating ones.
   const int gain = random.chance(0.2) ? 32767 : random.integer(100, 4000);
   for (auto& score : words.match) {

@@ -91,7 +91,7 @@ Hmm two_nodes() {
 }
 
 TEST(Profile, ByHand) {
-  const Profile p = make_profile(two_nodes());
+  const Profile p = make_search_model(two_nodes())->profile;
   const auto ln = [](double v) { return static_cast<float>(std::log(v)); };
   // Occupancy 0.75, then 0.75 * 0.75 + 0.25 * 0.5 = 0.6875; Z = 2 * 0.75 + 0.6875.
   EXPECT_EQ(p.entry[1], ln(static_cast<double>(0.75f / 2.1875f)));
@@ -148,7 +148,7 @@ TEST(Profile, FreeTransitionsCostNothingExceptInsertExtension) {
   Hmm hmm = two_nodes();
   hmm.transition[kTransitions + kII] = 1.0f;
   hmm.transition[kTransitions + kMM] = 1.5f;  // files are not checked: a gain is clipped
-  const WordProfile words = make_word_profile(make_profile(hmm));
+  const WordProfile words = make_search_model(hmm)->words;
   EXPECT_EQ(words.ii_out[0], -1);
   EXPECT_EQ(words.mm_in[1], 0);
 }

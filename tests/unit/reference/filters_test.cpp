@@ -294,10 +294,10 @@ TEST(Forward, DeletePathsAroundTheLanesAreExtended) {
       float* t = hmm.transition.data() + static_cast<std::size_t>(k) * kTransitions;
       t[kMM] = 0.5f, t[kMI] = 0, t[kMD] = 0.5f, t[kDM] = 0.01f, t[kDD] = 0.99f;
     }
-    const Profile profile = make_profile(hmm);
+    const auto model = make_search_model(hmm);
     const auto residues = test_support::random_target(4, 30, TargetKind::kHomologous, hmm);
-    EXPECT_NEAR(reference::forward_score(make_odds_profile(profile), residues),
-                forward_logs(profile, residues, true), 1e-4)
+    EXPECT_NEAR(reference::forward_score(model->odds, residues),
+                forward_logs(model->profile, residues, true), 1e-4)
         << M;
   }
 }

@@ -32,7 +32,7 @@ class KeptHitsTest : public testing::Test {
   KeptHitsTest() {
     auto model = std::make_shared<SearchModel>();
     model->hmm.name = "RRM_1";
-    job_.model = std::move(model);
+    job_.prepared = std::make_shared<PreparedModel>(std::move(model));
     const MutexLock lock(job_.mutex);
     job_.counters.targets = 100;
   }

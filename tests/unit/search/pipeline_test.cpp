@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "build/hmm_writer.hpp"
+#include "core/threads.hpp"
+#include "search/host_filters.hpp"
 #include "search/prepared_model.hpp"
 #include "search/search.hpp"
 #include "tests/support/folder.hpp"
@@ -268,6 +270,22 @@ TEST(Resources, MatrixBeyondAllMemoryNamesTheTarget) {
   const std::string text = outcome.statistics.error().to_string();
   EXPECT_NE(text.find("of target t"), std::string::npos) << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+}
+
+TEST(PreparedModel, HasWordsOnceATargetComesToViterbi) {
+  const auto model = begin_search_model(model_number(0));
+  const PreparedModel prepared(model);
+  TargetBlock block;
+  block.begin_target("background", "", "");
+  block.append(random_target(1, 100, TargetKind::kBackground, model->hmm));
+  block.end_target();
+  const FlushToZeroScope flush;
+  cpu::FilterScratch scratch;
+  FilterOutput output;
+  ASSERT_TRUE(HostFilters(prepared, {}).run(block, 0, 1, scratch, output));
+  EXPECT_TRUE(model->words.match.empty());
+  ASSERT_TRUE(HostFilters(prepared, {.F1 = 1, .F2 = 0}).run(block, 0, 1, scratch, output));
+  EXPECT_EQ(model->words.match, make_search_model(model->hmm)->words.match);
 }
 
 }  // namespace

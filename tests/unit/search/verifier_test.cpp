@@ -21,11 +21,11 @@ class VerifierTest : public testing::Test {
  protected:
   VerifierTest() {
     // Models with cheap insertions have most regions of several domains, and tandem targets none.
-    job_->model = random_model(5, 60, ModelKind::kInsertRich);
+    job_->prepared = std::make_shared<PreparedModel>(
+        begin_search_model(random_hmm(5, 60, ModelKind::kInsertRich)));
     for (std::uint64_t n = 0; n < 24; ++n)
-      residues_.push_back(random_target(n + 1, 200,
-                                        n % 2 == 0 ? TargetKind::kTandem : TargetKind::kHomologous,
-                                        job_->model->hmm));
+      residues_.push_back(random_target(
+          n + 1, 200, n % 2 == 0 ? TargetKind::kTandem : TargetKind::kHomologous, job_->hmm()));
     for (const auto& target : residues_) local_.views.push_back({target, "target", {}, {}});
     local_.forward_nats.resize(residues_.size());
     local_.scores.resize(residues_.size());
