@@ -8,7 +8,6 @@
 
 #include "align/log_space.hpp"
 #include "core/float_mode.hpp"
-#include "domain/envelopes.hpp"
 #include "domain/tables.hpp"
 
 namespace hmmjit::align {
@@ -18,7 +17,7 @@ using build::PathElement;
 using build::Step;
 using domain::PathState;
 
-constexpr std::size_t kMostChoiceBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostChoiceBytes = std::size_t{8} << 20;
 
 // Posteriors of the residues outside the domain: N for those before `first`, C for those after
 // `last`.
@@ -80,7 +79,7 @@ Result<std::vector<SequencePath>> SequenceAligner::align(
   }
   std::vector<SequencePath> paths(sequences.size());
   std::vector<PathState> states;
-  domain::EnvelopeScorer scorer;
+  domain::EnvelopeScorer& scorer = scorers_.local();
   scorer.keep_all_posteriors();
   scorer.start(tables_, tables_.tables().emission, std::move(jobs), false, kMostChoiceBytes);
   for (;;) {

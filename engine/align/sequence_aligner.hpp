@@ -8,7 +8,9 @@
 
 #include "build/row_paths.hpp"
 #include "core/error.hpp"
+#include "core/per_thread.hpp"
 #include "domain/domain.hpp"
+#include "domain/envelopes.hpp"
 #include "model/profile.hpp"
 #include "model/targets.hpp"
 
@@ -21,7 +23,7 @@ struct SequencePath {
   std::vector<float> posteriors;  ///< one per element; 0 for elements without a residue
 };
 
-/// Aligns to the local model with one domain per sequence. Immutable; threads may share it.
+/// Aligns to the local model with one domain per sequence. Threads may share it.
 class SequenceAligner {
  public:
   explicit SequenceAligner(const Hmm& hmm);
@@ -36,6 +38,7 @@ class SequenceAligner {
  private:
   std::shared_ptr<const SearchModel> model_;
   domain::ForwardTables tables_;
+  mutable PerThread<domain::EnvelopeScorer> scorers_;  // keep their memory between calls
 };
 
 }  // namespace hmmjit::align

@@ -136,8 +136,14 @@ class Decoder {
   void run() {
     const int rows = lanes_.rows;
     space_.choices.ensure(static_cast<std::size_t>(rows) * choice_row());
-    space_.hot.count = 0;
-    space_.hot.row_begin.assign(1, 0);
+    HotCells& hot = space_.hot;
+    hot.count = 0;
+    hot.row_begin.assign(1, 0);
+    if (hot.above < 0) {  // all cells
+      const std::size_t all = static_cast<std::size_t>(rows) * 2 * static_cast<std::size_t>(t_.Q);
+      hot.cells.ensure(all);
+      hot.values.ensure(all * W);
+    }
     std::memset(cells_.forward, 0, 3 * cells_.pair / 2 * sizeof(float));
     std::fill_n(cells_.accuracy[0], cells_.pair, kNever);
     std::fill_n(cells_.accuracy[1], cells_.pair, kNever);
