@@ -1,7 +1,6 @@
 """Searches in this process."""
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import functools
@@ -325,6 +324,8 @@ def scan(sequences: TargetsSource, models: ModelsSource, *, progress: Optional[O
 async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
     """Awaits the Run that `start` returns; its argument is to be called at the end. Cancelling the task cancels the
     Run."""
+    import asyncio  # would take a third of the time of importing hmmjit
+
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -399,6 +400,8 @@ class SearchIterator:
         return self
 
     async def __anext__(self) -> Result:
+        import asyncio
+
         try:
             result = await asyncio.get_running_loop().run_in_executor(None, next, self, None)
         except asyncio.CancelledError:
@@ -418,6 +421,8 @@ class SearchIterator:
         self._run.cancel()
 
     async def _aclose(self) -> None:
+        import asyncio
+
         self._cancel()
         await asyncio.get_running_loop().run_in_executor(None, self._run.done.wait)
 
