@@ -151,12 +151,12 @@ double log_search_space(double residues, int window_length) {
 }
 
 HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCounters& counters,
-                    bool column_scores) {
+                    const SearchModel* scores) {
   HitList list;
   list.counters = counters;
   for (const StoredHit& stored : hits) widen(list.extents, stored.hit);
   remove_duplicates(hits, by_name);
-  std::erase_if(hits, [](const StoredHit& s) { return !passes(s.query->report, s.hit.domain); });
+  std::erase_if(hits, [](const StoredHit& s) { return !passes(s.report, s.hit.domain); });
   std::ranges::stable_sort(hits, [](const StoredHit& x, const StoredHit& y) {
     const Hit &a = x.hit, &b = y.hit;
     if (const auto order = std::weak_order(a.domain.log_p, b.domain.log_p); order != 0)
@@ -168,9 +168,9 @@ HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCount
   for (StoredHit& stored : hits) {
     Hit& hit = stored.hit;
     hit.reported = true;
-    hit.included = passes(stored.query->include, hit.domain);
+    hit.included = passes(stored.include, hit.domain);
     list.included += hit.included;
-    if (column_scores) hit.column_scores = column_scores_of(*stored.query->model, hit.domain);
+    if (scores != nullptr) hit.column_scores = column_scores_of(*scores, hit.domain);
     list.hits.push_back(std::move(hit));
   }
   list.reported = list.hits.size();

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "core/mutex.hpp"
@@ -77,13 +78,23 @@ std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> uni
   return scratch.sequences;
 }
 
-// A query with all its tables.
+// A query with its tables. Most models of a library find no window, so the tables of the domain
+// stage are made for the first one.
 struct Model {
-  Model(const Query& of, const Options& options)
-      : query(of), filters(query, options), domains(*query.model, query.window_length) {}
+  Model(const Query& of, const Options& options) : query(of), filters(query, options) {}
+  // Thread-safe.
+  DomainModel& domains(Times& times) {
+    std::call_once(domains_made, [&] {
+      CoreClock clock;
+      made_domains.emplace(*query.model, query.window_length);
+      times.setup_seconds += clock.lap();
+    });
+    return *made_domains;
+  }
   Query query;
   WindowModel filters;
-  DomainModel domains;
+  std::once_flag domains_made;
+  std::optional<DomainModel> made_domains;
 };
 
 std::vector<std::unique_ptr<Model>> make_models(std::span<const Query> queries,
@@ -256,8 +267,8 @@ struct Search::State {
   // `s` must hold the run's sequences.
   DomainContext context_of(std::size_t model, const RunResult& result, Scratch& s) const {
     Model& m = *models[model];
-    return {m.filters,      m.domains, options, s.sequences,
-            result.windows, s.domains, s.times, verifier};
+    return {m.filters,      m.domains(s.times), options, s.sequences,
+            result.windows, s.domains,          s.times, verifier};
   }
   void find(std::size_t model, Scratch& s, RunResult& result) const;
   void find(std::size_t run, std::size_t model, Scratch& s, RunResult& result);
@@ -334,8 +345,10 @@ void Search::State::scan(std::size_t model, Scratch& s, RunResult& result,
 
 void Search::State::finish(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
                            std::unique_ptr<RunResult> result) {
-  if (!result->progress.found) find(run, model, s, *result);
-  find_domains(model, s, *result);
+  if (!result->windows.empty()) {
+    if (!result->progress.found) find(run, model, s, *result);
+    find_domains(model, s, *result);
+  }
   commit(run, model, block, s, std::move(result));
 }
 
@@ -497,12 +510,12 @@ void Search::State::request_parse(std::size_t model,
       windows->end_target();
     }
   }
-  Emissions& emissions = models[model]->domains.emissions;
+  if (uses == 0) return;
+  Emissions& emissions = models[model]->domains(s.times).emissions;
   std::vector seen{emissions.after(turns)};
   if (const auto settled = emissions.settled();
       options.domain.null2 && settled != nullptr && settled != seen[0])
     seen.push_back(settled);
-  if (uses == 0) return;
   std::optional<std::uint32_t> trace_seed;
   if (options.domain.reseed) trace_seed = options.domain.seed;
   parser->request(
@@ -542,8 +555,8 @@ void Search::State::find(std::size_t model, Scratch& s, RunResult& result) const
 
 void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResult& result) {
   Progress& p = progress[model];
-  // Only windows use the emissions, and nhmmscan's targets begin with the model's own.
-  if (!result.windows.empty() && !scans()) result.turns_before = turns_before(p, run);
+  // nhmmscan's targets begin with the model's own emissions.
+  if (!scans()) result.turns_before = turns_before(p, run);
   find(model, s, result);
   if (result.turns_after == result.turns_before) return;
   const MutexLock lock(p.mutex);
@@ -561,7 +574,10 @@ void Search::State::find_domains(std::size_t model, Scratch& s, RunResult& resul
 void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
                            std::unique_ptr<RunResult> result) {
   Progress& p = progress[model];
-  Emissions& emissions = models[model]->domains.emissions;
+  const auto differ = [&](std::uint64_t turns, std::uint64_t others) {
+    Emissions& emissions = models[model]->domains(s.times).emissions;
+    return emissions.after(turns) != emissions.after(others);
+  };
   MutexLock lock(p.mutex);
   p.waiting[run] = std::move(result);
   if (p.committing) return;
@@ -569,7 +585,7 @@ void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock
   while (p.next < runs.size() && p.waiting[p.next]) {
     const std::size_t r = p.next;
     std::unique_ptr<RunResult> next = std::move(p.waiting[r]);
-    if (!next->windows.empty() && emissions.after(next->turns_before) != emissions.after(p.turns)) {
+    if (!next->windows.empty() && differ(next->turns_before, p.turns)) {
       next->turns_before = p.turns;
       lock.unlock();
       sequences(r, *models[model], s);
@@ -695,12 +711,13 @@ HitList Search::finish(std::size_t query) {
   std::vector<StoredHit> hits;
   for (Hit& hit : std::exchange(p.hits, {})) {
     hit.domain.log_p += raise;
-    hits.push_back({std::move(hit), &q});
+    hits.push_back({std::move(hit), q.report, q.include});
   }
-  return finish_hits(std::move(hits), false, p.counters, s.options.column_scores);
+  return finish_hits(std::move(hits), false, p.counters,
+                     s.options.column_scores ? q.model.get() : nullptr);
 }
 
-Result<std::vector<HitList>> Search::scan(const TargetBlock& block) {
+Status Search::scan(const TargetBlock& block, Scan& found) {
   HMMJIT_TRY(add(block));
   const FlushToZeroScope flush;
   State& s = *state_;
@@ -708,33 +725,39 @@ Result<std::vector<HitList>> Search::scan(const TargetBlock& block) {
   // As in the reference, the top strand counts even if only the bottom one is searched.
   const std::uint64_t strands_counted = s.options.strands == Strands::kTop ? 1 : 2;
   const double strands_read = s.options.strands == Strands::kBoth ? 2 : 1;
-  std::vector<FilterCounters> counters;
-  for (std::size_t n = 0; n < block.size(); ++n)
-    counters.push_back(
-        {.targets = 1, .residues = static_cast<std::uint64_t>(block.length(n)) * strands_counted});
-  std::vector<std::vector<StoredHit>> hits(block.size());
+  found.targets.resize(block.size());
+  for (std::size_t n = 0; n < block.size(); ++n) {
+    FilterCounters& counters = found.targets[n].counters;
+    counters.targets = 1;
+    counters.residues = static_cast<std::uint64_t>(block.length(n)) * strands_counted;
+  }
   for (std::size_t m = 0; m < s.models.size(); ++m) {
     State::Progress& p = s.progress[m];
     const MutexLock lock(p.mutex);
     for (std::size_t r = 0; r < s.runs.size(); ++r)
-      counters[s.units[s.runs[r].first_unit].piece.target - first] += p.of_targets[r];
+      found.targets[s.units[s.runs[r].first_unit].piece.target - first].counters += p.of_targets[r];
     p.of_targets.clear();
     const Query& q = s.models[m]->query;
     const Hmm& hmm = q.model->hmm;
-    const auto subject = std::make_shared<const Subject>(
-        Subject{m, hmm.name, hmm.accession.value_or(""), hmm.description.value_or(""), hmm.M});
+    const auto subject = std::make_shared<const Subject>(Subject{
+        found.models++, hmm.name, hmm.accession.value_or(""), hmm.description.value_or(""), hmm.M});
+    found.nodes += static_cast<std::uint64_t>(hmm.M);
     for (Hit& hit : std::exchange(p.hits, {})) {
       const std::size_t n = hit.subject->index - first;
       hit.subject = subject;
       hit.domain.log_p += log_search_space(block.length(n) * strands_read, q.window_length);
-      hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(s.models.size())));
-      hits[n].push_back({std::move(hit), &q});
+      found.targets[n].hits.push_back({std::move(hit), q.report, q.include});
     }
   }
-  std::vector<HitList> lists;
-  for (std::size_t n = 0; n < block.size(); ++n)
-    lists.push_back(finish_hits(std::move(hits[n]), true, counters[n], s.options.column_scores));
-  return lists;
+  return {};
+}
+
+HitList Scan::finish(std::size_t target) {
+  const FlushToZeroScope flush;
+  Target& of = targets[target];
+  for (StoredHit& stored : of.hits)
+    stored.hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(models)));
+  return finish_hits(std::move(of.hits), true, of.counters, nullptr);
 }
 
 }  // namespace hmmjit::nucleotide

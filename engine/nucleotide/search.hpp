@@ -73,7 +73,7 @@ struct Query {
 /// Fails with kInput if the model or window is too long for window positions.
 Status check(const Query& query);
 
-/// The target of a hit or, in Search::scan(), its model.
+/// The target of a hit or, in a Scan, its model.
 struct Subject {
   std::uint64_t index = 0;                                  ///< position in the input, from 0
   std::string name = {}, accession = {}, description = {};  ///< empty: none
@@ -92,13 +92,19 @@ struct Hit {
   std::vector<float> column_scores = {};
 };
 
+/// A hit, and the thresholds that apply to it.
+struct StoredHit {
+  Hit hit;
+  Rule report, include;
+};
+
 /// Maxima over all stored hits, including duplicates and unreported ones; for column widths.
 struct Extents {
   std::size_t name = 0, accession = 0, shown = 0;  ///< characters; shown: accession, else name
   std::int64_t position = 0;                       ///< of alignment ends
 };
 
-/// The result of a model or, in Search::scan(), of a target.
+/// The result of a model or, in a Scan, of a target.
 struct HitList {
   std::vector<Hit> hits;  ///< reported hits, in report order
   std::uint64_t reported = 0, included = 0;
@@ -116,6 +122,19 @@ struct Times {
 /// The complement of each code; the same table for DNA and RNA, whose codes are equal.
 const std::array<Residue, 256>& complements();
 
+/// The hits on each target of a block, of all models so far.
+struct Scan {
+  struct Target {
+    std::vector<StoredHit> hits;  ///< in the order in which they were found
+    FilterCounters counters;
+  };
+  /// The result of a target, once all models have searched it. Call it once per target.
+  HitList finish(std::size_t target);
+
+  std::vector<Target> targets;
+  std::uint64_t models = 0, nodes = 0;
+};
+
 /// Searches targets in order, reading each once for all models. For nhmmer: add(), finish(); for
 /// nhmmscan: scan().
 class Search {
@@ -132,9 +151,9 @@ class Search {
   Status add(const TargetBlock& block);
   /// The result of a model after the last block. Call it once per model.
   HitList finish(std::size_t query);
-  /// The hits of all models on each target of the next block, in target order. Requires
-  /// Partition::kTargets; `Z` is ignored. Fails as add() does.
-  Result<std::vector<HitList>> scan(const TargetBlock& block);
+  /// Searches the next block, and adds the hits to those that earlier models have on it. Requires
+  /// Partition::kTargets; `Z` and `column_scores` are ignored. Fails as add() does.
+  Status scan(const TargetBlock& block, Scan& found);
   /// Sums over all threads. Do not call it during calls of other functions.
   Times times() const;
 

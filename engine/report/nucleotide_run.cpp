@@ -24,14 +24,14 @@ struct Limits {
   // memory, and the bottom strand of one. A device gets larger blocks: it works on tens of
   // thousands of items at a time and runs out of work towards the end of each block.
   std::size_t residues;
-  // Positions, a kilobyte each, of the models in one pass over the targets; all models share one
-  // pass if targets can be read only once.
+  // Of the models in one pass over the targets; all models share one pass if targets can be read
+  // only once.
   std::uint64_t positions;
 
   Limits(std::uint64_t bound, bool device)
       : residues(std::clamp<std::size_t>(bound / 8, std::size_t{1} << 16,
                                          std::size_t{device ? 256u : 16u} << 20)),
-        positions(std::clamp<std::uint64_t>(bound / 4 / 1024, 1, std::uint64_t{1} << 20)) {}
+        positions(positions_of_pass(bound)) {}
 };
 
 struct Pass {
@@ -116,6 +116,10 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
   query.model = make_search_model(std::move(hmm));
   HMMJIT_TRY(nucleotide::check(query));
   return query;
+}
+
+std::uint64_t positions_of_pass(std::uint64_t bound) {
+  return std::clamp<std::uint64_t>(bound / 4 / 1024, 1, std::uint64_t{1} << 20);
 }
 
 void add_times(SearchStatistics& statistics, const nucleotide::Times& times) {

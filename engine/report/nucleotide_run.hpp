@@ -14,6 +14,10 @@ namespace hmmjit {
 Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                                                 const Thresholds& rules);
 
+/// The number of positions, a kilobyte each, of the models in one pass over the targets, where
+/// `bound` bytes may be used in all.
+std::uint64_t positions_of_pass(std::uint64_t bound);
+
 /// Adds the times of a search's stages.
 void add_times(SearchStatistics& statistics, const nucleotide::Times& times);
 

@@ -169,8 +169,9 @@ class DeviceScanSearch : public testing::Test {
         block.end_target();
       }
       if (options.partition == Partition::kTargets) {
-        HMMJIT_ASSIGN(std::vector<HitList> of_targets, search.scan(block));
-        std::ranges::move(of_targets, std::back_inserter(lists));
+        Scan scan;
+        HMMJIT_TRY(search.scan(block, scan));
+        for (std::size_t i = 0; i < block.size(); ++i) lists.push_back(scan.finish(i));
       } else {
         HMMJIT_TRY(search.add(block));
       }

@@ -606,6 +606,10 @@ def test_another_version_is_refused(tmp_path):
     assert run.returncode != 0 and "is libhmmjit 0.2" in run.stderr
 
 
+def test_only_asynchronous_searches_load_asyncio():
+    subprocess.run([sys.executable, "-c", "import hmmjit, sys; assert 'asyncio' not in sys.modules"], check=True)
+
+
 def test_cache_and_plan(tmp_path):
     cache = hmmjit.Cache(directory=tmp_path, mode="rw")
     assert cache.directory == str(tmp_path)

@@ -107,6 +107,17 @@ class MemoryTest(SharedInputs):
         self.assertIn(f"sequence large has {100 * MIB} residues, more than there is memory for; "
                       "raise --mem", errors)
 
+    def test_a_library_of_nucleotides(self):
+        """Its models are in memory in passes."""
+        sequence = "".join(self.random.choices("ACGT", k=100))
+        one, library, target = self.path("dna.hmm"), self.path("library.hmm"), self.path("dna.fasta")
+        ok(scenario.run(["hmmbuild", "--dna", one, self.write("dna.sto", f"# STOCKHOLM 1.0\nfamily {sequence}\n//\n")]))
+        with open(library, "wb") as file:
+            file.write(read(one) * 500)
+        scenario.write_fasta(target, [["target", "", sequence]])
+        status, errors = self.search(16, ["-o", "/dev/null", library, target], command="nhmmscan")
+        self.assertEqual(status, 0, errors)
+
     def test_many_targets_with_few_residues(self):
         """Names, descriptions and entries take memory too."""
         targets, database = self.path("names.fasta.gz"), self.path("names.hjdb")

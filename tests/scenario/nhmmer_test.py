@@ -282,6 +282,11 @@ class Nhmmer(ScratchFolder):
         self.assertEqual(3 * scan["stages"]["read"]["bytes"], stages["read"]["bytes"])  # in one pass
         self.assertEqual([tuple(row[field] for field in fields) for row in rows_of("scan")], table("tbl", (2, 0, 6, 7)))
         self.assertEqual({row["model_length"] for row in rows_of("scan")}, {row["model_length"] for row in rows})
+        # A few models at a time.
+        nhmmer("--mem", "64K", "--tsv", self.path("small"), "--stats", self.path("stats"), program="nhmmscan")
+        self.assertEqual(read(self.path("small")), read(self.path("scan")))
+        small = json.loads(read(self.path("stats")))
+        self.assertEqual([small[key] for key in ("models", "passed")], [scan[key] for key in ("models", "passed")])
 
         # The outputs of all slices of the queries, one after the other. A slice may be empty.
         with open(self.path("all.sto"), "wb") as file:

@@ -1,17 +1,21 @@
 // hmmjit nhmmscan: DNA or RNA sequences against a file of profiles, both strands.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "core/trace.hpp"
 #include "hmmjit/command.hpp"
+#include "io/hmm_file.hpp"
 #include "nucleotide_options.hpp"
 #include "report/nucleotide_run.hpp"
 #include "search/search.hpp"
 #include "search/verifier.hpp"
+#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -24,26 +28,39 @@ constexpr std::size_t kResiduesAtATime = std::size_t{1} << 22,
                       kFirstResidues = std::size_t{1} << 16;
 // Pairs of sequence and model at a time: each takes some 60 bytes, with a device 100.
 constexpr std::size_t kPairsAtATime = std::size_t{1} << 21;
+// Positions of the models in a pass without a device. A pass costs little beside the search of a
+// block, but the positions of all models may take gigabytes.
+constexpr std::uint64_t kPositionsAtATime = std::uint64_t{1} << 16;
 
-Result<std::vector<nucleotide::Query>> read_models(const ProgramRun& run, std::uint64_t* nodes) {
-  const std::string& path = run.options.arguments()[0];
+// Some of the models, which search a block together.
+struct Pass {
   std::vector<nucleotide::Query> models;
-  for (;;) {
-    HMMJIT_ASSIGN(std::optional<Query> next, run.profiles());
-    if (!next) return models;
-    Hmm& hmm = next->hmm;
+  bool last = false;
+};
+
+Result<Pass> read_pass(const ProgramRun& run, HmmReader& reader, std::uint64_t positions) {
+  const std::string& path = run.options.arguments()[0];
+  Pass pass;
+  for (std::uint64_t read = 0; read < positions;) {
+    HMMJIT_ASSIGN(std::optional<Hmm> next, reader.next());
+    if (!next) {
+      pass.last = true;
+      break;
+    }
+    Hmm& hmm = *next;
     if (hmm.alphabet->type == AlphabetType::kAmino)
       return fail(ErrorCode::kInput, fmt::format("model {} is of proteins", hmm.name), path,
                   "use hmmjit scan");
     if (!hmm.max_length)
       return fail(ErrorCode::kInput, fmt::format("model {} has no MAXL", hmm.name), path,
                   "build it again with HMMER 3.1 or later, or hmmjit build");
-    *nodes += static_cast<std::uint64_t>(hmm.M);
+    read += static_cast<std::uint64_t>(hmm.M);
     const int length = *hmm.max_length;
     HMMJIT_ASSIGN(nucleotide::Query query,
                   make_nucleotide_query(std::move(hmm), length, run.search.thresholds));
-    models.push_back(std::move(query));
+    pass.models.push_back(std::move(query));
   }
+  return pass;
 }
 
 Result<SearchStatistics> scan_sequences(ProgramRun& run) {
@@ -51,37 +68,63 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   if (run.options.is_set("--bgfile"))
     return fail(ErrorCode::kUsage, "--bgfile is not supported here", {}, "use hmmjit nhmmer");
   const nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, options.threads));
+  run.targets->limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
   SearchStatistics statistics;
-  std::uint64_t nodes = 0;
-  HMMJIT_ASSIGN(std::vector<nucleotide::Query> models, read_models(run, &nodes));
-  statistics.models = models.size();
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
   std::size_t sequence = 0;
   nucleotide::DeviceScan* const device = run.devices.scan;
   search_run::Verifier verifier(run.search, run.progress, run.search.domain);
-  nucleotide::Search search(std::move(models), options, device, &verifier);
+  std::uint64_t positions = positions_of_pass(grant.bound);
+  if (device == nullptr) positions = std::min(positions, kPositionsAtATime);
+  const std::size_t pairs = std::min<std::size_t>(kPairsAtATime, grant.bound / 256);
+  std::optional<nucleotide::Search> search;
+  std::size_t models_at_a_time = 1;
+  bool all = false;  // `search` has all models, and takes one block after the other
+  const auto end_pass = [&] {
+    add_times(statistics, search->times());
+    search.reset();
+  };
+  const auto scan_in_passes = [&](const TargetBlock& block, nucleotide::Scan& found) -> Status {
+    HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(run.model_file.path));
+    for (;;) {
+      HMMJIT_ASSIGN(Pass pass, read_pass(run, reader, positions));
+      all = pass.last && found.models == 0;
+      if (pass.models.empty()) return {};
+      models_at_a_time = std::max(models_at_a_time, pass.models.size());
+      search.emplace(std::move(pass.models), options, device, &verifier);
+      HMMJIT_TRY(search->scan(block, found));
+      if (all) return {};
+      end_pass();
+      if (pass.last) return {};
+    }
+  };
   for (;;) {
     CoreClock clock;
     TargetBlock block;
     std::size_t residues = kFirstResidues;
     if (statistics.targets > 0) {
       const std::size_t average = statistics.residues / statistics.targets + 1;
-      const std::size_t sequences =
-          std::max<std::size_t>(1024, kPairsAtATime / std::max<std::size_t>(1, statistics.models));
+      const std::size_t sequences = std::max<std::size_t>(1024, pairs / models_at_a_time);
       residues =
           std::min(device != nullptr ? kResiduesOfDevice : kResiduesAtATime, sequences * average);
     }
     HMMJIT_TRY(run.targets->next(block, residues));
     statistics.read_seconds += clock.lap();
     if (block.size() == 0) break;
-    HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists, search.scan(block));
+    nucleotide::Scan found;
+    HMMJIT_TRY(all ? search->scan(block, found) : scan_in_passes(block, found));
+    if (statistics.targets > 0 && found.models != statistics.models)
+      return fail(ErrorCode::kInput, "the models changed while they were read", {},
+                  "do not change files that are in use");
+    statistics.models = found.models;
     clock.lap();
     for (std::size_t i = 0; i < block.size(); ++i) {
       const QueryNames names = names_of(block[i]);
-      ModelResult result = nucleotide_result(std::move(lists[i]), options);
-      result.nucleotides->models = statistics.models;
-      result.nucleotides->nodes = nodes;
+      ModelResult result = nucleotide_result(found.finish(i), options);
+      result.nucleotides->models = found.models;
+      result.nucleotides->nodes = found.nodes;
       result.index = sequence++;
       result.model = {.name = names.name,
                       .accession = names.accession,
@@ -102,7 +145,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     run.progress.residues += block.residue_count();
   }
   statistics.bytes_read = run.targets->bytes_read();
-  add_times(statistics, search.times());
+  if (search) end_pass();
   verifier.add_to(statistics);
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;

@@ -97,7 +97,7 @@ constexpr std::string_view kNhmmscanNames =
     "-h,-o,--tblout,--dfamtblout,--acc,--noali,--notextw,--textw,-E,-T,--incE,--incT,--cut_ga,"
     "--cut_nc,--cut_tc,--max,--F1,--F2,--F3,--nobias,--qformat,--nonull2,-Z,--seed,--w_beta,"
     "--w_length,--watson,--crick,--cpu,--B1,--B2,--B3,--bgfile,--domE,--domT,--incdomE,--incdomT,"
-    "--domZ,--device,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
+    "--domZ,--mem,--device,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
 
 // The options with these names, from `own` or from hmmsearch's table.
 std::vector<OptionSpec> make_table(std::string_view names,

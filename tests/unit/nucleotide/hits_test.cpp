@@ -14,8 +14,6 @@ struct Place {
 
 // The first residues of the remaining alignments, in the order of the report.
 std::vector<int> left(const std::vector<Place>& places, double e_value = 10) {
-  Query query;
-  query.report.e_value = e_value;
   const auto subject = std::make_shared<const Subject>(Subject{.name = "t", .length = 9999});
   std::vector<StoredHit> hits;
   for (const Place& p : places) {
@@ -25,9 +23,9 @@ std::vector<int> left(const std::vector<Place>& places, double e_value = 10) {
     hit.domain.hmm_from = p.hmm_from;
     hit.domain.hmm_to = p.hmm_to;
     hit.domain.log_p = p.log_p;
-    hits.push_back({std::move(hit), &query});
+    hits.push_back({std::move(hit), {e_value}, {}});
   }
-  const HitList list = finish_hits(std::move(hits), false, {}, false);
+  const HitList list = finish_hits(std::move(hits), false, {}, nullptr);
   EXPECT_EQ(list.reported, list.hits.size());
   std::vector<int> first;
   for (const Hit& hit : list.hits) first.push_back(hit.domain.iali);

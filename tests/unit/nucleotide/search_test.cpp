@@ -124,8 +124,9 @@ TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
   expect_equal(search({query}, options, 100, all), expected);
 }
 
-std::vector<HitList> scan(const Query& query, std::span<const std::vector<Residue>> all,
-                          int threads) {
+// In a search of each list of models after the other.
+std::vector<HitList> scan(const std::vector<std::vector<Query>>& models,
+                          std::span<const std::vector<Residue>> all, int threads) {
   Options options;
   options.partition = Partition::kTargets;
   options.threads = threads;
@@ -135,23 +136,37 @@ std::vector<HitList> scan(const Query& query, std::span<const std::vector<Residu
     block.append(target);
     block.end_target();
   }
-  Search search({query}, options);
-  auto lists = search.scan(block);
-  EXPECT_TRUE(lists);
-  // A later block finds nothing of an earlier one.
-  expect_equal(*search.scan(block), *lists);
-  return *std::move(lists);
+  Scan first, later;
+  for (const std::vector<Query>& queries : models) {
+    Search search(queries, options);
+    EXPECT_TRUE(search.scan(block, first));
+    EXPECT_TRUE(search.scan(block, later));
+  }
+  std::vector<HitList> lists, again;
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    lists.push_back(first.finish(n));
+    again.push_back(later.finish(n));
+  }
+  expect_equal(again, lists);  // a later block finds nothing of an earlier one
+  return lists;
 }
 
 TEST(NucleotideSearch, TargetsAreScannedAsIfAlone) {
-  const Query query = half_masked();
+  const Query query = half_masked(), other = query_of(11, 70);
   auto all = targets_of(query);
   all.insert(all.begin() + 1, std::vector<Residue>());
+  const auto copy = test_support::random_target(8, 400, TargetKind::kTandem, other.model->hmm);
+  std::ranges::copy(copy, all[2].begin() + 4000);
   std::vector<HitList> alone;
-  for (const auto& target : all) alone.push_back(std::move(scan(query, {&target, 1}, 1)[0]));
+  for (const auto& target : all)
+    alone.push_back(std::move(scan({{query, other}}, {&target, 1}, 1)[0]));
   for (const std::size_t n : {0u, 2u, 3u, 4u}) EXPECT_GT(alone[n].hits.size(), 5u);
   EXPECT_EQ(alone[1].counters.targets, 1u);
-  for (const int threads : {1, 4}) expect_equal(scan(query, all, threads), alone);
+  for (const int threads : {1, 4}) expect_equal(scan({{query, other}}, all, threads), alone);
+  std::set<std::uint64_t> models;
+  for (const Hit& hit : alone[2].hits) models.insert(hit.subject->index);
+  EXPECT_EQ(models.size(), 2u);
+  expect_equal(scan({{query}, {other}}, all, 1), alone);
 }
 
 TEST(NucleotideSearch, RestoredEmissionsSettle) {
