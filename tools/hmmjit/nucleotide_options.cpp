@@ -81,6 +81,11 @@ constexpr OptionSpec kNhmmer[] = {
      from_environment("HMMER_NCPU")},
 };
 
+constexpr OptionSpec kNhmmscan[] = {
+    {kOwn, "--mem", "size",
+     "bound on resident memory, such as 400M or 2G; past it models are read in passes", kOurs},
+};
+
 // HMMER's options in its order, then ours.
 constexpr std::string_view kNhmmerNames =
     "-h,-o,-A,--tblout,--dfamtblout,--aliscoresout,--hmmout,--acc,--noali,--notextw,--textw,"
@@ -130,7 +135,7 @@ std::span<const OptionSpec> nhmmer_option_table() {
 }
 
 std::span<const OptionSpec> nhmmscan_option_table() {
-  static const std::vector<OptionSpec> table = make_table(kNhmmscanNames, {kShared});
+  static const std::vector<OptionSpec> table = make_table(kNhmmscanNames, {kNhmmscan, kShared});
   return table;
 }
 
