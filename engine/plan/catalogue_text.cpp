@@ -57,7 +57,8 @@ std::string catalogue_text() {
       "--catalogue`; a test compares the two.\nWithin a stage, the planner takes the entry with "
       "the "
       "highest predicted rate among those that accept the\nmodel and compete; the others are "
-      "designs of earlier papers, kept for comparison (`--variant NAME`).\n";
+      "chosen only by name (`--variant NAME`): designs of earlier papers, and `multi_lane_blocks`, "
+      "which nhmmer\nuses.\n";
   for (int s = 0; s < kStages; ++s) {
     const auto stage = static_cast<Stage>(s);
     if (variants_of(stage).empty()) continue;

@@ -142,8 +142,8 @@ struct KernelVariant {
   std::string_view template_file = {};  ///< "ssv/multi_lane_byte.cu", below kernel_templates/
   std::string_view entry_name = {};     ///< the extern "C" kernel
   CellType cell = CellType::kByte;
-  /// False: chosen only if forced by name or if nothing else is left (designs of earlier papers,
-  /// kept for comparison).
+  /// False: chosen only by name or if nothing else is left (designs of earlier papers, kernels of
+  /// other programs).
   bool competes = true;
   /// Leaves targets that it cannot decide to an exact kernel of the same stage.
   bool speculates = false;

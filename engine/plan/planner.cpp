@@ -251,7 +251,7 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   };
   for (const Candidate& c : plan.fallbacks) explain(c, outranked(c, plan, policy));
   for (Candidate& c : comparison) {
-    explain(c, fmt::format("only by name: kept for comparison with its paper; predicted {:.0f} {}",
+    explain(c, fmt::format("only by name; predicted {:.0f} {}",
                            c.predicted_gcups, rate_unit(plan.stage)));
     plan.fallbacks.push_back(std::move(c));
   }

@@ -161,7 +161,7 @@ Check check_cache(const cache::KernelCache& cache) {
                   "name a folder of your own in HMMJIT_CACHE_DIR, or use mode ro");
     }
   } else if (const auto& error = cache.user_store_error()) {
-    out.problem(error->to_string() + "; kernels live in memory only", error->remedy);
+    out.problem(error->message + "; kernels live in memory only", error->remedy);
   } else {
     out.outcome = Outcome::kNote;
     out.finding = fmt::format("memory only (mode {})", cache::mode_name(settings.mode));

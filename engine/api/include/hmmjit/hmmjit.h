@@ -185,8 +185,8 @@ int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alpha
  * Sequences are read now and stay in host memory; a target database is mapped, so its file must not
  * be changed in place. The first search that uses GPUs (its device, gpus, vram and cache) starts
  * them for all. Kernels and, while there is room, targets stay on them. Any number of threads may
- * search; GPUs take one search at a time, in the order of calls, and their counters are those of all
- * searches so far. Nothing can be added. `alphabet`: of a file. */
+ * search. Searches with the same settings share a run; other runs take turns on the GPUs, in the
+ * order of their calls. Nothing can be added. `alphabet`: of a file. */
 int32_t hmmjit_targets_keep(const hmmjit_targets *targets, int32_t alphabet, hmmjit_targets **out,
                             hmmjit_error **error);
 /* `residues`: `length` letters of the alphabet, either case; white space is dropped. Blanks and
@@ -272,8 +272,8 @@ typedef struct hmmjit_cache_statistics {
   uint64_t misses;           /* kernels not found */
   uint64_t published;        /* kernels stored */
   uint64_t publish_failures; /* kernels that could not be stored */
-  uint64_t bad_entries;      /* damaged files */
-  uint64_t refused_entries;  /* files of an owner or mode that is not trusted */
+  uint64_t bad_entries;      /* files that are damaged, or whose owner or mode is not trusted */
+  uint64_t refused_entries;  /* intact files that the driver would not load */
   uint64_t entries;          /* kernels in the user's folder */
   uint64_t disk_bytes;       /* size of the user's folder */
 } hmmjit_cache_statistics;

@@ -447,7 +447,7 @@ class Results(List[Result]):
 
     def table(self, of: str = "targets") -> Table:
         """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order. Columns have
-        the names and the meaning of `hmmjit search --tsv`."""
+        the names and the meaning of `hmmjit search --target-tsv` or, by domain, `--tsv`."""
         return make_table(self, of)
 
     def merge(self: Any, *others: Results) -> Results:

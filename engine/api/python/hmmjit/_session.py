@@ -24,8 +24,8 @@ class Session(Targets):
 
     Sequences are read now and stay in memory; a target database (.hjdb) is mapped, so its file must not be changed in
     place. The first search that uses GPUs starts them. Kernels and, while there is room, targets stay on them until
-    the Session is freed. Any number of threads may search; GPUs take one search at a time, in the order of calls, and
-    their statistics are those of all searches so far.
+    the Session is freed. Any number of threads may search. Searches with the same settings share a run; other
+    runs take turns on the GPUs, in the order of their calls.
 
     A Session is a Targets, which every function takes. Its own methods are those functions, with `options` where a
     call gives none. Results are the same as without a Session. A pickle has the targets alone.
