@@ -303,7 +303,7 @@ class Server {
     if (request->method == "GET" && request->path == "/metrics")
       return connection.answer(200, "text/plain; version=0.0.4", metrics());
     if (request->method != "POST" || !request->path.starts_with("/v1/"))
-      return connection.answer(404, kText, "no such path\n");
+      return connection.answer(404, kText, "no such path; hmmjit's docs/serve.md lists them\n");
     {
       const std::lock_guard lock(mutex_);
       if (ending_) return connection.answer(503, kText, "the server is ending\n");
