@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "core/ascii.hpp"
 #include "core/threads.hpp"
@@ -393,6 +394,7 @@ Result<std::optional<Hmm>> HmmReader::next() {
 
 Result<std::size_t> HmmReader::count() {
   std::string_view line;
+  bool body = false;  // a header may have any line, "//" among them
   for (std::size_t models = 0;;) {
     if (format_ == HmmFormat::kBinary3) {
       HMMJIT_ASSIGN(const std::optional<Hmm> hmm, next_binary(false));
@@ -401,7 +403,9 @@ Result<std::size_t> HmmReader::count() {
     } else {
       HMMJIT_ASSIGN(const bool more, input_.line(&line));
       if (!more) return models;
-      models += Tokens(line).next() == "//";
+      const std::string_view first = Tokens(line).next();
+      if (first == "HMM") body = true;
+      if (first == "//") models += std::exchange(body, false);
     }
   }
 }

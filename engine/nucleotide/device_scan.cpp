@@ -521,9 +521,10 @@ Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& fr
                                        const driver::Event& to, std::uint64_t cells,
                                        double expected_seconds) {
   HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, from));
-  // Not from the origin, because floats lose digits in a long search.
+  HMMJIT_ASSIGN(const float end_of_launch, driver::Event::milliseconds(d.origin, to));
+  // Floats far from the origin lose digits, of both ends alike: their errors cancel in sums.
   HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(from, to));
-  const double end = static_cast<double>(begin) + static_cast<double>(taken);
+  const double end = static_cast<double>(end_of_launch);
   const double busy = std::max(0.0, end - std::max(static_cast<double>(begin), d.busy_until));
   d.busy_until = std::max(d.busy_until, end);
   counters.update([&](gpu::Statistics& s) {

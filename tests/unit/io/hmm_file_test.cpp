@@ -240,7 +240,7 @@ TEST(HmmFile, ChunkSizeDoesNotMatter) {
 }
 
 TEST(HmmFile, ModelsAreCountedByTheirLastLines) {
-  EXPECT_EQ(count_of("HMMER3/f\nnot read\n//\r\n# //\n\n/// //\n // "), 2u);
+  EXPECT_EQ(count_of("HMMER3/f\n// in a header\nHMM  A\n//\r\n# //\n\n/// //\n HMM\n // "), 2u);
 }
 
 TEST(HmmFile, PressedDatabaseIsPreferred) {
