@@ -175,11 +175,9 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   std::unique_ptr<Cascade> out(new Cascade);
   out->most_scratch_ = most_scratch;
   out->device_ = device;
-  out->origin_ = &origin;
   out->resize_ = std::move(resize);
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device));
-  HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
-  HMMJIT_ASSIGN(out->begin_before_, driver::Event::create(device, true));
+  HMMJIT_ASSIGN(out->clock_, ChainClock::create(device, origin));
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
@@ -246,7 +244,7 @@ Status Cascade::Run::queue() {
   if (job.sample)
     HMMJIT_TRY(lane.lists_.fill(lane.stream_, 0xff, n * sizeof(dev::FilterResult), lists.results));
   HMMJIT_TRY(provide_scratch());
-  HMMJIT_TRY(lane.begin_.record(lane.stream_));
+  HMMJIT_TRY(lane.clock_.begin(lane.stream_));
   HMMJIT_TRY(queue_bytes());
   if (stages.gated) HMMJIT_TRY(queue_bias());
   HMMJIT_TRY(record_end(Timed::kBias));
@@ -464,14 +462,7 @@ Status Cascade::Run::collect() {
     first_undecided = undecided;
     HMMJIT_ASSIGN(down, download_all());
   }
-  HMMJIT_ASSIGN(const float waited, driver::Event::milliseconds(*lane.origin_, lane.begin_));
-  result.begin = lane.origin_time_ += static_cast<double>(waited);
-  std::swap(lane.begin_, lane.begin_before_);
-  lane.origin_ = &lane.begin_before_;
-  for (std::size_t i = 0; i < lane.end_.size(); ++i) {
-    HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(*lane.origin_, lane.end_[i]));
-    result.end[i] = result.begin + static_cast<double>(taken);
-  }
+  HMMJIT_ASSIGN(result.begin, lane.clock_.read(lane.end_, result.end));
 
   // Convert back to the host's order and scores.
   const auto& [all_listed, all_passed, all_undecided] = pieces;

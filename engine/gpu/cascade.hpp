@@ -19,6 +19,7 @@
 
 #include "core/error.hpp"
 #include "driver/driver.hpp"
+#include "gpu/chain_clock.hpp"
 #include "gpu/chain_plans.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu/ready_kernel.hpp"
@@ -188,13 +189,9 @@ class Cascade {
   Status wait(const CascadeJob& job) const;
 
   driver::DevicePtr device_;
-  // The latest event with a known time: at first that of create(), then the begin of each chain.
-  // The driver measures in floats, which lose digits between events that are far apart.
-  const driver::Event* origin_ = nullptr;
-  double origin_time_ = 0;  // in milliseconds
+  ChainClock clock_;
   Resize resize_;
   driver::Stream stream_;
-  driver::Event begin_, begin_before_;
   std::array<driver::Event, kTimedStages.size()> end_;
   driver::GrowingPinnedBuffer up_, down_;
   driver::DeviceBuffer tables_, lists_, scratch_, tile_best_;

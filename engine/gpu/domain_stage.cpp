@@ -303,11 +303,9 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
   out->most_workspace_ = workspace;
   out->resize_ = std::move(resize);
   out->device_ = device;
-  out->origin_ = &origin;
   // Urgent, or its few warps would begin only after those of many filters.
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device, true));
-  HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
-  HMMJIT_ASSIGN(out->begin_before_, driver::Event::create(device, true));
+  HMMJIT_ASSIGN(out->clock_, ChainClock::create(device, origin));
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
@@ -643,7 +641,7 @@ Status DomainStage::Run::queue_parser() {
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // A slot that no warp reaches must not show the result of an earlier launch.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
-  HMMJIT_TRY(stage.begin_.record(stage.stream_));
+  HMMJIT_TRY(stage.clock_.begin(stage.stream_));
   HMMJIT_TRY(launch(kernels.parser, blocks));
   return stage.end_[0].record(stage.stream_);
 }
@@ -762,14 +760,7 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   HMMJIT_TRY(stage.workspaces_[words_in].download(stage.stream_, to + answers.at_words,
                                                   answers.words * sizeof(std::uint32_t), 0));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
-  HMMJIT_ASSIGN(const float waited, driver::Event::milliseconds(*stage.origin_, stage.begin_));
-  result.begin = stage.origin_time_ += static_cast<double>(waited);
-  std::swap(stage.begin_, stage.begin_before_);
-  stage.origin_ = &stage.begin_before_;
-  for (std::size_t i = 0; i < result.end.size(); ++i) {
-    HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(*stage.origin_, stage.end_[i]));
-    result.end[i] = result.begin + static_cast<double>(taken);
-  }
+  HMMJIT_ASSIGN(result.begin, stage.clock_.read(stage.end_, result.end));
 
   const FlushToZeroScope flush;
   for (const Part& part : parts) {

@@ -16,6 +16,7 @@
 
 #include "driver/driver.hpp"
 #include "gpu/cascade.hpp"
+#include "gpu/chain_clock.hpp"
 #include "gpu/device_targets.hpp"
 #include "model/parsed_target.hpp"
 #include "model/profile.hpp"
@@ -113,10 +114,8 @@ class DomainStage {
   DomainStage() = default;
   struct Run;
   driver::DevicePtr device_;
-  const driver::Event* origin_ = nullptr;  // these as in Cascade
-  double origin_time_ = 0;
+  ChainClock clock_;
   driver::Stream stream_;
-  driver::Event begin_, begin_before_;
   std::array<driver::Event, kDomainStages.size()> end_;
   driver::PinnedBuffer up_;
   driver::GrowingPinnedBuffer down_;

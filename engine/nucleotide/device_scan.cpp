@@ -521,12 +521,12 @@ Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& fr
                                        const driver::Event& to, std::uint64_t cells,
                                        double expected_seconds) {
   HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, from));
-  HMMJIT_ASSIGN(const float end_of_launch, driver::Event::milliseconds(d.origin, to));
-  // Floats far from the origin lose digits, of both ends alike: their errors cancel in sums.
+  HMMJIT_ASSIGN(const float end, driver::Event::milliseconds(d.origin, to));
+  // Far from the origin both lose digits; these errors cancel in the sum of busy times.
   HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(from, to));
-  const double end = static_cast<double>(end_of_launch);
-  const double busy = std::max(0.0, end - std::max(static_cast<double>(begin), d.busy_until));
-  d.busy_until = std::max(d.busy_until, end);
+  const double busy =
+      std::max(0.0, static_cast<double>(end) - std::max(static_cast<double>(begin), d.busy_until));
+  d.busy_until = std::max(d.busy_until, static_cast<double>(end));
   counters.update([&](gpu::Statistics& s) {
     s.cells += cells;
     s.busy_seconds += busy * 1e-3;

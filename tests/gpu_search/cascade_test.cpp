@@ -90,6 +90,19 @@ TEST_F(CascadeTest, ViterbiKernelsRunOnlyWhereTheirPreconditionsHold) {
   EXPECT_GT(result->open, 0u);
 }
 
+// The fake driver's events are a millisecond apart: a begin from the begin before, ends from
+// theirs.
+TEST_F(CascadeTest, ChainsAreTimedFromTheChainBefore) {
+  const SearchModel model = model_of(80);
+  const auto targets = chains_.upload({block_of(targets_for(model.hmm, 5))});
+  for (const double begin : {1.0, 2.0, 3.0}) {
+    const auto result = chains_.run(model, *targets, {true});
+    ASSERT_TRUE(result) << result.error().to_string();
+    EXPECT_EQ(result->begin, begin);
+    EXPECT_THAT(result->end, testing::Each(begin + 1));
+  }
+}
+
 // A list has as many entries as there are targets at most. A longer one is damage, whoever reads
 // it.
 TEST_F(CascadeTest, ImpossibleCountsAreAFault) {
