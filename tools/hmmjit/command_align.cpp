@@ -113,6 +113,17 @@ Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm
   return out;
 }
 
+// Up to the first that cannot be aligned.
+void align_blocks(const Hmm& hmm, int threads, std::vector<Work>& work) {
+  const align::SequenceAligner aligner(hmm);
+  std::atomic<std::size_t> failed = work.size();
+  for_each_index(threads, work.size(), [&](std::size_t n) {
+    if (n > failed) return;
+    work[n].paths = aligner.align(work[n].views());
+    if (!work[n].paths) failed = n;
+  });
+}
+
 Author align_author(const ParsedOptions& options) {
   return {"align", "hmmalign", "align sequences to a profile HMM",
           options.is_set("--hmmer-banner")};
@@ -139,13 +150,7 @@ Result<int> run_align(const ParsedOptions& options) {
   HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
   HMMJIT_ASSIGN(std::optional<TextOutput> file, create_file(options, "-o"));
 
-  const align::SequenceAligner aligner(hmm);
-  std::atomic<std::size_t> failed = work.size();  // a block that cannot be aligned
-  for_each_index(options.threads(), work.size(), [&](std::size_t n) {
-    if (n > failed) return;
-    work[n].paths = aligner.align(work[n].views());
-    if (!work[n].paths) failed = n;
-  });
+  align_blocks(hmm, options.threads(), work);
   std::vector<TargetView> sequences;
   std::vector<align::SequencePath> paths;
   for (Work& part : work) {
