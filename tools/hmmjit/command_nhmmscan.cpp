@@ -144,6 +144,11 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     run.progress.targets += block.size();
     run.progress.residues += block.residue_count();
   }
+  if (statistics.targets == 0) {  // the models are checked all the same
+    nucleotide::Scan none;
+    HMMJIT_TRY(scan_in_passes({}, none));
+    statistics.models = none.models;
+  }
   statistics.bytes_read = run.targets->bytes_read();
   if (search) end_pass();
   verifier.add_to(statistics);
