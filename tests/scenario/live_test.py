@@ -40,8 +40,12 @@ class AgainstHmmsearch(ScratchFolder):
     def compare(self, options, models, targets):
         """All five outputs of both programs must be equal."""
         outputs = ["o", "A", "tblout", "domtblout", "pfamtblout"]
-        want = ok(hmmsearch(self.output_options("want", outputs) + options + [models, targets]))
+        want = hmmsearch(self.output_options("want", outputs) + options + [models, targets])
         ok(search(self.output_options("got", outputs) + options + [models, targets]))
+        # HMMER 3.3.2 aborts on a few alignments with many insertions; hmmjit has answered.
+        if want.returncode < 0 and b"backconverted subseq" in want.stderr:
+            self.skipTest(f"hmmsearch aborts: {want.stderr}")
+        ok(want)
         self.compare_outputs(outputs, options)
 
     def test_options(self):
