@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 
+#include "core/threads.hpp"
 #include "core/workers.hpp"
 #include "cpu/filters.hpp"
 #include "domain/domain.hpp"

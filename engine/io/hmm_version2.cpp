@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/ascii.hpp"
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
 
