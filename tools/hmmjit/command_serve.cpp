@@ -50,8 +50,8 @@ constexpr OptionSpec kServeOptions[] = {
     {kBasic, "-h,--help", "", "show this help"},
     {kBasic, "--db", "s", "NAME=FILE: serve the sequences or profiles of FILE under NAME",
      kSeveral},
-    {kBasic, "--socket", "path", "listen at a Unix socket, which this user may open"},
-    {kBasic, "--listen", "HOST:PORT", "listen at a TCP port, for clients with the token",
+    {kBasic, "--socket", "path", "listen on a Unix socket that only this user can open"},
+    {kBasic, "--listen", "HOST:PORT", "listen on a TCP port, for clients with the token",
      needing("--token-file")},
     {kBasic, "--token-file", "file", "the token that clients of --listen send"},
     {kBounds, "--running", "n=4 0<n<=1000", "queries that run at a time"},
@@ -597,7 +597,7 @@ Result<std::vector<Listener>> listeners(const ParsedOptions& options) {
     HMMJIT_ASSIGN(const int one, listen_at_port(std::string(options.text("--listen"))));
     all.push_back({one, true});
   }
-  if (all.empty()) return fail(ErrorCode::kUsage, "no socket to listen at", {}, "add --socket");
+  if (all.empty()) return fail(ErrorCode::kUsage, "no socket to listen on", {}, "add --socket");
   return all;
 }
 
@@ -735,7 +735,7 @@ CommandSpec serve_command() {
     command.options.push_back(option);
   }
   std::ranges::find(command.options, std::string_view("--cpu"), &OptionSpec::name)->help =
-      "busy threads of a query at most; default: all cores granted";
+      "busy threads of a query at most; default: all available cores";
   std::ranges::find(command.options, std::string_view("--mem"), &OptionSpec::name)->help =
       "bound on memory: half for databases that are not mapped, half for queries";
   command.run = serve;
