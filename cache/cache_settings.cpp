@@ -45,7 +45,7 @@ const std::vector<SettingDescription>& setting_descriptions() {
       {"HMMJIT_CACHE_DIR", "--cache-dir",
        "folder of the user's kernels (default $XDG_CACHE_HOME/hmmjit, else $HOME/.cache/hmmjit)"},
       {"HMMJIT_CACHE_SYSTEM_DIR", "--cache-system-dir",
-       "read-only folder asked first (default /usr/share/hmmjit/kernels; empty: none)"},
+       "read-only folder to search first (default /usr/share/hmmjit/kernels; empty: none)"},
       {"HMMJIT_CACHE_MODE", "--cache-mode", "off, ro, rw (default), refresh or strict"},
       {"HMMJIT_CACHE_MAX_SIZE", "--cache-max-size", "cap of the user's folder (default 1G)"},
       {"HMMJIT_CACHE_MEMORY_SIZE", "--cache-memory-size",

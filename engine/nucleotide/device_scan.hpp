@@ -65,7 +65,7 @@ class DeviceScan {
   DeviceScan& operator=(const DeviceScan&) = delete;
 
   /// Sets the models for the following blocks, and what checks some of the device's answers (null:
-  /// nothing does); they must live until replaced.
+  /// nothing does). Both must live until end_block() of the last of these blocks returns.
   void use_models(std::vector<ScanModel> models, bool top, bool bottom,
                   search_run::Verifier* verifier = nullptr);
   /// Begins a block with this top strand. marks() will be called `uses` times per model, in model

@@ -55,10 +55,9 @@ std::string catalogue_text() {
   std::string out =
       "# Kernel catalogue\n\nMade from the entries in `engine/plan/variants/` by `hmmjit plan "
       "--catalogue`; a test compares the two.\nWithin a stage, the planner takes the entry with "
-      "the "
-      "highest predicted rate among those that accept the\nmodel and compete; the others are "
+      "the highest predicted rate among those that accept the model and compete; the\nothers are "
       "chosen only by name (`--variant NAME`): designs of earlier papers, and `multi_lane_blocks`, "
-      "which nhmmer\nuses.\n";
+      "which nhmmer uses.\n";
   for (int s = 0; s < kStages; ++s) {
     const auto stage = static_cast<Stage>(s);
     if (variants_of(stage).empty()) continue;

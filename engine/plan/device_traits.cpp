@@ -78,6 +78,9 @@ Result<DeviceTraits> find_device(std::string_view name) {
   }
   if (architecture.capability > 0) {
     if (auto device = assumed_device(architecture.capability)) return std::move(*device);
+    return fail(ErrorCode::kUsage, *compiler_gap({.name = std::string(name),
+                                                  .major = architecture.capability / 10,
+                                                  .minor = architecture.capability % 10}));
   }
   const auto names = device_table() | std::views::transform(&DeviceTraits::name);
   return fail(

@@ -121,6 +121,8 @@ class OnHost(unittest.TestCase):
         self.assertEqual((is_right("auto"), is_right("gpu")), (True, False))
         self.assertEqual(server.end(), 0)
         self.assertTrue(any("device 0 is given up" in line for line in server.messages), server.messages)
+        again = scenario.run([scenario.program, "serve", "--device", "gpu", "--db", f"targets={self.targets}"], timeout=60)
+        self.assertEqual((again.returncode, b"ready" in again.stderr), (4, False), again.stderr)
 
     def test_a_server_whose_device_computes_wrong_scores(self):
         if b"built without a server" in scenario.run([scenario.program, "serve", "--db", "a=b"]).stderr:

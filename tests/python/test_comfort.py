@@ -27,10 +27,12 @@ def test_editors_see_names_and_options(results):
     assert {"name", "score", "e_value", "domains", "length"} <= set(dir(hit))
     assert {"envelope_from", "score", "alignment"} <= set(dir(hit.best_domain))
     assert {"model", "match", "sequence", "posterior"} <= set(dir(hit.best_domain.alignment))
-    for function in (hmmjit.search, hmmjit.search_iter, hmmjit.search_async, hmmjit.search_to_files, hmmjit.phmmer,
-                     hmmjit.jackhmmer, hmmjit.search_part):
-        parameters = inspect.signature(function).parameters
-        assert {"E", "cutoffs", "threads", "memory", "progress"} <= set(parameters), function
+    shown = {"E", "cutoffs", "first_target", "target_count", "threads", "memory", "progress"}
+    place = {"first_target", "target_count"}
+    for function, refused in ((hmmjit.search, set()), (hmmjit.search_iter, set()), (hmmjit.search_async, set()),
+                              (hmmjit.search_to_files, set()), (hmmjit.phmmer, set()), (hmmjit.search_part, place),
+                              (hmmjit.jackhmmer, {"cutoffs", *place}), (hmmjit.IterativeSearch, {"cutoffs", *place})):
+        assert shown & set(inspect.signature(function).parameters) == shown - refused, function
     # Types and defaults, not None.
     shown = str(inspect.signature(hmmjit.search))
     for text in ("(models: ModelsSource, targets: TargetsSource, *, progress", "interval: float = 0.25", "-> Results",

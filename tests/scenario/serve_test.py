@@ -234,6 +234,9 @@ class Serve(unittest.TestCase):
                 done = scenario.run([scenario.program, "serve", "--device", "cpu", "--socket", self.folder + "/s", *line.split()],
                                     timeout=60)
                 self.assertEqual((done.returncode, text in done.stderr.decode()), (status, True), done.stderr)
+        done = subprocess.run(["env", "HMMJIT_CUDA_LIBRARY=/nowhere", scenario.program, "serve", "--device", "gpu", "--db", f"a={large}"],
+                              capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, b"/nowhere" in done.stderr, b"ready" in done.stderr), (4, True, False), done.stderr)
         nobody = scenario.run([scenario.program, "search", "--server", "/nonexistent", self.data + "/both.hmm", "x"])
         self.assertEqual((nobody.returncode, nobody.stderr.count(b"\n")), (5, 1), nobody.stderr)
         self.assertIn(b"/nonexistent: cannot reach a server", nobody.stderr)
@@ -262,7 +265,7 @@ class Serve(unittest.TestCase):
                                    ("/v1/search?db=/etc/passwd", 400, b"no such database"),
                                    ("/v1/search?db=globins45.fa&output=tbl", 400, b"no output --tbl; write its full name"),
                                    ("/v1/search?db=globins45.fa&output=target_tsv", 400, b"no output --target_tsv"),
-                                   ("/v1/build?db=globins45.fa", 400, b"build"), ("/nosuch", 404, b"hmmjit")):
+                                   ("/v1/build?db=globins45.fa", 404, b"build"), ("/nosuch", 404, b"hmmjit")):
             with self.subTest(path):
                 answer = self.server.ask("POST", path, model)
                 self.assertEqual(answer[0], status, answer)
@@ -363,6 +366,18 @@ class Serve(unittest.TestCase):
             late = self.slow(server)
             messages = late.communicate()[1]
             self.assertEqual((late.returncode, b"longer than 1 s" in messages), (5, True), messages)
+            self.assertEqual(server.end(), 0)
+
+    def test_a_machine_without_a_gpu(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            server = Server(folder, {"g": self.data + "/globins45.fa"}, prefix=["env", "HMMJIT_CUDA_LIBRARY=/nowhere"], device="auto")
+            for _ in range(400):
+                state = json.loads(server.ask("GET", "/health")[1])["device"]
+                if state != "starting":
+                    break
+                time.sleep(0.05)
+            self.assertEqual(state, "none")
+            self.assertIn(b'hmmjit_device{state="none"} 1\n', server.ask("GET", "/metrics")[1])
             self.assertEqual(server.end(), 0)
 
     def test_end_and_reload(self):

@@ -39,7 +39,7 @@ constexpr OptionSpec kOptions[] = {
      offering(kSequenceFormatNames)},
     {kLess, "--outformat", "s=Stockholm", "output alignment in format <s>",
      offering("Stockholm,pfam,a2m,afa,psiblast,selex,clustal,clustallike,phylip,phylips")},
-    {kLess, "--cpu", "n n>=0", "busy threads at most (0 and 1: one); default: all cores granted",
+    {kLess, "--cpu", "n n>=0", "busy threads at most (0 and 1: one); default: all available cores",
      kOurs},
     banner_option(kLess),
 };

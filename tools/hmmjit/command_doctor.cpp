@@ -308,7 +308,7 @@ std::vector<Check> all_checks(const std::shared_ptr<driver::Driver>& driver,
   std::vector<Check> checks;
   checks.push_back({"cpu",
                     Outcome::kOk,
-                    fmt::format("{} cores granted", available_cores()),
+                    fmt::format("{} cores available", available_cores()),
                     {},
                     {{"cores", available_cores()}}});
   checks.push_back(check_driver(*driver));
@@ -387,7 +387,7 @@ Result<int> run_doctor(const ParsedOptions& options) {
 
 CommandSpec doctor_command() {
   return {"doctor",
-          "check driver, compiler and cache, with a remedy for each problem",
+          "check driver, compiler and cache, with a remedy for each problem (exit status 5)",
           {},
           with_cache_options(
               {help_option(),

@@ -50,8 +50,8 @@ constexpr OptionSpec kServeOptions[] = {
     {kBasic, "-h,--help", "", "show this help"},
     {kBasic, "--db", "s", "NAME=FILE: serve the sequences or profiles of FILE under NAME",
      kSeveral},
-    {kBasic, "--socket", "path", "listen at a Unix socket, which this user may open"},
-    {kBasic, "--listen", "HOST:PORT", "listen at a TCP port, for clients with the token",
+    {kBasic, "--socket", "path", "listen on a Unix socket that only this user can open"},
+    {kBasic, "--listen", "HOST:PORT", "listen on a TCP port, for clients with the token",
      needing("--token-file")},
     {kBasic, "--token-file", "file", "the token that clients of --listen send"},
     {kBounds, "--running", "n=4 0<n<=1000", "queries that run at a time"},
@@ -286,7 +286,9 @@ class Server {
   }
   std::string device_state() const {
     const auto devices = settings_.bounds.session->device_statistics();
-    return devices ? devices->state : "none";
+    // Devices that have never been ready are not there.
+    const bool none = !devices || (devices->state == "failed" && devices->ready_seconds == 0);
+    return none ? "none" : devices->state;
   }
   Databases databases() {
     const std::lock_guard lock(mutex_);
@@ -485,9 +487,10 @@ class Server {
     count(query);
     const int exit = query.exit_status();
     if (exit != 0)
-      return connection.answer(exit == 2 || exit == 3 ? 400
-                               : exit == 5            ? 503
-                                                      : 500,
+      return connection.answer(query.command().empty()  ? 404
+                               : exit == 2 || exit == 3 ? 400
+                               : exit == 5              ? 503
+                                                        : 500,
                                kText, query.take_messages());
     std::string place = output.empty() ? query.report() : "";
     for (const Query::Output& one : query.outputs()) {
@@ -597,7 +600,7 @@ Result<std::vector<Listener>> listeners(const ParsedOptions& options) {
     HMMJIT_ASSIGN(const int one, listen_at_port(std::string(options.text("--listen"))));
     all.push_back({one, true});
   }
-  if (all.empty()) return fail(ErrorCode::kUsage, "no socket to listen at", {}, "add --socket");
+  if (all.empty()) return fail(ErrorCode::kUsage, "no socket to listen on", {}, "add --socket");
   return all;
 }
 
@@ -659,9 +662,15 @@ Result<int> serve(const ParsedOptions& options) {
   const std::size_t names = settings.files.size();
   ServerFolder::remove_abandoned(settings.parent);
   Server server(std::move(settings));
-  // While files are opened, SIGTERM and SIGINT end the process at once: there is nothing to finish.
+  // Until it is ready, SIGTERM and SIGINT end the process at once: there is nothing to finish.
   ::sigdelset(&signals, SIGHUP);
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  if (choice.use == DeviceChoice::Use::kGpu) {
+    gpu::Statistics devices;
+    while ((devices = *session->device_statistics()).state == "starting")
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (devices.state == "failed") return fail(ErrorCode::kNoDevice, devices.reason);
+  }
   const Status loaded = server.load();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   HMMJIT_TRY(loaded);
@@ -735,7 +744,7 @@ CommandSpec serve_command() {
     command.options.push_back(option);
   }
   std::ranges::find(command.options, std::string_view("--cpu"), &OptionSpec::name)->help =
-      "busy threads of a query at most; default: all cores granted";
+      "busy threads of a query at most; default: all available cores";
   std::ranges::find(command.options, std::string_view("--mem"), &OptionSpec::name)->help =
       "bound on memory: half for databases that are not mapped, half for queries";
   command.run = serve;

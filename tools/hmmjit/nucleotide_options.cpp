@@ -77,7 +77,7 @@ constexpr OptionSpec kNhmmer[] = {
      ours(excluding("--json,--gff,--bed,--fasta,--domfasta,--resolve-overlaps,--clans"))},
     {kExpert, "--cpu", "n n>=0",
      "busy threads at most (1: one; 0: one, and pieces as nhmmer --cpu 0 cuts them); default: all "
-     "cores granted",
+     "available cores",
      from_environment("HMMER_NCPU")},
 };
 

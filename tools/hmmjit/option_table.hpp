@@ -105,7 +105,7 @@ struct OptionSpec : OptionTraits {
 inline constexpr OptionSpec kPrintJson{kPlain, "--json", "", "print JSON"};
 constexpr OptionSpec cpu_option(std::string_view group) {
   return {group, "--cpu", "n n>=0",
-          "busy threads at most (0 and 1: one); default: all cores granted",
+          "busy threads at most (0 and 1: one); default: all available cores",
           from_environment("HMMER_NCPU")};
 }
 constexpr OptionSpec banner_option(std::string_view group) {

@@ -100,11 +100,11 @@ constexpr OptionSpec kTable[] = {
     {kOwn, "--min-coverage", "x 0<=x<=1",
      "report domains that cover at least the share <x> of their model", kOurs},
     {kOwn, "--resolve-overlaps", "",
-     "keep the best of included domains of several models in one region, in these four and in "
-     "tables; --tsv and --json mark it",
+     "where included domains of several models overlap, keep the best, in --fasta, --domfasta, "
+     "--gff, --bed and tables; --tsv and --json mark it",
      kOurs},
-    {kOwn, "--clans", "@f", "the same among models of one clan, read from <f> (Pfam-A.clans.tsv)",
-     kOurs},
+    {kOwn, "--clans", "@f",
+     "the same, only among models of one clan; file <f> lists clans (Pfam-A.clans.tsv)", kOurs},
     {kOwn,
      "--as",
      "s",

@@ -27,7 +27,7 @@ enum class CacheMode {
 struct CacheSettings {
   /// Folder of the user's kernels; empty: the cache is memory only.
   std::string directory = {};
-  /// Read-only folder asked first; used when it exists. Empty: none.
+  /// Read-only folder that is searched before the user's, if it exists. Empty: none.
   std::string system_directory = {};
   CacheMode mode = CacheMode::kReadWrite;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;           ///< on disk, of the user's folder

@@ -17,7 +17,7 @@
  *             target databases included, are HMMJIT_INPUT. Output files that have no name ("" and
  *             "-"), or are an input of the same call, are HMMJIT_USAGE.
  *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
- *             Handles keep what they depend on alive: they may be freed in any order.
+ *             A handle keeps alive what it depends on, so handles may be freed in any order.
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then
  *             knows which members the caller was compiled with. Inputs: fields a caller does not
  *             know have their defaults. Outputs: no more than `size` bytes are written. Structs only
@@ -26,8 +26,8 @@
  *             nothing asked for is silently left out), as outputs they are set to zero bytes.
  *             Reserved members must be zero. A reserved member that is not, and a size that no
  *             struct has (over 4096 bytes, no multiple of sizeof(size_t)), are HMMJIT_USAGE.
- *   Texts     UTF-8, NUL-terminated; those in structs belong to the handle they were asked of and
- *             live as long as it does. Input texts are copied. NULL and "" mean none.
+ *   Texts     UTF-8, NUL-terminated; those in structs belong to the handle from which the
+ *             struct came and live as long as it does. Input texts are copied. NULL and "" mean none.
  *   Threads   Functions that take const handles may be called from several threads at once;
  *             others, one thread at a time per handle. Searches may run in any number at once; each
  *             takes by default all cores and up to half of the free memory, so a caller that runs N
@@ -335,7 +335,7 @@ typedef struct hmmjit_search_options {
   int32_t null2;           /* correct scores for biased composition; default 1 */
   uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */
   int32_t keep_alignments; /* keep the alignments of domains; default 1 */
-  int32_t threads;         /* busy threads at most, 0: all cores granted; default 0 */
+  int32_t threads;         /* busy threads at most, 0: all available cores; default 0 */
   int32_t device;          /* HMMJIT_DEVICE_...: where filters run; default 0: a GPU where it pays */
   uint64_t memory;         /* bound in bytes, 65,536 at least, 0: half of the free memory; default 0 */
   uint64_t vram;           /* bytes of each GPU, 0: nine tenths of its free memory; default 0 */
@@ -756,7 +756,7 @@ typedef struct hmmjit_build_options {
   int32_t forward_targets; /* number of simulated targets for Forward (--EfN); default 200 */
   double tail_mass;        /* fitted tail of the Forward scores (--Eft); default 0.04 */
   uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */
-  int32_t threads;         /* of many models at once, 0: all cores granted; default 0 */
+  int32_t threads;         /* of many models at once, 0: all available cores; default 0 */
   int32_t alphabet;        /* HMMJIT_AMINO, ...; default -1: that of targets in memory, guessed for alignments */
   int32_t window_length;   /* nucleotides: the longest hit expected (--w_length), 0: by window_beta; default 0 */
   double window_beta;      /* nucleotides: tail mass beyond that length (--w_beta); default 1e-7 */

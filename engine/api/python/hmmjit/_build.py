@@ -356,5 +356,5 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
 
 
 for _function in (jackhmmer, IterativeSearch.__init__):
-    shows_options(_function, incE=0.001, incdomE=0.001)
+    shows_options(_function, ("cutoffs", "first_target", "target_count"), incE=0.001, incdomE=0.001)
 shows_options(nhmmer, F2=3e-3, F3=3e-5)

@@ -143,7 +143,7 @@ class SearchOptions(TypedDict, total=False):
     * null2: correct scores for biased composition; default True
     * seed: of random numbers, 0: an arbitrary one; default 42
     * alignments: keep the alignments of domains; default True
-    * threads: busy threads at most, 0: all cores granted; default 0
+    * threads: busy threads at most, 0: all available cores; default 0
     * device: "auto" (a GPU where it pays), "cpu", "gpu", or ordinals as in "gpu:0,1"
     * memory: bound in bytes, or "400M", "2G"; 0: half of the free memory; default 0
     * vram: bytes of each GPU, or "8G"; 0: nine tenths of its free memory; default 0

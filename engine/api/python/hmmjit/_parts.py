@@ -64,7 +64,6 @@ def _files(files: Union[PathLike, Iterable[PathLike]]) -> Tuple[Any, int]:
     return (c_char_p * len(paths))(*(_b.encode(path) for path in paths)), len(paths)
 
 
-@shows_options
 def search_part(models: ModelsSource, database: PathLike, part: int, parts: int, path: PathLike, *,
                 model_part: int = 1, model_parts: int = 1, progress: Optional[OnProgress] = None, interval: float = 0.25,
                 warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> PartInfo:
@@ -84,6 +83,9 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
     Run(lambda callbacks: _b.search_model_part(now, files[0], *numbers, files[1], byref(out), callbacks, None), None,
         progress, interval, warning).wait()
     return part_info(path)
+
+
+shows_options(search_part, ("first_target", "target_count"))
 
 
 def merge_parts(files: Union[PathLike, Iterable[PathLike]]) -> Results:

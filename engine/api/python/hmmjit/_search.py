@@ -36,13 +36,15 @@ class _Shown(str):
     __repr__ = str.__str__
 
 
-def shows_options(function: _Function, **defaults: float) -> _Function:
-    """Gives a function that takes options of a search the signature that editors and help() show. `defaults`: other
-    than hmmsearch's."""
+def shows_options(function: _Function, without: Iterable[str] = (), **defaults: float) -> _Function:
+    """Gives a function that takes options of a search the signature that editors and help() show. `without`: options
+    that it refuses. `defaults`: other than hmmsearch's."""
     signature = inspect.signature(function)
     parameters = [p.replace(annotation=_Shown(p.annotation) if isinstance(p.annotation, str) else p.annotation)
                   for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     for name, (_, default) in OPTIONS.items():
+        if name in without:
+            continue
         kind: Any = SearchOptions.__annotations__[name]
         kind = getattr(kind, "__forward_arg__", kind)
         if default is not None and kind.startswith("Optional["):
