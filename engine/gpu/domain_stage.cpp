@@ -192,7 +192,7 @@ struct DomainStage::Run {
     std::size_t own_odds = 0, own_bounds = 0;
     std::map<dev::u32, const float*> run_emissions;
     dev::DomainParams params;
-    std::array<double, 3> cell_seconds = {};  // expected, for parser, ensembles, envelopes
+    std::array<double, kDomainStages.size()> cell_seconds = {};  // expected
   };
   std::vector<Part> parts{};
   std::vector<float> own_floats{};  // for envelopes
@@ -232,6 +232,9 @@ struct DomainStage::Run {
                         std::size_t most_warps,
                         dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets));
   Status launch(const ReadyKernel& ready, dev::u32 blocks);
+  Status record_end(DomainStep step) {
+    return stage.end_[static_cast<std::size_t>(step)].record(stage.stream_);
+  }
   // Launches the parser, then the kernels for its findings. Streams may share a driver queue (CUDA
   // C++ Programming Guide, "Concurrent Kernel Execution"), so a launch is only queued when it can
   // begin; it then delays no other stream.
@@ -257,7 +260,7 @@ struct DomainStage::Run {
   bool read_envelope(const Part& part, int L, int length, std::uint32_t entry,
                      std::optional<ScoredEnvelope>& out);
   // Counts an item of `length` residues. `status`: nullopt if it is in no list.
-  void count(std::size_t stage_number, const Part& part, int length, std::uint32_t most_cells,
+  void count(DomainStep step, const Part& part, int length, std::uint32_t most_cells,
              std::optional<dev::u32> status);
 };
 
@@ -341,9 +344,9 @@ Status DomainStage::Run::all(const StreamWait& wait) {
   HMMJIT_TRY(queue_parser());
   if (parts.empty()) return {};
   HMMJIT_TRY(queue_list(kRegionList, &Part::first_region, kernels.ensemble, wait));
-  HMMJIT_TRY(stage.end_[1].record(stage.stream_));
+  HMMJIT_TRY(record_end(DomainStep::kEnsembles));
   HMMJIT_TRY(queue_list(kEnvelopeList, &Part::first_envelope, kernels.envelope, wait));
-  HMMJIT_TRY(stage.end_[2].record(stage.stream_));
+  HMMJIT_TRY(record_end(DomainStep::kEnvelopes));
   return collect(wait);
 }
 
@@ -444,9 +447,11 @@ bool DomainStage::Run::add(DomainRequest& request) {
             .order = std::move(order),
             .run_emissions = std::move(run_emissions),
             .params = d};
-  for (const auto& [i, kernel] :
-       {std::pair{0, &kernels.parser}, {1, &kernels.ensemble}, {2, &kernels.envelope}})
-    if (*kernel) part.cell_seconds[i] = kernel->cell_seconds(*stage.device_, own);
+  for (const auto& [step, kernel] : {std::pair{DomainStep::kParser, &kernels.parser},
+                                     {DomainStep::kEnsembles, &kernels.ensemble},
+                                     {DomainStep::kEnvelopes, &kernels.envelope}})
+    if (*kernel)
+      part.cell_seconds[static_cast<std::size_t>(step)] = kernel->cell_seconds(*stage.device_, own);
   if (!request.own.empty() && !list_own(part)) return false;
   d = part.params;
   parts.push_back(std::move(part));
@@ -643,7 +648,7 @@ Status DomainStage::Run::queue_parser() {
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
   HMMJIT_TRY(stage.clock_.begin(stage.stream_));
   HMMJIT_TRY(launch(kernels.parser, blocks));
-  return stage.end_[0].record(stage.stream_);
+  return record_end(DomainStep::kParser);
 }
 
 Status DomainStage::Run::read_counters(const StreamWait& wait) {
@@ -772,21 +777,22 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   return {};
 }
 
-void DomainStage::Run::count(std::size_t stage_number, const Part& part, int length,
+void DomainStage::Run::count(DomainStep step, const Part& part, int length,
                              std::uint32_t most_cells, std::optional<dev::u32> status) {
-  DomainWorkDone& work = result.work[stage_number];
+  const auto at_step = static_cast<std::size_t>(step);
+  DomainWorkDone& work = result.work[at_step];
   const std::uint64_t cells =
       std::uint64_t{part.params.model_length} * static_cast<unsigned>(length);
   if (status == dev::kDone) {
     work.cells += cells;
-    work.expected_seconds += static_cast<double>(cells) * part.cell_seconds[stage_number];
+    work.expected_seconds += static_cast<double>(cells) * part.cell_seconds[at_step];
     return;
   }
   const bool large = static_cast<unsigned>(length) > most_cells / (4 * part.params.stripes);
   const HostReason why = large                               ? HostReason::kSize
                          : !status || status == dev::kNoRoom ? HostReason::kRoom
                          : status == dev::kNotForDevice      ? HostReason::kKind
-                         : stage_number == 0                 ? HostReason::kRoom
+                         : step == DomainStep::kParser       ? HostReason::kRoom
                                                              : HostReason::kTime;
   work.host_cells[static_cast<std::size_t>(why)] += cells;
 }
@@ -796,12 +802,12 @@ bool DomainStage::Run::read_envelope(const Part& part, int L, int length, std::u
   if (!kernels.envelope) return true;
   const dev::u32 most = part.params.most_envelope_cells;
   if (entry == dev::kNoEntry) {
-    count(2, part, length, most, std::nullopt);
+    count(DomainStep::kEnvelopes, part, length, most, std::nullopt);
     return true;
   }
   if (entry >= part.params.envelope_capacity) return false;
   const auto e = answers.at<dev::ScoredEnvelope>(answers.at_scored, part.first_envelope + entry);
-  count(2, part, length, most, e.status);
+  count(DomainStep::kEnvelopes, part, length, most, e.status);
   if (e.status != dev::kDone) return true;
   if (!answers.has_words(e.words, e.scales) ||
       !answers.has_words(e.path, (std::uint64_t{e.steps} + 3) / 4))
@@ -826,12 +832,12 @@ bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
   if (!out.several) return read_envelope(part, L, residues, entry, out.envelope);
   const dev::u32 most = part.params.most_region_cells;
   if (entry == dev::kNoEntry) {
-    if (part.request->samples) count(1, part, residues, most, std::nullopt);
+    if (part.request->samples) count(DomainStep::kEnsembles, part, residues, most, std::nullopt);
     return true;
   }
   if (entry >= part.params.region_capacity) return false;
   const auto s = answers.at<dev::SampledRegion>(answers.at_sampled, part.first_region + entry);
-  count(1, part, residues, most, s.status);
+  count(DomainStep::kEnsembles, part, residues, most, s.status);
   if (s.status != dev::kDone) return true;
   const auto length = static_cast<std::uint32_t>(residues);
   if (!answers.has_words(s.words, length + 3 * std::uint64_t{s.clusters})) return false;
@@ -876,7 +882,7 @@ Status DomainStage::Run::read(const Part& part) {
     const auto t = answers.at<dev::ParsedTarget>(0, part.first_slot + slot);
     const auto L = static_cast<int>(
         request.targets->packed().targets.length[request.passed[part.order[slot]]]);
-    count(0, part, L, part.params.most_cells, t.status);
+    count(DomainStep::kParser, part, L, part.params.most_cells, t.status);
     if (t.status != dev::kDone) continue;
     if (!answers.has_words(t.words, std::uint64_t{t.scales} + 3 * std::uint64_t{t.regions}))
       return impossible();

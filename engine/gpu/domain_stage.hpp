@@ -25,6 +25,7 @@ namespace hmmjit::gpu {
 
 /// Launches whose device time is measured separately.
 inline constexpr std::array<const char*, 3> kDomainStages{"parser", "ensembles", "envelopes"};
+enum class DomainStep : std::size_t { kParser, kEnsembles, kEnvelopes };
 
 /// Why an item falls back to the CPU. size: its matrix does not fit, or it would take the device
 /// too long. time: its launch had no time left. room: there was no room for its answer. kind: the
