@@ -190,8 +190,8 @@ struct DomainStage::Run {
     // in `own_floats` the odds and the bounds begin.
     std::vector<dev::u32> entries = {};
     std::size_t own_odds = 0, own_bounds = 0;
-    std::map<dev::u32, const float*> run_emissions;
-    dev::DomainParams params;
+    std::map<dev::u32, const float*> run_emissions = {};
+    dev::DomainParams params = {};
     std::array<double, kDomainStages.size()> cell_seconds = {};  // expected
   };
   std::vector<Part> parts{};
@@ -222,6 +222,12 @@ struct DomainStage::Run {
   // Runs the launches one after the other, and reads their findings.
   Status all(const StreamWait& wait);
   bool add(DomainRequest& request);
+  // Puts a part's targets and its model's tables into the upload. False if there is no room.
+  bool place_tables(Part& part);
+  // Sets where the kernels find the part's lists, and how many entries they may have.
+  void set_lists(Part& part, std::size_t residues);
+  // Sets how large an item may be for the time and the workspace of a launch.
+  void set_limits(Part& part);
   // Lists the envelopes of a request that has its own emissions. False if there is no room.
   bool list_own(Part& part);
   Status upload_own();
@@ -352,25 +358,53 @@ Status DomainStage::Run::all(const StreamWait& wait) {
 
 // False if the launch has no room for this request.
 bool DomainStage::Run::add(DomainRequest& request) {
-  const SearchModel& model = *request.model;
   const std::size_t count =
       std::min({request.passed.size(), kMostTargets, kSlots - slots, kEnvelopes - envelopes});
   if (count == 0) return false;
-  const layout::NodeTables<float> tables = layout::make_node_transitions(model.odds, 0.0f);
-  const DeletionBounds bounds = deletion_bounds(model.odds);
-  dev::DomainParams d{};
+  Part part{.request = &request,
+            .slots = count,
+            .first_slot = slots,
+            .first_region = regions,
+            .first_envelope = envelopes,
+            .order = std::vector<std::uint32_t>(request.passed.size())};
   // Longest first, which is the order of the database; the targets of a warp are then of about
   // equal length.
-  std::vector<std::uint32_t> order(request.passed.size()), targets;
-  std::iota(order.begin(), order.end(), 0u);
-  std::ranges::sort(order, {}, [&](std::uint32_t i) { return request.passed[i]; });
-  order.resize(count);
-  const std::vector<std::uint32_t>& length = request.targets->packed().targets.length;
+  std::iota(part.order.begin(), part.order.end(), 0u);
+  std::ranges::sort(part.order, {}, [&](std::uint32_t i) { return request.passed[i]; });
+  part.order.resize(count);
   std::size_t residues = 0;
-  for (const std::uint32_t i : order) {
-    targets.push_back(request.passed[i]);
-    residues += length[targets.back()];
-  }
+  for (const std::uint32_t i : part.order)
+    residues += request.targets->packed().targets.length[request.passed[i]];
+  if (!place_tables(part)) return false;
+  set_limits(part);
+  set_lists(part, residues);
+  if (!request.own.empty() && !list_own(part)) return false;
+  const ModelExtent own = extent_of(*request.model);
+  for (const auto& [step, kernel] : {std::pair{DomainStep::kParser, &kernels.parser},
+                                     {DomainStep::kEnsembles, &kernels.ensemble},
+                                     {DomainStep::kEnvelopes, &kernels.envelope}})
+    if (*kernel)
+      part.cell_seconds[static_cast<std::size_t>(step)] = kernel->cell_seconds(*stage.device_, own);
+  const dev::DomainParams& d = part.params;
+  // Scales and regions of a target, the path of an envelope or two, and sums for a region with
+  // several domains.
+  word_room += 2 * residues + count * (d.model_length / 2 + 64);
+  slots += d.target_count;
+  regions += d.region_capacity;
+  envelopes += d.envelope_capacity;
+  extent = {std::max(extent.positions, own.positions), own.alphabet_codes};
+  parts.push_back(std::move(part));
+  return true;
+}
+
+bool DomainStage::Run::place_tables(Part& part) {
+  const DomainRequest& request = *part.request;
+  const SearchModel& model = *request.model;
+  dev::DomainParams& d = part.params;
+  const layout::NodeTables<float> tables = layout::make_node_transitions(model.odds, 0.0f);
+  const DeletionBounds bounds = deletion_bounds(model.odds);
+  std::vector<std::uint32_t> targets;
+  for (const std::uint32_t i : part.order) targets.push_back(request.passed[i]);
   d.targets = place(targets);
   const auto stripes = static_cast<std::size_t>(float_stripes(model.odds.M));
   std::vector<float> of_model;
@@ -390,16 +424,26 @@ bool DomainStage::Run::add(DomainRequest& request) {
     if (alphabet.is_degenerate(x)) members[code] = alphabet.degeneracy[code];
   }
   d.members = place(members.data(), members.size());
-  std::map<dev::u32, const float*> run_emissions;
   for (const ReadyKernel* kernel : {&kernels.parser, &kernels.envelope}) {
     const dev::u32 run = *kernel ? form_of(*kernel, *stage.device_).run : 0;
-    if (run > 0 && !run_emissions.contains(run))
-      run_emissions[run] = place(layout::make_run_emissions(emissions, stripes, run));
+    if (run > 0 && !part.run_emissions.contains(run))
+      part.run_emissions[run] = place(layout::make_run_emissions(emissions, stripes, run));
   }
-  if (d.targets == nullptr || d.emissions == nullptr || d.transitions == nullptr ||
-      d.bounds == nullptr || d.members == nullptr ||
-      std::ranges::any_of(run_emissions, [](const auto& of) { return of.second == nullptr; }))
-    return false;
+  d.stride = tables.stride;
+  d.model_length = static_cast<dev::u32>(model.odds.M);
+  d.stripes = static_cast<dev::u32>(stripes);
+  d.residue_codes = static_cast<dev::u32>(alphabet.K);
+  d.backward_bound = bounds.backward;
+  return d.targets != nullptr && d.emissions != nullptr && d.transitions != nullptr &&
+         d.bounds != nullptr && d.members != nullptr &&
+         std::ranges::all_of(part.run_emissions,
+                             [](const auto& of) { return of.second != nullptr; });
+}
+
+void DomainStage::Run::set_lists(Part& part, std::size_t residues) {
+  const DomainRequest& request = *part.request;
+  const std::size_t count = part.slots;
+  dev::DomainParams& d = part.params;
   d.database = request.targets->view();
   d.multihit = request.targets->float_lengths();
   d.unihit = request.targets->unihit_lengths();
@@ -410,9 +454,9 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.envelopes = at<dev::RegionItem>(kAtEnvelopes) + envelopes;
   d.sampled = at<dev::SampledRegion>(kAtSampled) + regions;
   d.regions = at<dev::RegionItem>(kAtRegions) + regions;
-  const ModelExtent own = extent_of(model);
+  const ModelExtent own = extent_of(*request.model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
-                      model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
+                      request.model->hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
   // Most targets have one or two domains, and two regions with several domains are rare except in
   // long windows of repeats.
   d.envelope_capacity =
@@ -424,7 +468,12 @@ bool DomainStage::Run::add(DomainRequest& request) {
         std::min(count + 8 + residues / kResiduesOfRegion, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
+}
+
+void DomainStage::Run::set_limits(Part& part) {
+  dev::DomainParams& d = part.params;
   const double seconds = std::clamp(limits.launch_seconds, 0.0, 1000.0);
+  const ModelExtent own = extent_of(*part.request->model);
   const auto in_time = [&](const ReadyKernel& kernel) {
     return kernel ? DomainStage::most_cells(kernel, *stage.device_, own, seconds) : 0;
   };
@@ -434,35 +483,6 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.most_region_cells =
       with_room(in_time(kernels.ensemble), stage.most_workspace_, kRegionCellBytes);
   d.time_limit = static_cast<dev::u32>(kPartOfLaunch * seconds * (1e9 / 1024));
-  d.stride = tables.stride;
-  d.model_length = static_cast<dev::u32>(model.odds.M);
-  d.stripes = static_cast<dev::u32>(stripes);
-  d.residue_codes = static_cast<dev::u32>(model.hmm.alphabet->K);
-  d.backward_bound = bounds.backward;
-  Part part{.request = &request,
-            .slots = count,
-            .first_slot = slots,
-            .first_region = regions,
-            .first_envelope = envelopes,
-            .order = std::move(order),
-            .run_emissions = std::move(run_emissions),
-            .params = d};
-  for (const auto& [step, kernel] : {std::pair{DomainStep::kParser, &kernels.parser},
-                                     {DomainStep::kEnsembles, &kernels.ensemble},
-                                     {DomainStep::kEnvelopes, &kernels.envelope}})
-    if (*kernel)
-      part.cell_seconds[static_cast<std::size_t>(step)] = kernel->cell_seconds(*stage.device_, own);
-  if (!request.own.empty() && !list_own(part)) return false;
-  d = part.params;
-  parts.push_back(std::move(part));
-  // Scales and regions of a target, the path of an envelope or two, and sums for a region with
-  // several domains.
-  word_room += 2 * residues + count * (d.model_length / 2 + 64);
-  slots += d.target_count;
-  regions += d.region_capacity;
-  envelopes += d.envelope_capacity;
-  extent = {std::max(extent.positions, own.positions), own.alphabet_codes};
-  return true;
 }
 
 bool DomainStage::Run::list_own(Part& part) {
