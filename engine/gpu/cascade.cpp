@@ -28,6 +28,17 @@ struct ChainCounters {
 };
 static_assert(sizeof(ChainCounters) <= 256);
 
+// What the host reads of every chain; its next download overwrites it. `listed`: open targets;
+// without gates, all survivors.
+struct HostList {
+  const std::byte* entries;
+  std::size_t count;
+};
+struct HostLists {
+  ChainCounters counters;
+  HostList listed, passed, undecided;
+};
+
 // Entry `i` of a list that has been copied from the device.
 template <typename T>
 T entry(const std::byte* list, std::size_t i = 0) {
@@ -130,6 +141,9 @@ struct Cascade::Run {
   // Queues the decisions about a list, after the stage that computed its scores.
   Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
+  Result<HostLists> download_lists();
+  // Adds the open targets and those that passed to the result of their block.
+  Status to_input_order(const HostLists& all);
   // Copies pieces of the lists to the host, the last one to the highest place, and waits for them.
   Result<const std::byte*> download(std::span<const ListCopy> copies);
   // Determines which targets failed, from the lists of all stages.
@@ -421,6 +435,30 @@ Status Cascade::Run::queue_forward() {
 }
 
 Status Cascade::Run::collect() {
+  HMMJIT_ASSIGN(const HostLists all, download_lists());
+  HMMJIT_ASSIGN(result.begin, lane.clock_.read(lane.end_, result.end));
+  HMMJIT_TRY(to_input_order(all));
+  const ChainCounters& c = all.counters;
+  const auto first = std::ranges::find(job.claimed, true);
+  if (first != job.claimed.end()) {
+    FilteredBlock& block = result.blocks[static_cast<std::size_t>(first - job.claimed.begin())];
+    block.failed_bias = c.gate.failed_bias;
+    block.failed_viterbi = c.gate.failed_viterbi;
+    block.failed_forward = c.gate.failed_forward;
+  }
+  result.survivors = c.bytes.survivors;
+  result.undecided = c.bytes.undecided;
+  result.open = all.listed.count + all.undecided.count;
+  result.passed = all.passed.count;
+  result.viterbi_targets = c.gate.viterbi;
+  result.viterbi_flagged = c.viterbi.flagged;
+  result.forward_targets = c.gate.forward;
+  count_work(c.gate);
+  if (stages.gated && job.limits.list_failed) HMMJIT_TRY(list_failed(c));
+  return sample(c);
+}
+
+Result<HostLists> Cascade::Run::download_lists() {
   // Download the counters, and as much of the lists as most chains need.
   const std::size_t at_listed = stages.gated ? lists.open : lists.survivors;
   std::size_t first_listed =
@@ -462,18 +500,21 @@ Status Cascade::Run::collect() {
     first_undecided = undecided;
     HMMJIT_ASSIGN(down, download_all());
   }
-  HMMJIT_ASSIGN(result.begin, lane.clock_.read(lane.end_, result.end));
+  return HostLists{c,
+                   {down + pieces[0].to, listed},
+                   {down + pieces[1].to, passed},
+                   {down + pieces[2].to, undecided}};
+}
 
-  // Convert back to the host's order and scores.
-  const auto& [all_listed, all_passed, all_undecided] = pieces;
+Status Cascade::Run::to_input_order(const HostLists& all) {
   const auto origin_of = [&](std::uint32_t sorted) -> const TargetOrigin* {
     return sorted < n ? &packed.origins[packed.targets.original[sorted]] : nullptr;
   };
   const auto impossible = [&] {
-    return fail(ErrorCode::kInternal, "a kernel returned an impossible target", name);
+    return fail(ErrorCode::kInternal, "a kernel returned an impossible target", ssv.name());
   };
-  for (std::size_t i = 0; i < listed; ++i) {
-    const auto survivor = entry<dev::Survivor>(down + all_listed.to, i);
+  for (std::size_t i = 0; i < all.listed.count; ++i) {
+    const auto survivor = entry<dev::Survivor>(all.listed.entries, i);
     const TargetOrigin* const origin = origin_of(survivor.target);
     if (origin == nullptr) return impossible();
     if (!job.claimed[origin->block]) continue;
@@ -481,14 +522,14 @@ Status Cascade::Run::collect() {
     const float nats = layout::byte_answer(model.bytes, survivor.result, length).nats;
     result.blocks[origin->block].open.push_back({origin->index, nats});
   }
-  for (std::size_t i = 0; i < undecided; ++i) {
-    const TargetOrigin* const origin = origin_of(entry<std::uint32_t>(down + all_undecided.to, i));
+  for (std::size_t i = 0; i < all.undecided.count; ++i) {
+    const TargetOrigin* const origin = origin_of(entry<std::uint32_t>(all.undecided.entries, i));
     if (origin == nullptr) return impossible();
     if (job.claimed[origin->block]) result.blocks[origin->block].open.push_back({origin->index});
   }
-  result.passed_targets.reserve(passed);
-  for (std::size_t i = 0; i < passed; ++i) {
-    const auto target = entry<std::uint32_t>(down + all_passed.to, i);
+  result.passed_targets.reserve(all.passed.count);
+  for (std::size_t i = 0; i < all.passed.count; ++i) {
+    const auto target = entry<std::uint32_t>(all.passed.entries, i);
     const TargetOrigin* const origin = origin_of(target);
     if (origin == nullptr || !job.claimed[origin->block]) return impossible();
     result.passed_targets.push_back({origin->block, origin->index, target});
@@ -500,23 +541,7 @@ Status Cascade::Run::collect() {
   for (FilteredBlock& block : result.blocks) {
     std::ranges::sort(block.open, {}, &MsvSurvivor::index);
   }
-  const auto first = std::ranges::find(job.claimed, true);
-  if (first != job.claimed.end()) {
-    FilteredBlock& block = result.blocks[static_cast<std::size_t>(first - job.claimed.begin())];
-    block.failed_bias = c.gate.failed_bias;
-    block.failed_viterbi = c.gate.failed_viterbi;
-    block.failed_forward = c.gate.failed_forward;
-  }
-  result.survivors = c.bytes.survivors;
-  result.undecided = c.bytes.undecided;
-  result.open = listed + undecided;
-  result.passed = passed;
-  result.viterbi_targets = c.gate.viterbi;
-  result.viterbi_flagged = c.viterbi.flagged;
-  result.forward_targets = c.gate.forward;
-  count_work(c.gate);
-  if (stages.gated && job.limits.list_failed) HMMJIT_TRY(list_failed(c));
-  return sample(c);
+  return {};
 }
 
 Result<const std::byte*> Cascade::Run::download(std::span<const ListCopy> copies) {
