@@ -15,10 +15,9 @@
 
 namespace hmmjit::gpu {
 
-/// A device's result for a pair that it has claimed; or, without the claim, a part of the result
-/// for a pair that stays claimed.
+/// A device's result for a pair that it has claimed, or a part of it.
 struct Delivery {
-  Claim claim;
+  Claim claim;  ///< none with a part
   TargetsPtr targets;
   FilteredBlock found;
 };
@@ -27,9 +26,9 @@ struct Delivery {
 /// backfill(), but never with a lock of GpuFilters held.
 class Client {
  public:
-  /// The device has done its part of these pairs, which come all with or all without their claims.
-  /// Parts that have been delivered early are not repeated.
-  virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
+  /// The device has done its part of these pairs. `early`: some of it, and they stay claimed; what
+  /// has been delivered early is not repeated.
+  virtual void deliver(ModelId model, std::vector<Delivery> pairs, bool early) = 0;
   /// Returns how many targets a chain with these kernels must return with their scores. `blocks`:
   /// the number of blocks it has claimed.
   virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,

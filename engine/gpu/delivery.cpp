@@ -38,7 +38,7 @@ void deliver_early(FilteredChain& chain, Blocks blocks, const UsedKernels& used)
   }
   if (delivered.empty()) return;
   chain.begun = true;
-  chain.use->client.deliver(chain.model->id(), std::move(delivered));
+  chain.use->client.deliver(chain.model->id(), std::move(delivered), true);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ std::optional<std::size_t> deliver(DomainWork& work) {
     delivered.push_back({std::move(chain.claims[b]), std::move(targets), std::move(block)});
   }
   const std::size_t count = delivered.size();
-  chain.use->client.deliver(chain.model->id(), std::move(delivered));
+  chain.use->client.deliver(chain.model->id(), std::move(delivered), false);
   return count;
 }
 

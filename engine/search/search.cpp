@@ -93,7 +93,7 @@ class Run final : private gpu::Client {
   Status perform(const FormatPart& work);
   Status perform(const DeliverResult& work);
   // gpu::Client.
-  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs, bool early) override;
   gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks) override;
   void targets_wait() override { agenda_.device_waits(); }
@@ -386,10 +386,9 @@ Status Run::perform(const DeliverResult& work) {
   return {};
 }
 
-void Run::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
+void Run::deliver(ModelId model, std::vector<gpu::Delivery> pairs, bool early) {
   device_has_delivered_ = true;
   const JobPtr job = agenda_.find(model);
-  const bool early = !pairs.front().claim;
   std::vector<DeviceUnit> units;
   units.reserve(pairs.size());
   for (gpu::Delivery& pair : pairs) {

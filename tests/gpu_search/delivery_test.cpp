@@ -26,9 +26,9 @@ constexpr ModelId kModel = 3;
 /// Counts deliveries. `at_once`: the number of early deliveries that wait for each other.
 class CountingOwner final : public gpu::Client {
  public:
-  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs, bool early) override {
     EXPECT_EQ(model, kModel);
-    if (!pairs.front().claim) return deliver_early(pairs);
+    if (early) return deliver_early(pairs);
     const std::lock_guard lock(mutex_);
     for (gpu::Delivery& pair : pairs) {
       ++ended[pair.claim.block()];

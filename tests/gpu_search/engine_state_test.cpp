@@ -89,7 +89,7 @@ TEST(ChangeSignal, AllWhoWaitAreWoken) {
 }
 
 struct NoClient final : Client {
-  void deliver(ModelId, std::vector<Delivery>) override {}
+  void deliver(ModelId, std::vector<Delivery>, bool) override {}
   void stopped(const Error&, bool) override {}
 };
 

@@ -140,8 +140,8 @@ class Owner final : public gpu::Client {
   gpu::HostLoad host{.waiting = std::numeric_limits<std::size_t>::max()};
 
  private:
-  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
-    if (!pairs.front().claim) return deliver_early(model, std::move(pairs));
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs, bool early) override {
+    if (early) return deliver_early(model, std::move(pairs));
     {
       const std::lock_guard lock(mutex_);
       Delivered& delivery = deliveries.emplace_back();

@@ -142,7 +142,7 @@ TEST(HostMemory, RunsOutAnywhereAndNothingIsLostOrFoundTwice) {
 
 enum class Event { kOutOfMemory, kLeftToHost };
 struct StarvingClient final : gpu::Client {
-  void deliver(ModelId, std::vector<gpu::Delivery> pairs) override {
+  void deliver(ModelId, std::vector<gpu::Delivery> pairs, bool) override {
     for (gpu::Delivery& pair : pairs) pair.claim.finish();
   }
   void stopped(const Error&, bool ends) override {
