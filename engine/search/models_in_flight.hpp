@@ -12,6 +12,10 @@ constexpr std::uint64_t low_water(int threads) {
 }
 /// Limit of models in flight without a device.
 constexpr std::uint64_t most_models(int threads) { return low_water(threads) + 1; }
+/// Assumed number of models in flight where memory is divided among them. Devices may have more.
+constexpr std::uint64_t expected_models(int threads, bool device) {
+  return (device ? 8 : 1) * most_models(threads);
+}
 
 struct WindowLimits {
   std::uint64_t model_bytes, target_bytes;

@@ -140,7 +140,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       targets_(targets, setting_.block_residues, progress, sums_),
       sink_(sink),
       hits_(options, sink.takes_stored_hits(), setting_.memory.results,
-            (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
+            expected_models(setting_.threads, device_ != nullptr)),
       verifier_(options, progress, setting_.alone),
       scorer_(options, setting_.shared, setting_.alone, verifier_),
       workers_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
