@@ -7,7 +7,8 @@
 
 namespace hmmjit::search_run {
 
-MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint64_t available) {
+MemoryShares divide_memory(const SearchOptions& options, int threads, bool device,
+                           std::uint64_t available) {
   constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5}
                                                << 19;              // of kThreadMemory, one of two
   constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;  // no share is nothing
@@ -16,10 +17,14 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
   const std::uint64_t fixed = kProgramMemory + count * kThreadMemory;
   // A bound below the minimum of every search cannot be kept; it still makes everything else small.
   const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
-  MemoryShares shares{.bound = bound,
-                      .targets = rest / 20 * 7,
+  const std::uint64_t targets = rest / 20 * 7, for_device = device ? targets / 4 : 0;
+  MemoryShares shares{.targets = targets - for_device,
                       .models = rest / 4,
                       .results = rest / 10,
+                      .device = for_device,
+                      .block = std::max<std::uint64_t>((targets - for_device) / 8, 4096),
+                      // The rest of the bound can be one target. Every bound has room for 16 Mi.
+                      .one_target = std::max<std::uint64_t>(bound / 2, std::uint64_t{1} << 24),
                       .matrix_shared = 0,
                       .matrix_alone = available / 10 * 3,
                       .batch_rows = 0};

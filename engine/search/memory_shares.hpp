@@ -12,15 +12,21 @@ namespace hmmjit::search_run {
 
 /// In bytes.
 struct MemoryShares {
-  std::uint64_t bound, targets, models, results;
+  std::uint64_t targets, models, results;
+  /// Copies of targets in device layout, on their way to it.
+  std::uint64_t device;
+  /// Most residues of a block of several targets, and of one target.
+  std::uint64_t block, one_target;
   /// The largest matrix of each thread, and of a thread that scores a target alone.
   std::size_t matrix_shared, matrix_alone;
   /// Residues of the targets that a thread scores together.
   std::uint64_t batch_rows;
 };
 
-/// Divides `options.memory` for a search with `threads` threads; `available`: bytes of the machine.
-MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint64_t available);
+/// Divides `options.memory` for a search with `threads` threads; `device`: a device takes part;
+/// `available`: bytes of the machine.
+MemoryShares divide_memory(const SearchOptions& options, int threads, bool device,
+                           std::uint64_t available);
 
 /// Whether the domain stage has thrown this because memory ran out: a matrix exceeded its bound, or
 /// an allocation failed.

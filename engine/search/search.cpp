@@ -40,17 +40,12 @@ struct Setting {
       : threads(std::max(1, options.threads)),
         // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
         device(options.filters.F1 < 1.0 ? given_device : nullptr),
-        memory(divide_memory(options, threads, available)),
+        memory(divide_memory(options, threads, device != nullptr, available)),
+        block_residues(std::min(memory.block, options.block_residues > 0
+                                                  ? options.block_residues
+                                                  : block_residues_of(target_bytes))),
         shared(options.domain),
         alone(options.domain) {
-    if (device != nullptr) {
-      // Copies in device layout on their way to it.
-      device_host_bytes = memory.targets / 4;
-      memory.targets -= device_host_bytes;
-    }
-    block_residues = std::clamp<std::uint64_t>(
-        memory.targets / 8, 4096,
-        options.block_residues > 0 ? options.block_residues : block_residues_of(target_bytes));
     shared.max_matrix_bytes = memory.matrix_shared;
     alone.max_matrix_bytes = memory.matrix_alone;
   }
@@ -58,8 +53,7 @@ struct Setting {
   int threads;
   gpu::GpuFilters* device;  // null: none
   MemoryShares memory;
-  std::uint64_t device_host_bytes = 0;
-  std::size_t block_residues = 0;
+  std::size_t block_residues;
   domain::DomainOptions shared, alone;  // a thread's share; one thread alone
 };
 
@@ -144,8 +138,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       verifier_(options, progress, setting_.alone),
       scorer_(options, setting_.shared, setting_.alone, verifier_),
       workers_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
-  // The rest of a bound can be one target. The least is what every bound has room for.
-  targets.limit_targets(std::max<std::uint64_t>(setting_.memory.bound / 2, std::uint64_t{1} << 24));
+  targets.limit_targets(setting_.memory.one_target);
 }
 
 void Run::warn_of_threads() {
@@ -203,7 +196,7 @@ void Run::attach_device() {
                    .bias = f.bias,
                    .trace_seed = trace_seed,
                    .list_failed = f.per_target != nullptr},
-                  setting_.device_host_bytes);
+                  setting_.memory.device);
 }
 
 void Run::guarded(const std::function<void()>& body) {
