@@ -42,6 +42,43 @@ Directive directive_of(std::string_view line) {
   return {text.substr(0, end), trimmed(text.substr(end))};
 }
 
+/// The conditionals that are open at a line of a template. Those that test __CUDACC_RTC__ are
+/// decided here; the others stay in the text for the compiler.
+class Conditionals {
+ public:
+  /// Whether a line with this directive is left out. An error has no place.
+  Result<bool> drops(const Directive& directive) {
+    const auto& [name, rest] = directive;
+    bool decided = false;
+    if (name == "if" || name == "ifdef" || name == "ifndef") {
+      const bool device_only = (name == "ifdef" && rest == "__CUDACC_RTC__") ||
+                               (name == "if" && rest == "defined(__CUDACC_RTC__)");
+      const bool host_only = (name == "ifndef" && rest == "__CUDACC_RTC__") ||
+                             (name == "if" && rest == "!defined(__CUDACC_RTC__)");
+      decided = device_only || host_only;
+      open_.push_back({decided, host_only});
+    } else if (name == "else" || name == "elif") {
+      if (open_.empty()) return fail(ErrorCode::kCompile, "#" + std::string(name) + " without #if");
+      decided = open_.back().decided;
+      if (decided && name == "elif")
+        return fail(ErrorCode::kCompile, "#elif after a test of __CUDACC_RTC__", {}, "use #else");
+      if (decided) open_.back().drop = !open_.back().drop;
+    } else if (name == "endif") {
+      if (open_.empty()) return fail(ErrorCode::kCompile, "#endif without #if");
+      decided = open_.back().decided;
+      open_.pop_back();
+    }
+    return decided || std::ranges::any_of(open_, &Conditional::drop);
+  }
+  bool any_open() const { return !open_.empty(); }
+
+ private:
+  struct Conditional {
+    bool decided, drop;  // whether it tests __CUDACC_RTC__; whether its branch is left out
+  };
+  std::vector<Conditional> open_;
+};
+
 /// An identifier outside comments and literals.
 struct Identifier {
   std::string_view name;
@@ -108,6 +145,7 @@ class Expander {
     fmt::format_to(std::back_inserter(text), "#line {} \"{}{}\"\n", line, kRoot, path);
   }
   Status constants_block(const std::string& path, int line);
+  Status include(std::string_view name, const std::string& path, int line, int depth);
   Status check(const std::string& path, std::string_view source) const;
   std::string resolve(std::string_view name, const std::string& from) const;
 
@@ -183,16 +221,7 @@ Status Expander::expand(const std::string& path, const std::string& included_fro
   if (std::ranges::find(files, path) == files.end()) files.push_back(path);
   mark(path, 1);
 
-  // One per open conditional: whether it tests __CUDACC_RTC__, and whether its branch is dropped.
-  struct Conditional {
-    bool resolved;
-    bool drop;
-  };
-  std::vector<Conditional> open;
-  const auto dropping = [&] {
-    return std::ranges::any_of(open, [](const Conditional& c) { return c.resolved && c.drop; });
-  };
-
+  Conditionals conditionals;
   int line = 0;
   for (std::size_t at = 0; at < source.size();) {
     std::size_t end = source.find('\n', at);
@@ -203,75 +232,48 @@ Status Expander::expand(const std::string& path, const std::string& included_fro
     ++line;
 
     const Directive directive = directive_of(content);
-    bool swallow = false;
-    if (directive.name == "if" || directive.name == "ifdef" || directive.name == "ifndef") {
-      const bool device_only =
-          (directive.name == "ifdef" && directive.rest == "__CUDACC_RTC__") ||
-          (directive.name == "if" && directive.rest == "defined(__CUDACC_RTC__)");
-      const bool host_only =
-          (directive.name == "ifndef" && directive.rest == "__CUDACC_RTC__") ||
-          (directive.name == "if" && directive.rest == "!defined(__CUDACC_RTC__)");
-      open.push_back({device_only || host_only, host_only});
-      swallow = open.back().resolved;
-    } else if (directive.name == "else" || directive.name == "elif") {
-      if (open.empty())
-        return error_at(path, line, "#" + std::string(directive.name) + " without #if");
-      if (open.back().resolved) {
-        if (directive.name == "elif") {
-          return error_at(path, line, "#elif after a test of __CUDACC_RTC__", "use #else");
-        }
-        open.back().drop = !open.back().drop;
-        swallow = true;
-      }
-    } else if (directive.name == "endif") {
-      if (open.empty()) return error_at(path, line, "#endif without #if");
-      swallow = open.back().resolved;
-      open.pop_back();
-    }
-    if (swallow || dropping()) {
+    const auto drops = conditionals.drops(directive);
+    if (!drops) return error_at(path, line, drops.error().message, drops.error().remedy);
+    if (*drops) {
       text += '\n';  // keeps the line numbers
-      continue;
-    }
-    if (directive.name == "pragma" && directive.rest == "once") {
+    } else if (directive.name == "pragma" && directive.rest == "once") {
       once_.insert(path);
       text += '\n';
-      continue;
-    }
-    if (directive.name != "include") {
+    } else if (directive.name == "include") {
+      HMMJIT_TRY(include(directive.rest, path, line, depth));
+    } else {
       text += content;
       text += '\n';
-      continue;
     }
-
-    std::string_view name = directive.rest;
-    const std::size_t close = name.size() > 1 ? name.find('"', 1) : std::string_view::npos;
-    if (!name.starts_with('"') || close == std::string_view::npos) {
-      return error_at(path, line, fmt::format("#include {} in a template", name),
-                      "templates include only files below kernel_templates/, in quotes");
-    }
-    name = name.substr(1, close - 1);
-    if (name == kConstantsHeader) {
-      // Later includes of the block are empty, as with an include guard.
-      if (constant_blocks > 0) {
-        text += '\n';
-        continue;
-      }
-      HMMJIT_TRY(constants_block(path, line));
-      continue;
-    }
-    const std::string target = resolve(name, path);
-    if (target.empty()) {
-      return error_at(path, line, fmt::format("no template \"{}\"", name),
-                      fmt::format("templates are {}", library_.origin()));
-    }
-    if (once_.contains(target)) {
-      text += '\n';
-      continue;
-    }
-    HMMJIT_TRY(expand(target, fmt::format("{}:{}", path, line), depth + 1));
-    mark(path, line + 1);
   }
-  if (!open.empty()) return error_at(path, line, "#if without #endif");
+  if (conditionals.any_open()) return error_at(path, line, "#if without #endif");
+  return {};
+}
+
+Status Expander::include(std::string_view name, const std::string& path, int line, int depth) {
+  const std::size_t close = name.size() > 1 ? name.find('"', 1) : std::string_view::npos;
+  if (!name.starts_with('"') || close == std::string_view::npos) {
+    return error_at(path, line, fmt::format("#include {} in a template", name),
+                    "templates include only files below kernel_templates/, in quotes");
+  }
+  name = name.substr(1, close - 1);
+  if (name == kConstantsHeader) {
+    // Later includes of the block are empty, as with an include guard.
+    if (constant_blocks == 0) return constants_block(path, line);
+    text += '\n';
+    return {};
+  }
+  const std::string target = resolve(name, path);
+  if (target.empty()) {
+    return error_at(path, line, fmt::format("no template \"{}\"", name),
+                    fmt::format("templates are {}", library_.origin()));
+  }
+  if (once_.contains(target)) {
+    text += '\n';
+    return {};
+  }
+  HMMJIT_TRY(expand(target, fmt::format("{}:{}", path, line), depth + 1));
+  mark(path, line + 1);
   return {};
 }
 
