@@ -102,5 +102,18 @@ TEST(MemoryByTarget, IsATwentiethOfWhatTheProgramLeaves) {
   EXPECT_EQ(memory_by_target(options).value(), std::uint64_t{256} << 10);
 }
 
+TEST(MemoryShares, CopiesForADeviceComeOutOfTheShareOfTargets) {
+  SearchOptions options;
+  options.memory = kProgramMemory + kThreadMemory + (std::uint64_t{80} << 20);
+  const MemoryShares cpu = divide_memory(options, 1, false, std::uint64_t{1} << 30),
+                     device = divide_memory(options, 1, true, std::uint64_t{1} << 30);
+  EXPECT_EQ(cpu.targets, std::uint64_t{28} << 20);
+  EXPECT_EQ(cpu.device, 0u);
+  EXPECT_EQ(device.targets, std::uint64_t{21} << 20);
+  EXPECT_EQ(device.device, std::uint64_t{7} << 20);
+  EXPECT_EQ(device.block, device.targets / 8);
+  EXPECT_EQ(device.one_target, options.memory / 2);
+}
+
 }  // namespace
 }  // namespace hmmjit::search_run
