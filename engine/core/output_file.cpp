@@ -176,7 +176,7 @@ bool take_lock(int descriptor, const std::string& name, bool without_locks) {
 // Returns an open descriptor, or -1 and errno.
 int create_temporary(const std::string& name, int* slot) {
   const InterruptionHold hold;  // until the name is registered
-  const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return -1;
   if (!take_lock(descriptor, name, true)) {  // whoever took it for an abandoned one removes it
     ::close(descriptor);
@@ -243,7 +243,9 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   if (error == 0) {
     if (exists) take_permissions(file.descriptor_, info);
     if (!exists || file.may_replace(info)) {
-      if (exists) ::close(std::exchange(file.old_, -1));
+      // An empty file may be open in the program that made it (mkstemp), and a hard link has other
+      // names: their readers expect the result in this file.
+      if (exists && info.st_size > 0 && info.st_nlink == 1) ::close(std::exchange(file.old_, -1));
       return file;
     }
     file.discard_temporary();
@@ -368,7 +370,7 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   return status();
 }
 
-// Copies the unnamed temporary over the old file.
+// Copies the temporary over the old file. If that fails, an empty file remains.
 Status OutputFile::copy_into_place() {
   int error = 0;
   std::string bytes(kBufferBytes, '\0');
@@ -382,6 +384,8 @@ Status OutputFile::copy_into_place() {
     error = write_all(old_, {bytes.data(), size}, position);
     position += size;
   }
+  if (error == 0 && durable_ && ::fdatasync(old_) != 0) error = errno;
+  if (error != 0 && ::ftruncate(old_, 0) != 0) error = errno;
   if (::close(std::exchange(old_, -1)) != 0 && error == 0) error = errno;
   if (error != 0) return output_error(path_, "write", error);
   return {};
@@ -430,7 +434,7 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
   InterruptionHold hold;
   Status published;
   for (OutputFile* file : files) {
-    if (!published || file->temporary_.empty()) continue;
+    if (!published || file->temporary_.empty() || file->old_ >= 0) continue;
     if (const int error = file->rename_into_place(); error != 0)
       published = output_error(file->path_, "rename to", error);
   }
@@ -443,8 +447,8 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
     return published;
   }
   for (OutputFile* file : files) {
-    // The temporary name now holds the replaced file, if there was one.
-    if (file->step_ != Step::kExchanged) file->temporary_.clear();
+    // Otherwise the temporary name holds the replaced file, or what was copied.
+    if (file->step_ == Step::kNew || file->step_ == Step::kReplaced) file->temporary_.clear();
     forget_temporary(std::exchange(file->slot_, -1));
     file->discard();
   }

@@ -22,8 +22,9 @@ namespace hmmjit {
 /// target is replaced, keeping its permissions and, where possible, its group and owner, or is
 /// created. A writable file that cannot be replaced (its folder accepts no new files, or it is
 /// another user's file in /tmp) is overwritten on publication from an unnamed temporary in $TMPDIR
-/// or /tmp: until then it is unchanged, but a full disk or a kill during the copy leaves a partial
-/// file. One thread at a time.
+/// or /tmp, and an empty file or one with several names from a temporary next to it: a program that
+/// made it (mkstemp) or knows another name reads the result there. Until then it is unchanged;
+/// after a full disk it is empty, after a kill during the copy partial. One thread at a time.
 /// `discard_all_temporaries` removes all temporaries of the process, from a signal handler or
 /// before _exit.
 class OutputFile {

@@ -211,8 +211,10 @@ std::vector<PfamDomain> pfam_domains(const HitLot& lot) {
 void append_table_trailer(std::string& out, const RunDescription& run) {
   const bool as_hmmer = !run.hmmer_program.empty();
   out += "#\n# Program:         " + (as_hmmer ? run.hmmer_program : run.program);
-  out += "\n# Version:         " + (as_hmmer ? std::string(kHmmerVersion) : run.version);
-  if (as_hmmer) out += "\n# Computed by:     hmmjit " + run.version;
+  // Scripts cut HMMER's ten lines off (head -n -10).
+  out += "\n# Version:         ";
+  if (as_hmmer) (out += kHmmerVersion) += "; computed by hmmjit ";
+  out += run.version;
   out += run.scan ? "\n# Pipeline mode:   SCAN" : "\n# Pipeline mode:   SEARCH";
   out += "\n# Query file:      " + (run.scan ? run.target_file : run.query_file);
   out += "\n# Target file:     " + (run.scan ? run.query_file : run.target_file);

@@ -28,7 +28,7 @@ inline constexpr std::string_view kConstruction = "Options controlling model con
 inline constexpr std::string_view kScoring = "Options controlling scoring system";
 inline constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
 inline constexpr std::string_view kExpert = "Other expert options";
-inline constexpr std::string_view kOwn = "Options that HMMER does not have";
+inline constexpr std::string_view kOwn = "Options that only hmmjit has";
 inline constexpr std::string_view kPlain = "Options";
 
 /// Values of --tformat and --qformat, as OptionTraits::offers.
@@ -110,7 +110,7 @@ constexpr OptionSpec cpu_option(std::string_view group) {
 }
 constexpr OptionSpec banner_option(std::string_view group) {
   return {group, "--hmmer-banner", "",
-          "name HMMER's program in outputs, as when called by its name", kOurs};
+          "name the original program in outputs, as when called by its name", kOurs};
 }
 
 using Replacements = std::initializer_list<std::pair<std::string_view, std::string>>;

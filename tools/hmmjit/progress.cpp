@@ -80,11 +80,16 @@ std::string progress_line(const SearchProgress& progress, std::optional<double> 
   return text;
 }
 
-bool progress_fits(bool report_in_file) {
-  if (report_in_file || ::isatty(STDERR_FILENO) != 1) return true;
-  struct stat info {};
-  if (::fstat(STDOUT_FILENO, &info) != 0) return true;
-  return S_ISREG(info.st_mode) || (S_ISCHR(info.st_mode) && ::isatty(STDOUT_FILENO) != 1);
+bool progress_fits(bool report_in_file, bool as_hmmer) {
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  if (as_hmmer && !terminal) return false;
+  struct stat report {
+  }, progress{};
+  if (report_in_file || ::fstat(STDOUT_FILENO, &report) != 0 ||
+      ::fstat(STDERR_FILENO, &progress) != 0)
+    return true;
+  if (!terminal) return report.st_dev != progress.st_dev || report.st_ino != progress.st_ino;
+  return S_ISREG(report.st_mode) || (S_ISCHR(report.st_mode) && ::isatty(STDOUT_FILENO) != 1);
 }
 
 ProgressDisplay::ProgressDisplay(const SearchProgress& progress,

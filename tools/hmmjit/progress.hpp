@@ -24,10 +24,11 @@ std::optional<double> share_done(const SearchProgress& progress, std::uint64_t m
 std::string progress_line(const SearchProgress& progress, std::optional<double> share,
                           double seconds, std::size_t width);
 
-/// False where a line rewritten in place would come among the report: both go to a terminal, or the
-/// report goes to a pipe, whose reader may well write to the same terminal. `report_in_file`: an
-/// output file takes it.
-bool progress_fits(bool report_in_file);
+/// False where progress would come among the report: both go to a terminal or into one file or
+/// pipe, or the report goes to a pipe, whose reader may well write to the same terminal; and where
+/// `as_hmmer` the program has HMMER's name, which writes nothing into a log. `report_in_file`: an
+/// output file takes the report.
+bool progress_fits(bool report_in_file, bool as_hmmer);
 
 /// Shows rate and estimated time left while it lives: on a terminal one line rewritten in place,
 /// elsewhere one line a minute. Sleeps in between.

@@ -529,7 +529,8 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   SearchProgress shown;
   SearchProgress& progress = context.request ? context.request->progress : shown;
   std::optional<ProgressDisplay> display;
-  if (!context.request && !options.is_set("--quiet") && progress_fits(to_file))
+  if (!context.request && !options.is_set("--quiet") &&
+      progress_fits(to_file, author_of(program, options).as_hmmer))
     display.emplace(progress, models.bytes_read, models.bytes_total);
   if (models_later) HMMJIT_TRY(inputs.open_models());
   if (targets_later) HMMJIT_TRY(inputs.open_targets());

@@ -180,7 +180,7 @@ class Answer {
 Result<int> ask_server(const SearchProgram& program, const ParsedOptions& options) {
   const std::string server(options.text("--server"));
   Answer answer(options, !options.is_set("--quiet") && ::isatty(STDERR_FILENO) == 1 &&
-                             progress_fits(options.is_set("-o")));
+                             progress_fits(options.is_set("-o"), false));
   HMMJIT_TRY(answer.begin(program));
   HMMJIT_ASSIGN(const std::string request, request_of(program, options));
   HMMJIT_ASSIGN(const int socket, connect_to(server));

@@ -55,6 +55,26 @@ TEST_F(OutputFileTest, SymbolicLinkStaysALink) {
   EXPECT_EQ(entries(), 2u);
 }
 
+TEST_F(OutputFileTest, IsReadThroughAnEarlierDescriptorAndAnotherName) {
+  const fs::path empty = folder_ / "empty", linked = folder_ / "linked", other = folder_ / "other";
+  std::ofstream(linked) << "an older text";
+  fs::create_hard_link(linked, other);
+  const int descriptor = ::open(empty.c_str(), O_RDWR | O_CREAT, 0600);  // as mkstemp() does
+  for (const fs::path& path : {empty, linked}) {
+    auto file = OutputFile::create(path);
+    ASSERT_TRUE(file);
+    file->write("new");
+    EXPECT_NE(read_file(path), "new");
+    ASSERT_TRUE(file->commit());
+  }
+  std::string text(9, '\0');
+  EXPECT_EQ(::pread(descriptor, text.data(), text.size(), 0), 3);
+  EXPECT_EQ(text.substr(0, 3), "new");
+  ::close(descriptor);
+  EXPECT_EQ(read_file(other), "new");
+  EXPECT_EQ(entries(), 3u);
+}
+
 TEST_F(OutputFileTest, NamedDescriptorIsWrittenWhereItStands) {
   const fs::path path = folder_ / "stream";
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT, 0666);

@@ -1,12 +1,14 @@
 // The progress display of a running search.
 #include "hmmjit/progress.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <regex>
 #include <string>
 
@@ -83,6 +85,22 @@ TEST(ProgressLine, KeepsToTheWidth) {
   // The rate is that of all searches of a jackhmmer.
   p.earlier_cells = 6'000'000'000;
   EXPECT_TRUE(progress_line(p, 0.25, 30, 0).ends_with(", 6.0 Gcells, 0.2 Gcells/s"));
+}
+
+TEST(ProgressFits, NeitherInTheReportNorInALogOfHmmersName) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const int standard_output = ::dup(STDOUT_FILENO);
+  ::fflush(stdout);
+  with_standard_error(pipe[1], [&] {
+    ::dup2(pipe[0], STDOUT_FILENO);  // another end has another number, but the same inode
+    EXPECT_FALSE(progress_fits(false, false));
+    EXPECT_TRUE(progress_fits(true, false));
+    EXPECT_FALSE(progress_fits(true, true));
+    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+    EXPECT_TRUE(progress_fits(false, false));
+  });
+  ::dup2(standard_output, STDOUT_FILENO);
 }
 
 TEST(ProgressDisplay, PeriodicLinesElsewhere) {
