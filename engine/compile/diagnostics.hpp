@@ -8,7 +8,7 @@
 
 namespace hmmjit::compile {
 
-/// Each error in one line: "ssv/warp_striped.cu:41: error: identifier "x" is undefined".
+/// Each error in one line: "ssv/multi_lane.cu:41: error: identifier "x" is undefined".
 std::vector<std::string> errors_in(std::string_view log);
 
 /// The first error, or the log's first line if it has no error.

@@ -196,7 +196,6 @@ void KernelProvider::report(ProviderEvent event) {
 struct KernelProvider::Obtained {
   cache::Lookup lookup;
   cache::CacheKey key;
-  std::string note;
 };
 
 // Kernels installed with the program serve any compiler: compiling all of them again would take
@@ -224,12 +223,7 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const Com
   for (const Maker& maker : makers) {
     cache::CacheKey key = made_by(maker, job.key);
     cache::Lookup lookup = cache_.find(key, counted == Counted::kNone ? counted : Counted::kHits);
-    if (!lookup) continue;
-    const bool installed = lookup.origin == cache::Layer::kSystem;
-    return Obtained{
-        std::move(lookup), std::move(key),
-        fmt::format("{}; made by {}", installed ? "installed" : "no compiler on this machine",
-                    maker.compiler)};
+    if (lookup) return Obtained{std::move(lookup), std::move(key)};
   }
   return std::nullopt;
 }
@@ -239,7 +233,7 @@ KernelProvider::Obtained KernelProvider::find_stored(const CompileJob& job, Coun
   if (!own) {
     if (auto others = find_of_others(job, counted)) return *std::move(others);
   }
-  return {std::move(own), job.key, {}};
+  return {std::move(own), job.key};
 }
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
@@ -274,7 +268,7 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
   };
   auto lookup = cache_.obtain(job.key, compile, stopped);
   if (!lookup) return std::unexpected(lookup.error());
-  return Obtained{std::move(*lookup), job.key, {}};
+  return Obtained{std::move(*lookup), job.key};
 }
 
 std::vector<const NvrtcLibrary*> KernelProvider::compilers_for(
@@ -308,7 +302,6 @@ Result<KernelPtr> KernelProvider::make_candidate(const plan::Candidate& candidat
                      .bytes = job.override_image,
                      .resources = {},
                      .log = {}};
-    kernel->origin_note = "taken from HMMJIT_OVERRIDE_DIR";
   } else {
     HMMJIT_ASSIGN(Obtained obtained, obtain(job, may_compile));
     auto image = from_entry(job, *obtained.lookup.entry);
@@ -320,7 +313,6 @@ Result<KernelPtr> KernelProvider::make_candidate(const plan::Candidate& candidat
     }
     kernel->image = std::move(*image);
     kernel->origin = obtained.lookup.layer;
-    kernel->origin_note = std::move(obtained.note);
     kernel->key = std::move(obtained.key);
     if (kernel->origin != cache::Layer::kNone) {
       report({.kind = ProviderEvent::Kind::kCacheHit,

@@ -28,7 +28,6 @@ struct Kernel {
   KernelImage image;
   std::vector<plan::Rejection> rejected;      ///< candidates rejected after compiling, in order
   cache::Layer origin = cache::Layer::kNone;  ///< kNone: compiled now
-  std::string origin_note;                    ///< e.g. "installed; made by ..."; may be empty
   cache::CacheKey key;                        ///< key in the cache (invalid if overridden)
   double render_seconds = 0, obtain_seconds = 0;
 };

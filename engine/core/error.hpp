@@ -51,10 +51,10 @@ inline std::unexpected<Error> fail(ErrorCode code, std::string message, std::str
 #define HMMJIT_CONCAT(a, b) HMMJIT_CONCAT_INNER(a, b)
 
 /// Returns the error of a Status/Result expression from the enclosing function.
-#define HMMJIT_TRY(expression)                                          \
-  do {                                                                  \
-    auto hmmjit_status = (expression);                                  \
-    if (!hmmjit_status) return std::unexpected(hmmjit_status.error());  \
+#define HMMJIT_TRY(expression)                                                    \
+  do {                                                                            \
+    auto hmmjit_status = (expression);                                            \
+    if (!hmmjit_status) return std::unexpected(std::move(hmmjit_status).error()); \
   } while (0)
 
 /// `HMMJIT_ASSIGN(auto x, f())` sets x to the value of the Result, or returns its error.

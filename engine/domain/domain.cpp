@@ -42,6 +42,9 @@ constexpr std::size_t kRegionSetBytes = std::size_t{1} << 20;
 // Targets in a batch of Forward scores, if nothing else is kept.
 constexpr std::size_t kFilterSet = 64;
 
+// E->C and E->J are the same at any length.
+const LengthModel kMultihit = length_model(1, true);
+
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
 struct TargetWork {
@@ -197,7 +200,6 @@ class Batch {
   void forward() {
     Stopwatch watch(s_.times.forward);
     s_.all_jobs.clear();
-    const LengthModel odds = length_model(1, true);
     for (std::size_t n = 0; n < s_.targets.size(); ++n) {
       TargetWork& work = s_.targets[n];
       work.forward_nats = work.parsed != nullptr ? work.parsed->forward_nats : kNoScore;
@@ -205,8 +207,8 @@ class Batch {
       const int L = work.target->length();
       const Job job = make_job(work.target->residues, length_model(L, true), n);
       if (is_long(L)) {
-        work.in_parts =
-            std::make_unique<LongTarget>(t_, job, options_.rows_of_part, odds.ec, odds.ej);
+        work.in_parts = std::make_unique<LongTarget>(t_, job, options_.rows_of_part, kMultihit.ec,
+                                                     kMultihit.ej);
         watch.add_cells({&job, 1}, t_.M);
         work.forward_nats = work.in_parts->forward();
       } else {
@@ -216,7 +218,7 @@ class Batch {
     if (s_.all_jobs.empty()) return;
     watch.add_cells(s_.all_jobs, t_.M);
     longest_first(s_.all_jobs);
-    run_forward(t_, parse_, s_.all_jobs, odds, s_.all, s_.cells);
+    run_forward(t_, parse_, s_.all_jobs, kMultihit, s_.all, s_.cells);
     for (const Job& job : s_.all_jobs)
       s_.targets[job.owner].forward_nats = forward_score(s_.all, job);
   }
@@ -234,8 +236,7 @@ class Batch {
       s_.passed.copy_forward(*passed, s_.all, job);
       s_.targets[job.owner].job = &*passed++;
     }
-    const LengthModel odds = length_model(1, true);
-    kernel.backward(t_, s_.passed, s_.passed.rows - 1, 0, odds.ec, odds.ej,
+    kernel.backward(t_, s_.passed, s_.passed.rows - 1, 0, kMultihit.ec, kMultihit.ej,
                     s_.cells.ensure(kernel.scratch(t_.Q)));
   }
 
@@ -299,14 +300,13 @@ class Batch {
 
   // Samples traces and clusters for regions of similar length, whose Forward passes share vectors.
   void sample(std::span<Job> jobs) {
-    const LengthModel odds = length_model(1, true);
     const Kernels& kernel = deal(sample_, jobs, s_.all, static_cast<int>(jobs.size()));
     const MatrixLayout layout = MatrixLayout::of(t_.Q, kernel.groups);
     float* const cells = s_.cells.ensure(static_cast<std::size_t>(s_.all.rows) * layout.row);
     {
       Stopwatch watch(s_.times.ensemble);
       watch.add_cells(jobs, t_.M);
-      kernel.forward(t_, s_.all, 0, s_.all.rows - 1, odds.ec, odds.ej, cells, layout.row);
+      kernel.forward(t_, s_.all, 0, s_.all.rows - 1, kMultihit.ec, kMultihit.ej, cells, layout.row);
     }
     for (const Job& job : jobs) {
       RegionWork& r = s_.region_work[job.owner];
@@ -318,8 +318,8 @@ class Batch {
         const float* const first =
             cells + static_cast<std::size_t>(job.start) * layout.row + job.group * kLanes;
         segments = &s_.ensemble.sample(
-            {&t_, &job, s_.all.forward_of(job), first, layout, odds.ec, odds.ej}, s_.random,
-            r.region.i - 1,
+            {&t_, &job, s_.all.forward_of(job), first, layout, kMultihit.ec, kMultihit.ej},
+            s_.random, r.region.i - 1,
             options_.null2 ? s_.targets[r.target].correction + r.region.i : nullptr);
       }
       const Stopwatch watch(s_.times.clustering);
@@ -518,7 +518,6 @@ void forward_filter_batch(const ForwardTables& model,
   Workspace::State& s = workspace.state();
   const ForwardTables::Tables& t = model.tables();
   const Stopwatch watch(s.times.forward);
-  const LengthModel odds = length_model(1, true);
   const DomainOptions defaults;
   std::vector<Job>& jobs = s.all_jobs;
   jobs.clear();
@@ -526,7 +525,7 @@ void forward_filter_batch(const ForwardTables& model,
     const int L = static_cast<int>(targets[n].size());
     const Job job = make_job(targets[n], length_model(L, true), n);
     if (L > defaults.longest_in_one) {
-      scores[n] = LongTarget(t, job, defaults.rows_of_part, odds.ec, odds.ej).forward();
+      scores[n] = LongTarget(t, job, defaults.rows_of_part, kMultihit.ec, kMultihit.ej).forward();
     } else {
       jobs.push_back(job);
     }
@@ -534,7 +533,7 @@ void forward_filter_batch(const ForwardTables& model,
   longest_first(jobs);
   for (std::size_t at = 0; at < jobs.size(); at += kFilterSet) {
     const auto set = std::span(jobs).subspan(at, std::min(kFilterSet, jobs.size() - at));
-    run_forward(t, t.emission, set, odds, s.all, s.cells);
+    run_forward(t, t.emission, set, kMultihit, s.all, s.cells);
     for (const Job& job : set) scores[job.owner] = forward_score(s.all, job);
   }
 }

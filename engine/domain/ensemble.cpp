@@ -303,7 +303,7 @@ Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
   visit(w);
   int i = w.i, k = w.k, choice = 1;
   LinearCongruential random = w.random;
-  const std::size_t state_d = region.layout.state, state_i = 2 * region.layout.state;
+  const std::size_t state_d = kCellD * region.layout.state, state_i = kCellI * region.layout.state;
   while (choice == 1 && i > 0 && k > 0) {
     const std::span<Entry> known = entries(i, k);
     auto entry = known.begin();
@@ -348,7 +348,8 @@ Ensemble::State Ensemble::leave_deletion(const RegionMatrix& region, Walk& w) co
   const float* const from = cell(region, w.i, w.k - 1);
   const NodeTransitions& t = region.tables->nodes[w.k];
   const Deviate u(w.random);
-  const int choice = choose_of_two(from[0] * t.md_in, from[region.layout.state] * t.dd_in, u);
+  const int choice =
+      choose_of_two(from[0] * t.md_in, from[kCellD * region.layout.state] * t.dd_in, u);
   if (--w.k == 0) return State::kEnd;
   return choice == 0 ? State::kM : State::kD;
 }
@@ -358,7 +359,7 @@ Ensemble::State Ensemble::leave_insertion(const RegionMatrix& region, Walk& w) {
   const float* const from = cell(region, w.i - 1, w.k);
   const NodeTransitions& t = region.tables->nodes[w.k];
   const Deviate u(w.random);
-  const int choice = choose_of_two(from[0] * t.mi, from[2 * region.layout.state] * t.ii, u);
+  const int choice = choose_of_two(from[0] * t.mi, from[kCellI * region.layout.state] * t.ii, u);
   if (--w.i == 0) return State::kEnd;
   return choice == 0 ? State::kM : State::kI;
 }

@@ -1,5 +1,7 @@
 #include "gpu/cascade.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -123,6 +125,13 @@ struct Cascade::Run {
 
   const ReadyKernel& kernel(Link link) const { return of_link(job.kernels, link); }
   const ReadyKernel& ssv = kernel(kernel(Link::kFineSsv) ? Link::kFineSsv : Link::kSsv);
+
+  // The error of a list; `link`: of the kernel that makes it.
+  std::unexpected<Error> impossible(Link link, const std::string& what) const {
+    const ReadyKernel& maker = link == Link::kSsv || !kernel(link) ? ssv : kernel(link);
+    return fail(ErrorCode::kInternal, "a kernel returned " + what + " for model " + model.hmm.name,
+                maker.name());
+  }
 
   Status queue();
   // Queues the upload of the model's tables.
@@ -485,14 +494,24 @@ Result<HostLists> Cascade::Run::download_lists() {
   HMMJIT_TRY(lane.wait(job));
   HMMJIT_ASSIGN(const std::byte* down, download_all());
   const auto c = entry<ChainCounters>(down);
-  const std::string& name = ssv.name();
   const std::size_t listed = stages.gated ? c.gate.open : c.bytes.survivors;
   const std::size_t passed = stages.gated ? c.gate.passed : 0;
   const std::size_t undecided = stages.msv ? 0 : c.bytes.undecided;
-  for (const std::size_t count :
-       {std::size_t{c.bytes.survivors}, std::size_t{c.bytes.undecided}, listed, passed,
-        std::size_t{c.gate.viterbi}, std::size_t{c.gate.forward}, std::size_t{c.viterbi.flagged}}) {
-    if (count > n) return fail(ErrorCode::kInternal, "a kernel returned impossible counts", name);
+  const struct {
+    Link link;
+    const char* list;
+    std::size_t count;
+  } counts[] = {{Link::kSsv, "survivors", c.bytes.survivors},
+                {Link::kSsv, "undecided", c.bytes.undecided},
+                {Link::kGate, "open", c.gate.open},
+                {Link::kGate, "passed", c.gate.passed},
+                {Link::kGate, "viterbi", c.gate.viterbi},
+                {Link::kGate, "forward", c.gate.forward},
+                {Link::kViterbi, "flagged", c.viterbi.flagged}};
+  for (const auto& [link, list, count] : counts) {
+    if (count > n)
+      return impossible(link,
+                        fmt::format("impossible counts ({} of {} targets in {})", count, n, list));
   }
   if (listed > first_listed || passed > first_passed || undecided > first_undecided) {
     first_listed = listed;
@@ -510,13 +529,11 @@ Status Cascade::Run::to_input_order(const HostLists& all) {
   const auto origin_of = [&](std::uint32_t sorted) -> const TargetOrigin* {
     return sorted < n ? &packed.origins[packed.targets.original[sorted]] : nullptr;
   };
-  const auto impossible = [&] {
-    return fail(ErrorCode::kInternal, "a kernel returned an impossible target", ssv.name());
-  };
+  constexpr const char* kTarget = "an impossible target";
   for (std::size_t i = 0; i < all.listed.count; ++i) {
     const auto survivor = entry<dev::Survivor>(all.listed.entries, i);
     const TargetOrigin* const origin = origin_of(survivor.target);
-    if (origin == nullptr) return impossible();
+    if (origin == nullptr) return impossible(stages.gated ? Link::kGate : Link::kSsv, kTarget);
     if (!job.claimed[origin->block]) continue;
     const int length = static_cast<int>(packed.targets.length[survivor.target]);
     const float nats = layout::byte_answer(model.bytes, survivor.result, length).nats;
@@ -524,14 +541,14 @@ Status Cascade::Run::to_input_order(const HostLists& all) {
   }
   for (std::size_t i = 0; i < all.undecided.count; ++i) {
     const TargetOrigin* const origin = origin_of(entry<std::uint32_t>(all.undecided.entries, i));
-    if (origin == nullptr) return impossible();
+    if (origin == nullptr) return impossible(Link::kSsv, kTarget);
     if (job.claimed[origin->block]) result.blocks[origin->block].open.push_back({origin->index});
   }
   result.passed_targets.reserve(all.passed.count);
   for (std::size_t i = 0; i < all.passed.count; ++i) {
     const auto target = entry<std::uint32_t>(all.passed.entries, i);
     const TargetOrigin* const origin = origin_of(target);
-    if (origin == nullptr || !job.claimed[origin->block]) return impossible();
+    if (origin == nullptr || !job.claimed[origin->block]) return impossible(Link::kGate, kTarget);
     result.passed_targets.push_back({origin->block, origin->index, target});
   }
   std::ranges::sort(result.passed_targets, {},
@@ -579,7 +596,8 @@ Status Cascade::Run::list_failed(const ChainCounters& c) {
     for (std::size_t i = 0; i < list.count; ++i, at += list.entry) {
       const auto target = entry<std::uint32_t>(at);
       if (target >= n)
-        return fail(ErrorCode::kInternal, "a kernel returned an impossible target", ssv.name());
+        return impossible(list.fate == Fate::kBias ? Link::kSsv : Link::kGate,
+                          "an impossible target");
       fates[target] = list.fate;
     }
   }

@@ -64,7 +64,6 @@ struct SampledTarget {
   bool always = false;                    ///< see SampleRequest
   bool recurrence = false;                ///< `msv` comes from the MSV kernel
   bool undecided = false;                 ///< SSV gives no score
-  bool at_forward = false;                ///< has passed Viterbi, or was allowed past it
   float msv = kNone, filter = kNone, viterbi = kNone, forward = kNone;
 };
 

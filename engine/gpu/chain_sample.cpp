@@ -1,5 +1,7 @@
 #include "gpu/chain_sample.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -41,9 +43,9 @@ class FetchedLists {
       if (copy->bytes > 0) std::memcpy(list.data(), host + copy->to, copy->bytes);
       ++copy;
     });
-    for (const dev::Survivor& s : survivors) HMMJIT_TRY(known(s.target));
-    for (const dev::Candidate& c : viterbi) HMMJIT_TRY(known(c.target));
-    for (const dev::Candidate& c : forward) HMMJIT_TRY(known(c.target));
+    for (const dev::Survivor& s : survivors) HMMJIT_TRY(known(s.target, "survivors"));
+    for (const dev::Candidate& c : viterbi) HMMJIT_TRY(known(c.target, "viterbi"));
+    for (const dev::Candidate& c : forward) HMMJIT_TRY(known(c.target, "forward"));
     std::erase_if(flagged, [&](std::uint32_t slot) { return slot >= viterbi.size(); });
     std::ranges::sort(flagged);
     return {};
@@ -95,9 +97,11 @@ class FetchedLists {
     use(scores, at.scores, to_forward);
   }
 
-  Status known(std::uint32_t target) const {
+  Status known(std::uint32_t target, std::string_view list) const {
     if (target < size()) return {};
-    return fail(ErrorCode::kInternal, "a kernel returned an impossible target");
+    return fail(ErrorCode::kInternal,
+                fmt::format("a kernel returned an impossible target in {} for model {}", list,
+                            lists_.model.hmm.name));
   }
 
   const ChainLists& lists_;
@@ -174,7 +178,6 @@ class Sampler {
                       forward = host_.slot_of(host_.forward, target);
     const bool open = std::ranges::binary_search(block.open, at.index, {}, &MsvSurvivor::index);
     const bool passed = std::ranges::binary_search(block.passed, at.index);
-    out.at_forward = forward < host_.forward.size() || (passed && !lists_.stages.forward);
     out.fate = open                                ? Fate::kOpen
                : passed                            ? Fate::kPassed
                : forward < host_.forward.size()    ? Fate::kForward

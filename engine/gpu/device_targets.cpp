@@ -116,8 +116,8 @@ Status Uploader::finish() { return stream_.synchronize(); }
 // ---- DeviceTargets ------------------------------------------------------------------------------
 
 std::size_t DeviceTargets::bytes_for(const PackedSegment& segment) {
-  // Start, length, original, class and block, plus one work list; six words per distinct length.
-  return stored_residues(segment.targets) + segment.targets.size() * (20 + 16) +
+  // Start, length, class and block, plus one work list; six words per distinct length.
+  return stored_residues(segment.targets) + segment.targets.size() * (16 + 16) +
          segment.targets.class_lengths.size() * 24 + 4096;
 }
 
@@ -149,7 +149,6 @@ Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(
   }
   HMMJIT_TRY(put(out->start_, t.start));
   HMMJIT_TRY(put(out->length_, t.length));
-  HMMJIT_TRY(put(out->original_, t.original));
   HMMJIT_TRY(put(out->length_class_, t.length_class));
   HMMJIT_TRY(put(out->block_, segment->block));
   HMMJIT_TRY(put(out->null_nats_, segment->null_nats));
@@ -168,10 +167,9 @@ hmmjit_device::DatabaseView DeviceTargets::view() const {
   return {reinterpret_cast<const hmmjit_device::u8*>(residues_.address()),
           words(start_),
           words(length_),
-          words(original_),
           words(length_class_),
           static_cast<hmmjit_device::u32>(segment_->targets.size()),
-          0};
+          {}};
 }
 
 Result<const DeviceTargets::Work*> DeviceTargets::work(int model_length, bool whole) {

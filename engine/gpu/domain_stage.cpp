@@ -886,7 +886,8 @@ Status DomainStage::Run::read_own(const Part& part) {
     const std::uint32_t at = part.order[n];
     const auto L = static_cast<int>(request.targets->packed().targets.length[request.passed[at]]);
     if (!read_envelope(part, L, L, part.entries[n], request.scored[at]))
-      return fail(ErrorCode::kInternal, "a kernel returned impossible envelopes",
+      return fail(ErrorCode::kInternal,
+                  "a kernel returned impossible envelopes for model " + request.model->hmm.name,
                   kernels.envelope.name());
   }
   return {};
@@ -895,7 +896,8 @@ Status DomainStage::Run::read_own(const Part& part) {
 Status DomainStage::Run::read(const Part& part) {
   const DomainRequest& request = *part.request;
   const auto impossible = [&] {
-    return fail(ErrorCode::kInternal, "a kernel returned impossible regions",
+    return fail(ErrorCode::kInternal,
+                "a kernel returned impossible regions for model " + request.model->hmm.name,
                 kernels.parser.name());
   };
   for (std::size_t slot = 0; slot < part.slots; ++slot) {

@@ -208,7 +208,6 @@ WordProfile make_word_profile(const Profile& profile) {
   WordProfile words;
   words.scale = static_cast<float>(500.0 / 0.69314718055994529);
   const auto word = [scale = words.scale](float score) { return word_score(scale, score); };
-  const auto transition = [&](Transition a, int k) { return word(profile.transition[a][k]); };
   fill_scores(
       profile, static_cast<std::int16_t>(kWordMinimum), word,
       [&](float score, int limit) {
@@ -216,13 +215,6 @@ WordProfile make_word_profile(const Profile& profile) {
       },
       words);
   words.ec = words.ej = word(static_cast<float>(-0.69314718055994529));
-
-  int bound = kWordMinimum;
-  for (int k = 2; k <= words.M - 2; ++k) {
-    bound =
-        std::max(bound, transition(kDD, k) + transition(kDM, k + 1) - word(profile.entry[k + 2]));
-  }
-  words.ddbound = static_cast<std::int16_t>(bound);
   return words;
 }
 

@@ -69,7 +69,6 @@ struct WordProfile : NodeScores<std::int16_t> {
   float scale = 0;  ///< 500/ln 2, as float
   int base = 12000;
   std::int16_t ec = 0, ej = 0;  ///< E->C, E->J (multihit -500)
-  std::int16_t ddbound = 0;     ///< bound for ending lazy F early (Farrar 2007)
 
   /// The word for the N/C/J->B/T move at length L (multihit).
   std::int16_t move(int L) const;

@@ -139,11 +139,15 @@ class Finder {
               to_find_, workspace, {&again, 1}, {&envelopes, 1});
           if ((nats == again || (std::isnan(nats) && std::isnan(again))) && envelopes == found)
             return {};
-          constexpr const char* kText = "{} nats, {} envelopes";
-          return search_run::Difference{plan::Stage::kParser,
-                                        {},
-                                        fmt::format(kText, nats, found.size()),
-                                        fmt::format(kText, again, envelopes.size())};
+          const auto parts = [](float forward_nats, const Envelopes& of) {
+            std::vector<std::string> out{
+                fmt::format("{} nats, {} envelopes", forward_nats, of.size())};
+            for (const domain::FoundEnvelope& e : of)
+              out.push_back(fmt::format("envelope {}-{} of region {}", e.first, e.last, e.region));
+            return out;
+          };
+          return search_run::first_difference(plan::Stage::kParser, {}, parts(nats, found),
+                                              parts(again, envelopes));
         });
   }
 
@@ -263,10 +267,12 @@ class Scorer {
             // A sum that is not a number equals nothing.
             if (again.domain && std::isnan(again.domain->accuracy_sum)) return {};
             if (again.domain == taken.domain) return {};
-            const auto text = [](const Envelope& e) {
-              return e.domain ? fmt::format("{} nats", e.domain->envelope_nats) : "no domain";
+            const auto parts = [](const Envelope& e) {
+              return e.domain ? search_run::parts_of(*e.domain)
+                              : std::vector<std::string>{"no domain"};
             };
-            return search_run::Difference{plan::Stage::kEnvelope, {}, text(taken), text(again)};
+            return search_run::first_difference(plan::Stage::kEnvelope, {}, parts(taken),
+                                                parts(again));
           });
     }
   }

@@ -55,9 +55,10 @@ std::string catalogue_text() {
   std::string out =
       "# Kernel catalogue\n\nMade from the entries in `engine/plan/variants/` by `hmmjit plan "
       "--catalogue`; a test compares the two.\nWithin a stage, the planner takes the entry with "
-      "the highest predicted rate among those that accept the model and compete; the\nothers are "
-      "chosen only by name (`--variant NAME`): designs of earlier papers, and `multi_lane_blocks`, "
-      "which nhmmer uses.\n";
+      "the highest predicted rate among those that accept the model and compete; in the\nsame way "
+      "it takes one of Viterbi's exact entries for targets that the first leaves undecided. The "
+      "others are chosen only by\nname (`--variant NAME`): designs of earlier papers, and "
+      "`multi_lane_blocks`, which nhmmer uses.\n";
   for (int s = 0; s < kStages; ++s) {
     const auto stage = static_cast<Stage>(s);
     if (variants_of(stage).empty()) continue;
@@ -71,7 +72,9 @@ std::string catalogue_text() {
       row("template", fmt::format("`kernel_templates/{}`, kernel `{}`", variant.template_file,
                                   variant.entry_name));
       row("cells", std::string(cell_type_name(variant.cell)));
-      row("chosen by", variant.competes ? "predicted rate" : "name only");
+      row("chosen by", variant.competes    ? "predicted rate"
+                       : variant.completes ? "predicted rate, for undecided targets"
+                                           : "name only");
       const auto lengths =
           kDevices | std::views::transform([&](std::string_view name) {
             return fmt::format("{} {}", name, longest_model(variant, *find_device(name)));

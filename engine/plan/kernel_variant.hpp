@@ -2,8 +2,8 @@
 //
 // A new variant is one template, kernel_templates/<stage>/<name>.cu, and one entry in
 // engine/plan/variants/<stage>.cpp; docs/new-kernel.md lists the other steps and the tests that
-// check them. Table order breaks ties; a stage's last entry must accept every model on every
-// device.
+// check them. Table order breaks ties. If no entry of a stage accepts a model, the CPU does the
+// stage.
 //
 // Templates are CUDA C++ without toolkit headers. They get their constants from
 //   #include "plan_constants.h"
@@ -139,7 +139,7 @@ struct Verdict {
 struct KernelVariant {
   std::string_view name = {};  ///< "multi_lane_byte"
   Stage stage = Stage::kSsv;
-  std::string_view template_file = {};  ///< "ssv/multi_lane_byte.cu", below kernel_templates/
+  std::string_view template_file = {};  ///< "ssv/multi_lane.cu", below kernel_templates/
   std::string_view entry_name = {};     ///< the extern "C" kernel
   CellType cell = CellType::kByte;
   /// False: chosen only by name or if nothing else is left (designs of earlier papers, kernels of

@@ -251,8 +251,9 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   };
   for (const Candidate& c : plan.fallbacks) explain(c, outranked(c, plan, policy));
   for (Candidate& c : comparison) {
-    explain(c, fmt::format("only by name: predicted {:.0f} {}", c.predicted_gcups,
-                           rate_unit(plan.stage)));
+    explain(c, fmt::format("{}: predicted {:.0f} {}",
+                           c.variant->completes ? "for undecided targets" : "only by name",
+                           c.predicted_gcups, rate_unit(plan.stage)));
     plan.fallbacks.push_back(std::move(c));
   }
   return {};

@@ -12,7 +12,7 @@
 namespace hmmjit::render {
 
 struct Template {
-  std::string_view path;  ///< below kernel_templates/, '/'-separated: "ssv/warp_striped.cu"
+  std::string_view path;  ///< below kernel_templates/, '/'-separated: "ssv/multi_lane.cu"
   std::string_view text;
 };
 

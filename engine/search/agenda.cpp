@@ -1,5 +1,7 @@
 #include "search/agenda.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <new>
@@ -114,7 +116,13 @@ std::optional<Work> Agenda::take_next(Worker& me) {
   if (choice == Choice::kWait) {
     // Without a device only workers can bring about more work.
     if (running_ > 0 || limits_.window.device) return std::nullopt;
-    end_with({ErrorCode::kInternal, "the search stopped before it was complete", {}, {}});
+    end_with(
+        {ErrorCode::kInternal,
+         fmt::format("the search stopped before it was complete: {} models, {} pieces of work, "
+                     "{} of {} results delivered, batch {}",
+                     models_.size(), ready_.size(), delivered_, results_, static_cast<int>(batch_)),
+         {},
+         {}});
     return End{};
   }
   Work work = take(choice);

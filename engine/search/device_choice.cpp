@@ -84,7 +84,8 @@ bool device_pays(const SearchOptions& options, std::optional<double> positions,
   // Driver, context, first upload; else kernels, the model's tables, and the chain's launches.
   const double start = started ? 0.01 : 0.3;
   if (options.filters.F1 >= 1.0) {
-    note = "no filter to run (--max)";
+    note =
+        options.filters.F2 < 1.0 ? "the first filter is off (--F1 1)" : "no filter to run (--max)";
     return false;
   }
   if (!positions || !residues) return true;

@@ -39,13 +39,11 @@ HostFilters::HostFilters(const PreparedModel& model, const FilterOptions& option
 Status HostFilters::run(const TargetBlock& block, std::size_t begin, std::size_t end,
                         cpu::FilterScratch& scratch, FilterOutput& output) const {
   const auto M = static_cast<std::uint64_t>(model_.hmm().M);
-  // With both limits at 1 no score can be turned away, so none is computed (--max).
-  const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
   std::vector<Candidate> candidates;
   FilterCounters& counters = output.counters;
   ResidueCopies copies;
-  const cpu::FilterTables* const kernels = need_msv ? &model_.tables() : nullptr;
-  const bool copy_all = need_msv && !kernels->ssv_takes_any_byte();
+  const cpu::FilterTables* const kernels = need_msv_ ? &model_.tables() : nullptr;
+  const bool copy_all = need_msv_ && !kernels->ssv_takes_any_byte();
 
   CoreClock clock;
   // Few enough that what SSV has read is still in a cache where it is needed again.
@@ -60,7 +58,7 @@ Status HostFilters::run(const TargetBlock& block, std::size_t begin, std::size_t
         HMMJIT_ASSIGN(targets[i], copies.of(block, first + i, alphabet()));
       }
     }
-    if (need_msv)
+    if (need_msv_)
       kernels->ssv_batch(std::span(targets).first(count), std::span(ssv).first(count), scratch);
     for (std::size_t i = 0; i < count; ++i) {
       std::span<const Residue> residues = targets[i];
@@ -70,7 +68,7 @@ Status HostFilters::run(const TargetBlock& block, std::size_t begin, std::size_t
       if (L == 0) continue;
       const std::size_t index = first + i;
       Candidate candidate{static_cast<std::uint32_t>(index), cached_null_score(L), 0, 0, {}};
-      if (need_msv) {
+      if (need_msv_) {
         output.times.ssv_cells += residues.size() * M;
         candidate.msv_nats = ssv[i].nats;
         if (ssv[i].status == reference::SsvStatus::kNoResult) {
@@ -190,7 +188,7 @@ SampleComparison HostFilters::compare(const TargetBlock& block, const gpu::Sampl
   if (options_.bias) {
     const std::span<const Residue> targets[] = {residues};
     kernels.bias_filter_batch(targets, {&out.filter_nats, 1});
-    // The guard of the gate kernel, which is wider than what any order of the sum can make.
+    // More than any order of the sum can make.
     constexpr float kGuard = 1e-3f;
     const auto length = static_cast<int>(residues.size());
     const float guard = kGuard + layout::bias_guard(out.filter_nats - null_nats, length);
@@ -234,7 +232,6 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
                             CoreClock& clock, cpu::FilterScratch& scratch,
                             FilterOutput& output) const {
   const auto M = static_cast<std::uint64_t>(model_.hmm().M);
-  const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
   FilterCounters& counters = output.counters;
   if (options_.bias) {
     const std::vector<float> scores = bias_scores(candidates, output);
@@ -242,7 +239,7 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       Candidate candidate = candidates[i];
       candidate.filter_nats = scores[i];
-      if (need_msv) {
+      if (need_msv_) {
         candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
         if (msv_gate_.rejects(candidate.bits)) continue;
       }
@@ -260,7 +257,7 @@ void HostFilters::after_msv(const TargetBlock& block, std::vector<Candidate>& ca
   const cpu::FilterTables* kernels = nullptr;  // made when the first target needs them
   for (const Candidate& candidate : candidates) {
     // A target whose MSV score already satisfies F2 goes straight to Forward.
-    if (need_msv && skip_viterbi_gate_.rejects(candidate.bits)) {
+    if (need_msv_ && skip_viterbi_gate_.rejects(candidate.bits)) {
       if (kernels == nullptr) kernels = &model_.tables_with_viterbi();
       const float nats = kernels->viterbi_filter(candidate.residues, scratch);
       output.times.viterbi_cells += candidate.residues.size() * M;

@@ -87,6 +87,8 @@ class HostFilters {
 
   const PreparedModel& model_;
   const FilterOptions options_;
+  // With both limits at 1 no score can be turned away, so none is computed (--max).
+  const bool need_msv_ = options_.F1 < 1.0 || options_.F2 < 1.0;
   const PValueGate msv_gate_, skip_viterbi_gate_, viterbi_gate_;
 };
 

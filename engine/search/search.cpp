@@ -8,6 +8,8 @@
 // A step takes one piece of work and the state of its thread, and knows no other step.
 #include "search/search.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -33,12 +35,22 @@ namespace hmmjit {
 namespace search_run {
 namespace {
 
+// As in the timeline: what is done, for which model.
+std::string name_of(const Work& work) {
+  return std::visit(
+      [](const auto& w) -> std::string {
+        if constexpr (requires { w.job; }) return fmt::format("{} {}", w.kName, w.job->hmm().name);
+        return w.kName;
+      },
+      work);
+}
+
 // Everything that follows from what a search is asked to do, before it begins.
 struct Setting {
   Setting(const SearchOptions& options, std::uint64_t available, std::uint64_t target_bytes,
           gpu::GpuFilters* given_device)
       : threads(std::max(1, options.threads)),
-        // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
+        // With F1 at 1 (--max) the first kernels turn nothing away, so that a device saves nothing.
         device(options.filters.F1 < 1.0 ? given_device : nullptr),
         memory(divide_memory(options, threads, device != nullptr, available)),
         block_residues(std::min(memory.block, options.block_residues > 0
@@ -219,11 +231,11 @@ void Run::work() {
     if (options_.on_progress) options_.on_progress();
     if (options_.cancellation != nullptr && options_.cancellation->cancelled())
       return agenda_.abort({ErrorCode::kInterrupted, "the search was cancelled", {}, {}});
+    // Before the work, which may release the model.
+    const std::string name = options_.trace != nullptr ? name_of(work) : "";
     const double begun = Trace::now();
     const Status status = std::visit([this](const auto& w) { return perform(w); }, work);
-    if (options_.trace != nullptr)
-      options_.trace->add("cpu", std::visit([](const auto& w) { return w.kName; }, work), begun,
-                          Trace::now());
+    if (options_.trace != nullptr) options_.trace->add("cpu", name, begun, Trace::now());
     if (!status) agenda_.abort(status.error());
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "core/threads.hpp"
@@ -51,9 +52,18 @@ std::string nats_text(float nats) {
   return std::isnan(nats) ? "no score" : fmt::format("{} nats", nats);
 }
 
-std::string score_text(float forward, const std::optional<domain::TargetScore>& score) {
-  return score ? fmt::format("{} bits, {} domains", score->bits, score->domains.size())
-               : nats_text(forward) + ", no domain";
+std::vector<std::string> parts_of(float forward, const std::optional<domain::TargetScore>& score) {
+  if (!score) return {nats_text(forward) + ", no domain"};
+  std::vector<std::string> out{
+      fmt::format("{} bits, {} domains", score->bits, score->domains.size()), nats_text(forward),
+      fmt::format("{} bits before null2, null2 {} nats, log P {}, {} domains expected",
+                  score->pre_bits, score->correction_nats, score->log_p, score->expected_domains),
+      fmt::format("{} regions, {} clustered, {} overlaps, {} envelopes, best domain {}",
+                  score->regions, score->clustered, score->overlaps, score->envelopes,
+                  score->best_domain)};
+  for (const domain::Domain& domain : score->domains)
+    std::ranges::move(search_run::parts_of(domain), std::back_inserter(out));
+  return out;
 }
 
 // A generator that is never reset gives other traces each time. The scores of a target with a
@@ -73,6 +83,30 @@ bool is_domain_stage(plan::Stage stage) {
 }
 
 }  // namespace
+
+std::vector<std::string> parts_of(const domain::Domain& d) {
+  const domain::Alignment& rows = d.alignment;
+  return {fmt::format("envelope {}-{}, {} nats", d.ienv, d.jenv, d.envelope_nats),
+          fmt::format("alignment {}-{} to positions {}-{}", d.iali, d.jali, d.hmm_from, d.hmm_to),
+          fmt::format("{} bits, log P {}, null2 {} nats, bias {} nats, accuracy {}", d.bits,
+                      d.log_p, d.correction_nats, d.bias_nats, d.accuracy_sum),
+          rows.rf,
+          rows.cs,
+          rows.model,
+          rows.match,
+          rows.sequence,
+          rows.pp};
+}
+
+Difference first_difference(plan::Stage stage, std::string target,
+                            const std::vector<std::string>& device,
+                            const std::vector<std::string>& cpu) {
+  const auto [in_device, in_cpu] = std::ranges::mismatch(device, cpu);
+  const auto text = [](const std::vector<std::string>& parts, auto at) {
+    return at == parts.begin() || at == parts.end() ? parts.front() : parts.front() + ", " + *at;
+  };
+  return {stage, std::move(target), text(device, in_device), text(cpu, in_cpu)};
+}
 
 double CheckBudget::process_seconds() {
   timespec used{};
@@ -229,7 +263,11 @@ std::optional<Difference> Verifier::check_target(ModelJob& job, const TargetBloc
   const auto found = [&](plan::Stage stage, float device, float cpu) {
     const bool same = device == cpu;
     return Difference{stage, std::string(targets[target.index].name),
-                      nats_text(device) + (same ? " and another decision" : ""), nats_text(cpu)};
+                      nats_text(device) + (same ? " and another decision" : "") +
+                          fmt::format(" (MSV {}, filter {}, Viterbi {}, Forward {}, fate {})",
+                                      target.msv, target.filter, target.viterbi, target.forward,
+                                      static_cast<int>(target.fate)),
+                      nats_text(cpu)};
   };
   const SampleComparison compared = job.filters->compare(targets, target, local.filter_scratch);
   if (const auto& d = compared.different) return found(d->stage, d->device, d->cpu);
@@ -304,8 +342,9 @@ Status Verifier::check_scores(ModelJob& job, const ThreadState& local,
         (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];
     budget_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun);
     if (same) continue;
-    return different(job, {plan::Stage::kParser, std::string(local.views[n].name),
-                           score_text(given, local.scores[n]), score_text(nats, score)});
+    return different(job,
+                     first_difference(plan::Stage::kParser, std::string(local.views[n].name),
+                                      parts_of(given, local.scores[n]), parts_of(nats, score)));
   }
   return {};
 }

@@ -70,12 +70,19 @@ class CheckBudget {
   static double process_seconds();
 };
 
-/// A result on which a device and the CPU differ. Values in nats, or numbers of targets.
+/// A result on which a device and the CPU differ. Values in nats, numbers of targets, or parts.
 struct Difference {
   plan::Stage stage;        ///< whose kernels are wrong
   std::string target = {};  ///< empty: a list of targets
   std::string device, cpu;  ///< their results
 };
+
+/// The parts of a domain, as text.
+std::vector<std::string> parts_of(const domain::Domain& domain);
+/// Of two results in parts that differ: the first part, and the first one that differs.
+Difference first_difference(plan::Stage stage, std::string target,
+                            const std::vector<std::string>& device,
+                            const std::vector<std::string>& cpu);
 
 /// A difference is an error that names the kernel. Thread-safe.
 class Verifier {

@@ -99,8 +99,7 @@ struct ScoredEnvelope {
   u32 last_node;     ///< node of the path's end, 1-based
   float accuracy;    ///< expected accuracy
   u32 path;          ///< index of the word where the path begins
-  u32 last_state;    ///< PathState of the path's end
-  u32 reserved;
+  u32 reserved[2];
   float null2[kNull2Residues];
 };
 enum PathState : u32 { kPathMatch = 0, kPathDelete = 1, kPathInsert = 2 };

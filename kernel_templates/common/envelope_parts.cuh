@@ -206,7 +206,6 @@ HMMJIT_DEVICE void answer_envelope(const DomainParams& p, const Envelope& e, u32
     out->sound = sound ? 1 : 0;
     out->last_row = end.row;
     out->last_node = end.node;
-    out->last_state = end.state;
     out->accuracy = end.accuracy;
     out->path = path_words;
     out->status = kDone;

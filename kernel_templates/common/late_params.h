@@ -59,7 +59,7 @@ enum WordTransition : u32 {
 ///    saturate at -32768 are below both. The entry B->M_k >= kWordLeastEntry beats all of them,
 ///    so the maximum in M(i,k) is the true one. After the match score M is true or irrelevant.
 ///  - Hence the best end score is true unless irrelevant; such targets are flagged too.
-/// Models outside the preconditions (host: viterbi_wavefront_fits) take the exact kernel.
+/// Models outside the preconditions (host: viterbi_wavefront_gap) take the exact kernel.
 /// With J <= N the true begin score is constant: best + ej <= base; anything better is flagged.
 enum : int {
   kWordShift = 20600,
@@ -111,16 +111,15 @@ struct FloatLength {
   float loop, move;
 };
 
-/// Rows of FloatFilterParams::transitions: as WordTransition, odds ratios, 0 where impossible.
 struct FloatFilterParams {
   DatabaseView database;
   TargetList list;
   const FloatLength* lengths;  ///< [length classes]
   const float* emissions;      ///< [32][stride] at x*stride + k-1, 0 impossible
-  const float* transitions;    ///< [kWordTransitions][stride]
+  const float* transitions;    ///< [kWordTransitions][stride] odds ratios, 0 impossible
   LateCounters* counters;
   float* results;              ///< [slots] nats; -inf: no path
-  float* rows;                 ///< four-lane kernel without shared memory: see there
+  float* rows;                 ///< Expected::scratch_per_warp, for new variants: no kernel has any
   u32 stride;                  ///< M rounded up to 16
   u32 model_length;
   float ec, ej;                ///< E->C, E->J

@@ -4,7 +4,7 @@
 // Targets on the device. One byte per residue (alphabet code); every target begins at a 16-byte boundary and is
 // padded with code 31, whose emission is impossible in every table. Targets are sorted by length, longest first, so
 // that the sequences that one warp scores together have nearly the same length. Kernels address targets by their
-// index in this order; `original` maps it to the order of the input.
+// index in this order.
 #ifndef HMMJIT_KERNEL_LAUNCH_PARAMS_H_
 #define HMMJIT_KERNEL_LAUNCH_PARAMS_H_
 
@@ -29,15 +29,16 @@ enum {
 /// One work item: a whole target, or a piece of a long one. A single-segment (SSV) path spans at most M residues,
 /// so pieces that overlap by M residues have the same best score as the whole target; recurrences with the J state
 /// need whole targets.
+///
+/// In a scan, `start` counts from the end of the residues where these are read backwards, `rows` is a
+/// multiple of kBlockRows, `target` is the block of the first row, and `split` the number of blocks at
+/// the beginning whose values another item gives.
 struct WorkItem {
   u32 start;   ///< first residue, in units of 16 bytes from DatabaseView::residues
   u32 rows;    ///< residues of this piece
   u32 target;  ///< index in sorted order
   u32 split;   ///< kWholeTarget, or the slot of this target in SplitState
 };
-/// In a scan, `start` counts from the end of the residues where these are read backwards, `rows` is a
-/// multiple of kBlockRows, `target` is the block of the first row, and `split` the number of blocks at
-/// the beginning whose values another item gives.
 enum : u32 { kWholeTarget = 0xffffffffu };
 
 /// Best value and number of unfinished pieces of a split target; the warp that finishes the last piece decides for
@@ -49,15 +50,14 @@ struct SplitState {
   u32 reserved;
 };
 
-/// The device-resident database (one shard). Everything but `residues` is small.
+/// The device-resident database (one segment). Everything but `residues` is small.
 struct DatabaseView {
   const u8* residues;         ///< 16-byte aligned; at least 16 bytes of 31 after the last target
   const u32* start;           ///< [targets] in units of 16 bytes
   const u32* length;          ///< [targets] residues
-  const u32* original;        ///< [targets] index in the input
   const u32* length_class;    ///< [targets] index into LengthClass arrays: one per distinct length
   u32 targets;
-  u32 reserved;
+  u32 reserved[3];
 };
 
 /// Decisions that depend on target length and model only. Exact by construction: the host evaluates the reference's

@@ -419,7 +419,6 @@ HMMJIT_DEVICE void answer(const DomainParams& p, const LongEnvelope& e, u32 entr
   out->sound = sound ? 1 : 0;
   out->last_row = end.row;
   out->last_node = end.node;
-  out->last_state = end.state;
   out->accuracy = end.accuracy;
   out->path = path_words;
   out->status = kDone;

@@ -3,7 +3,7 @@
 //
 // The delete chain D(k+1) = max(M(k) + MD_k, D(k) + DD_k) is a composition of functions f(d) = max(a, d + b), which
 // is associative: a prefix scan over the lanes computes a whole chunk at once. Saturation at -32768 commutes with
-// it, because every a is at least -32768. Costs are at most 0 (host: viterbi_row_scan_fits), so only match scores
+// it, because every a is at least -32768. Costs are at most 0 (host: viterbi_row_scan_gap), so only match scores
 // saturate upwards.
 #include "common/word_filter.cuh"
 #include "plan_constants.h"

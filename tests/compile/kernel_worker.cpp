@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", kernel.error().to_string().c_str());
     return static_cast<int>(kernel.error().code);
   }
-  std::printf("compiled=%d digest=%s note=%s\n", static_cast<int>(provider.statistics().compiled),
-              digest_of((*kernel)->image.bytes).hex().c_str(), (*kernel)->origin_note.c_str());
+  std::printf("compiled=%d digest=%s\n", static_cast<int>(provider.statistics().compiled),
+              digest_of((*kernel)->image.bytes).hex().c_str());
   return 0;
 }

@@ -40,10 +40,9 @@ inline hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
   return {targets.residues.data(),
           targets.start.data(),
           targets.length.data(),
-          targets.original.data(),
           targets.length_class.data(),
           static_cast<std::uint32_t>(targets.size()),
-          0};
+          {}};
 }
 
 }  // namespace hmmjit

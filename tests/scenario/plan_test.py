@@ -37,7 +37,7 @@ class Plan(ScratchFolder):
         self.assertRegex(lines[-1], r"^1 model, 1 device, \d+ plans, \d+ kernels$")
         explained = self.plan("--length", "150", "--device", "H200", "--explain").stdout
         self.assertGreater(explained.count(b"\n"), 3 * len(lines))
-        for word in (b"  slower ", b"  only by name ", b"  refused "):
+        for word in (b"  slower ", b"  only by name ", b"  for undecided targets lane_scan: ", b"  refused "):
             self.assertIn(word, explained)
             self.assertNotIn(word, short.stdout)
         self.assertNotIn(b"padded cells", short.stdout + explained)

@@ -222,12 +222,6 @@ WordProfile random_word_profile(std::uint64_t seed, int M, const Alphabet& alpha
     words.md_out[k - 1] = cost(10), words.mi_out[k - 1] = cost(10), words.dd_out[k - 1] = cost(40);
     words.ii_out[k - 1] = std::min(cost(10), std::int16_t{-1});
   }
-  // The bound follows from the values, as make_word_profile computes it.
-  int bound = -32768;
-  for (int k = 2; k <= M - 2; ++k) {
-    bound = std::max(bound, words.dd_out[k - 1] + words.dm_in[k + 1] - words.entry[k + 1]);
-  }
-  words.ddbound = static_cast<std::int16_t>(std::clamp(bound, -32768, 32767));
   return words;
 }
 

@@ -271,6 +271,7 @@ const std::array kVariants{
         .template_file = "viterbi/lane_scan.cu",
         .entry_name = "viterbi_lane_scan",
         .cell = CellType::kWord,
+        // On devices without DPX the predicted rate exceeds wavefront's, but neither is measured.
         .competes = false,
         .completes = true,
         .accepts = lane_scan::accepts,

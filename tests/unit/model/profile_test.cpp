@@ -135,7 +135,6 @@ TEST(Profile, ByHand) {
   EXPECT_EQ(words.dd_out, (std::vector<std::int16_t>{-500, -32768}));
   EXPECT_EQ(words.ec, -500);
   EXPECT_EQ(words.ej, -500);
-  EXPECT_EQ(words.ddbound, -32768);  // the model is too short for a bound
 
   const OddsProfile odds = make_odds_profile(p);
   EXPECT_EQ(odds.match[0], vector_exp(ln(2)));

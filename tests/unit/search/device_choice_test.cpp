@@ -77,10 +77,13 @@ TEST(DevicesPresent, AreCountedWithoutTheDriver) {
 
 TEST(DevicePays, WithoutFiltersThereIsNothingToDo) {
   SearchOptions options = with_threads(1);
-  options.filters.F1 = 1.0;  // --max
+  options.filters.F1 = 1.0;
   std::string note;
   EXPECT_FALSE(device_pays(options, 1e6, 1e9, note));
-  EXPECT_NE(note.find("--max"), std::string::npos);
+  EXPECT_EQ(note, "the first filter is off (--F1 1)");
+  options.filters.F2 = 1.0;
+  EXPECT_FALSE(device_pays(options, 1e6, 1e9, note));
+  EXPECT_EQ(note, "no filter to run (--max)");
 }
 
 TEST(SizesOfFiles, CompressedFilesCountAsTheirContents) {

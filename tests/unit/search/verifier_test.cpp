@@ -1,6 +1,8 @@
 // Which scores of a device are recomputed.
 #include "search/verifier.hpp"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -52,6 +54,7 @@ class VerifierTest : public testing::Test {
     SearchStatistics statistics;
     verifier.add_to(statistics);
     EXPECT_EQ(!status, progress_.wrong_kernel.load());
+    if (!status) error_ = status.error().message;
     return statistics.verified;
   }
 
@@ -64,6 +67,7 @@ class VerifierTest : public testing::Test {
   ThreadState local_;
   std::uint64_t several_ = 0;  // targets with a sampled region
   SearchProgress progress_;
+  std::string error_;
 };
 
 TEST_F(VerifierTest, ChecksEveryTargetAskedFor) {
@@ -74,6 +78,20 @@ TEST_F(VerifierTest, ChecksEveryTargetAskedFor) {
   local_.scores[0]->bits += 1;
   EXPECT_EQ(check({}), 1u);
   EXPECT_TRUE(progress_.wrong_kernel);
+}
+
+TEST_F(VerifierTest, ADifferenceNamesThePartThatDiffers) {
+  domain::Domain& domain = local_.scores[0]->domains.at(0);
+  for (int* const end : {&domain.jenv, &domain.jali}) {
+    const int was = (*end)++;
+    check({});
+    const auto of_device = fmt::format("-{}", *end), of_cpu = fmt::format("-{}", was);
+    EXPECT_THAT(error_, testing::ContainsRegex("GPU .*" + of_device + ".*CPU .*" + of_cpu));
+    *end = was;
+  }
+  domain.alignment.pp += '*';
+  check({});
+  EXPECT_THAT(error_, testing::HasSubstr(domain.alignment.pp + ", CPU "));
 }
 
 // A generator that is never reset gives other samples in a second computation.
