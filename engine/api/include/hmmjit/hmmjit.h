@@ -109,7 +109,7 @@ typedef struct hmmjit_model_info {
   const char *accession;   /* one word; "" where there is none */
   const char *description; /* one line; "" where there is none */
   const char *consensus;   /* `length` characters */
-  int32_t length;          /* match states */
+  int32_t length;          /* positions */
   int32_t alphabet;        /* HMMJIT_AMINO, ... */
   double gathering;        /* cutoff of targets, in bits; NaN where the model has none */
   double gathering_domain; /* cutoff of domains */
@@ -491,7 +491,7 @@ typedef struct hmmjit_result_info {
   const char *model_name;        /* of the model, or of the sequence it was built from */
   const char *model_accession;   /* "" where there is none */
   const char *model_description; /* "" where there is none */
-  int32_t model_length;          /* match states */
+  int32_t model_length;          /* positions of the model */
   int32_t has_alignments;        /* the search kept alignments */
   size_t hits;                   /* candidates, in hmmsearch's order */
   size_t reported;               /* candidates that satisfy the reporting thresholds */
