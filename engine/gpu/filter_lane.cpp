@@ -58,7 +58,7 @@ void FilterLane::perform(const ReserveBuffers& work) {
 void FilterLane::perform(const LoadSegment& work) {
   const double begun = Trace::now();
   auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
-    const std::lock_guard uploading(device_.upload_mutex);
+    const MutexLock uploading(device_.upload_mutex);
     if (device_.uploader == nullptr) {
       HMMJIT_ASSIGN(Uploader uploader, Uploader::create(device_.device));
       device_.uploader = std::make_unique<Uploader>(std::move(uploader));
