@@ -412,7 +412,7 @@ bool Agenda::reserve(std::size_t bytes, bool needed) {
 }
 
 void Agenda::block_released(BlockId block, std::size_t bytes) noexcept {
-  if (stopped()) return;  // perhaps together with the agenda
+  if (stopped()) return;  // the agenda may be being destroyed
   const MutexLock lock(mutex_);
   block_bytes_ -= bytes;
   if (limits_.window.device) board_.remove_block(block);

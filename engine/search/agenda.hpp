@@ -31,6 +31,7 @@
 
 namespace hmmjit::search_run {
 
+/// What may be in flight or wait at a time.
 struct AgendaLimits {
   WindowLimits window;
   std::uint64_t result_bytes;  ///< of results that wait
@@ -174,7 +175,7 @@ class Agenda {
   bool may_read() const HMMJIT_REQUIRES(mutex_);
   bool batch_is_full() const HMMJIT_REQUIRES(mutex_);
   bool pass_has_ended() const HMMJIT_REQUIRES(mutex_);
-  // Wakes a worker if there is work. Each that takes some wakes the next.
+  // Wakes a worker if there is work. A worker that takes work wakes the next.
   void wake() HMMJIT_REQUIRES(mutex_);
 
   void push(Class of, double rank, Work work) HMMJIT_REQUIRES(mutex_);

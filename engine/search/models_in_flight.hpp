@@ -13,6 +13,7 @@ constexpr std::uint64_t low_water(int threads) {
 /// Limit of models in flight without a device.
 constexpr std::uint64_t most_models(int threads) { return low_water(threads) + 1; }
 
+/// Bounds on models in flight.
 struct WindowLimits {
   std::uint64_t model_bytes, target_bytes;
   int threads;
@@ -51,7 +52,7 @@ class ModelsInFlight {
   bool more() const { return !models_ended_; }
 
  private:
-  // Assumed bytes of a model before any has been set up: those of about 250 nodes.
+  // Assumed bytes of a model before any has been set up: those of about 250 positions.
   static constexpr std::size_t kFirstModelEstimate = std::size_t{256} << 10;
 
   const WindowLimits limits_;

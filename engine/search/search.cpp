@@ -106,7 +106,7 @@ class Run final : private gpu::Client {
 
   const SearchOptions& options_;
   SearchProgress& progress_;
-  // Those of the input and the results, each of which one thread at a time counts.
+  // Statistics of input and results; one thread at a time writes each part.
   SearchStatistics sums_;
   const Setting setting_;
   gpu::GpuFilters* const device_ = setting_.device;
