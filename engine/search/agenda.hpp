@@ -33,7 +33,7 @@ namespace hmmjit::search_run {
 
 /// What may be in flight or wait at a time.
 struct AgendaLimits {
-  WindowLimits window;
+  InFlightLimits in_flight;
   std::uint64_t result_bytes;  ///< of results that wait
   std::uint64_t task_cells;    ///< see SearchOptions
   std::uint64_t batch_rows;    ///< see BatchSizes

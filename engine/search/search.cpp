@@ -128,7 +128,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
     : options_(options),
       progress_(progress),
       setting_(options, available, targets.bytes_total(), device),
-      agenda_({.window = {.model_bytes = setting_.memory.models,
+      agenda_({.in_flight = {.model_bytes = setting_.memory.models,
                           .target_bytes = setting_.memory.targets,
                           .threads = setting_.threads,
                           .device = device_ != nullptr},

@@ -69,7 +69,7 @@ class Search {
  public:
   explicit Search(const Scenario& scenario)
       : scenario_(scenario),
-        agenda_({.window = {.model_bytes = scenario.models_at_once * kModelBytes,
+        agenda_({.in_flight = {.model_bytes = scenario.models_at_once * kModelBytes,
                             .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
                             .threads = scenario.workers,
                             .device = scenario.lanes > 0},
@@ -636,7 +636,7 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   SearchProgress progress;
   progress.cells = 1;
   progress.target_bytes_read = 1;
-  Agenda agenda({.window = {.model_bytes = 4 * kModelBytes,
+  Agenda agenda({.in_flight = {.model_bytes = 4 * kModelBytes,
                             .target_bytes = 1 << 20,
                             .threads = 1,
                             .device = true},
@@ -675,7 +675,7 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
 
 TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
   SearchProgress progress;
-  Agenda agenda({.window = {.model_bytes = kModelBytes,
+  Agenda agenda({.in_flight = {.model_bytes = kModelBytes,
                             .target_bytes = 1 << 20,
                             .threads = 4,
                             .device = false},
