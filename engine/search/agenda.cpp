@@ -305,7 +305,7 @@ void Agenda::done(const FilterRange& work, std::vector<WaitingTarget> found) {
   settle(model);
 }
 
-void Agenda::done(const FilterPair& work, Pair outcome) {
+void Agenda::done(const FilterPair& work, PairOutcome outcome) {
   const MutexLock lock(mutex_);
   if (!outcome.found && outcome.divide == nullptr) return;  // a device has it
   Model& model = models_.at(work.job->index);

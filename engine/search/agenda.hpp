@@ -80,11 +80,11 @@ class Agenda {
   void done(const Backfill&, bool more) HMMJIT_EXCLUDES(mutex_);
   void done(const FilterRange& work, std::vector<WaitingTarget> found) HMMJIT_EXCLUDES(mutex_);
   /// The outcome of a look at a pair: it is left to a device, filtered, or to be divided.
-  struct Pair {
+  struct PairOutcome {
     std::optional<std::vector<WaitingTarget>> found = {};
     TargetsPtr divide = {};
   };
-  void done(const FilterPair& work, Pair outcome) HMMJIT_EXCLUDES(mutex_);
+  void done(const FilterPair& work, PairOutcome outcome) HMMJIT_EXCLUDES(mutex_);
   void done(const FilterRest& work, std::vector<WaitingTarget> found) HMMJIT_EXCLUDES(mutex_);
   /// `seconds`: of thread time.
   void done(const ScoreBatch& work, double seconds) HMMJIT_EXCLUDES(mutex_);

@@ -320,7 +320,7 @@ Status Run::perform(const FilterRange& work) {
 Status Run::perform(const FilterPair& work) {
   WorkBoard& board = agenda_.board();
   const std::uint64_t model = work.job->index;
-  Agenda::Pair outcome;
+  Agenda::PairOutcome outcome;
   const bool open = board.is_open(model, work.block);
   if (!open || !device_->serves(model, work.block)) {
     TargetsPtr targets = board.take_for_host(model, work.block);

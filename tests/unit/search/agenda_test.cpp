@@ -240,7 +240,7 @@ class Search {
       if (pair == nullptr || lost_ || segments_.empty() ||
           !agenda_.board().is_open(pair->job->index, pair->block))
         return false;
-      agenda_.done(*pair, Agenda::Pair{});
+      agenda_.done(*pair, Agenda::PairOutcome{});
     } else if (action == 2) {
       if (!scenario_.errors || failed_) return false;
       failed_ = true;
@@ -335,7 +335,7 @@ class Search {
     agenda_.done(work, filtered(*work.job, work.targets, work.begin, work.end));
   }
   void report(const FilterPair& work) {
-    Agenda::Pair outcome;
+    Agenda::PairOutcome outcome;
     const bool open = agenda_.board().is_open(work.job->index, work.block);
     const TargetsPtr targets = agenda_.board().take_for_host(work.job->index, work.block);
     if (targets != nullptr && open) {
@@ -663,7 +663,7 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   do_next(ReadBlock{}, BlockPtr(), false);
   EXPECT_EQ(agenda.load(1).filter_seconds_left, 0);
   // A device may have the pair. A worker that waits for it sets up the next model meanwhile.
-  do_next(FilterPair{}, Agenda::Pair{});
+  do_next(FilterPair{}, Agenda::PairOutcome{});
   std::thread worker([&] {
     const Work work = agenda.next(me);
     EXPECT_TRUE(std::holds_alternative<SetUpModel>(work));
