@@ -385,7 +385,7 @@ std::optional<TargetStore::Loading> TargetStore::begin_load(ActiveDevice& device
   const MutexLock lock(mutex_);
   if (segment->device != &device || segment->state != State::kPacked) return std::nullopt;
   const PackedSegment& packed = *segment->packed;
-  const DeviceMemory::Load load{.bytes = DeviceTargets::bytes_for(packed),
+  const DeviceMemory::Reservation load{.bytes = DeviceTargets::bytes_for(packed),
                                 .buffers = static_cast<std::uint64_t>(device.lanes) *
                                                Cascade::bytes_for(packed.targets.size()) +
                                            static_cast<std::uint64_t>(device.domain_lanes) *

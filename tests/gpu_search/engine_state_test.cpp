@@ -131,12 +131,12 @@ TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
   // The buffers that there are count, or those that will be needed where these are more.
   EXPECT_FALSE(memory.begin_load({.bytes = 701, .buffers = 0}, kBesideWork));
   EXPECT_FALSE(memory.begin_load({.bytes = 600, .buffers = 401}, kBesideWork));
-  const DeviceMemory::Load load{.bytes = 600, .buffers = 400};
+  const DeviceMemory::Reservation load{.bytes = 600, .buffers = 400};
   ASSERT_TRUE(memory.begin_load(load, kBesideWork));
   // One at a time while there is other work; several if there is room.
   EXPECT_FALSE(memory.begin_load({.bytes = 1, .buffers = 0}, kBesideWork));
   EXPECT_FALSE(memory.begin_load({.bytes = 101, .buffers = 0}));
-  const DeviceMemory::Load small{.bytes = 100, .buffers = 0};
+  const DeviceMemory::Reservation small{.bytes = 100, .buffers = 0};
   ASSERT_TRUE(memory.begin_load(small));
   EXPECT_FALSE(memory.resize_buffer(300, 301));  // the 300 are gone, too
   ASSERT_TRUE(memory.resize_buffer(0, 300));
@@ -149,7 +149,7 @@ TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
 
 TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
   DeviceMemory memory(1000);
-  const DeviceMemory::Load large{.bytes = 5000, .buffers = 10};
+  const DeviceMemory::Reservation large{.bytes = 5000, .buffers = 10};
   EXPECT_FALSE(memory.begin_load(large, kBesideWork));
   ASSERT_TRUE(memory.begin_load(large));
   EXPECT_FALSE(memory.begin_load(large));
