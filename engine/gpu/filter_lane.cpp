@@ -106,7 +106,7 @@ void FilterLane::failed(const FilterPairs& work, const Error& error) {
   if (error.code == ErrorCode::kResources) {
     engine_.warn_of_memory(error, "the CPU for some targets");
   } else if (error.code == ErrorCode::kCompile) {
-    const bool first = work.model->decline();
+    const bool first = work.model->refuse();
     engine_.counters.update([&](Statistics& s) {
       s.models_declined += first;
       if (s.reason.empty()) s.reason = error.to_string();

@@ -396,15 +396,15 @@ TEST(EngineState, QueuesOfDevicesThatComeLaterAreClosedAsWell) {
   EXPECT_TRUE(engine.device(0)->domain_queue.put(work));
 }
 
-TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndDeclinedOnce) {
+TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndRefusedOnce) {
   ActiveModels models;
   const auto model = std::make_shared<ActiveModel>(7, nullptr);
   models.add(model);
   EXPECT_EQ(models.find(7), model);
   EXPECT_EQ(models.find(8), nullptr);
-  EXPECT_TRUE(model->decline());
-  EXPECT_FALSE(model->decline());
-  EXPECT_EQ(model->state(), ActiveModel::State::kDeclined);
+  EXPECT_TRUE(model->refuse());
+  EXPECT_FALSE(model->refuse());
+  EXPECT_EQ(model->state(), ActiveModel::State::kRefused);
   models.remove(7);
   models.remove(7);
   EXPECT_EQ(models.find(7), nullptr);
