@@ -161,7 +161,8 @@ struct CascadeResult {
   std::array<StageWork, kTimedStages.size()> work{};
 };
 
-/// Runs chains. Has the stream, events and buffers of one lane, reused from model to model. One thread at a time.
+/// Runs chains. Has the stream, events and buffers of one lane, reused from model to model. One
+/// thread at a time.
 class Cascade {
  public:
   /// Called before a buffer of `from` bytes of device memory is replaced by one of `to` bytes;

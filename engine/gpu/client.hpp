@@ -23,8 +23,8 @@ struct Delivery {
   FilteredBlock found;
 };
 
-/// A search, as its devices see it. Called on any thread of the engine, and within attach(), detach() and
-/// backfill(), but never with a lock of GpuFilters held.
+/// A search, as its devices see it. Called on any thread of the engine, and within attach(),
+/// detach() and backfill(), but never with a lock of GpuFilters held.
 class Client {
  public:
   /// The device has done its part of these pairs, which come all with or all without their claims.

@@ -13,7 +13,7 @@ struct Choice {
   SegmentPtr segment;             // of the model; null: none can begin
   ActiveModelPtr model;           // the lowest one in any resident segment
   bool reserve = false;           // only prepare, because kernels are still being loaded
-  std::vector<ModelId> refused;  // models without a kernel, which fall back to the CPU
+  std::vector<ModelId> refused;   // models without a kernel, which fall back to the CPU
 };
 
 Choice choose(EngineState& engine, const WorkBoard& board, const std::vector<SegmentPtr>& resident,

@@ -192,13 +192,13 @@ bool Agenda::few_filters_wait() const {
 
 void Agenda::make_batches(Model& model) {
   if (model.waiting.empty()) return;
-  Batches batches =
-      divide(std::exchange(model.waiting, {}),
-             {.threads = static_cast<std::size_t>(threads_),
-              .nodes = model.job->nodes,
-              .rows = limits_.batch_rows,
-              .device = limits_.in_flight.device,
-              .idle = limits_.in_flight.device ? gpu::host_is_idle(host_load()) : few_filters_wait()});
+  Batches batches = divide(
+      std::exchange(model.waiting, {}),
+      {.threads = static_cast<std::size_t>(threads_),
+       .nodes = model.job->nodes,
+       .rows = limits_.batch_rows,
+       .device = limits_.in_flight.device,
+       .idle = limits_.in_flight.device ? gpu::host_is_idle(host_load()) : few_filters_wait()});
   model.scoring += batches.large.size() + batches.others.size();
   for (auto& targets : batches.large) {
     const double rank = -static_cast<double>(targets.front().cells_left);

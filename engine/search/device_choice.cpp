@@ -149,10 +149,10 @@ std::optional<std::string> visible_devices_up_to(int last, const char* present) 
 }
 
 std::optional<int> driver_queues(std::optional<double> positions) {
-  // Enough for each stream of a device: eight filter lanes and six domain lanes. On an H200 eight more
-  // take 0.2 s to start and save 0.3 ms for each model that waits for short launches: 2,094 models
-  // against 10 M residues take 2.04 s instead of 2.58, 349 against 31 M 1.29 instead of 1.03, 349
-  // against 530 M 6.27 and 6.29.
+  // Enough for each stream of a device: eight filter lanes and six domain lanes. On an H200 eight
+  // more take 0.2 s to start and save 0.3 ms for each model that waits for short launches: 2,094
+  // models against 10 M residues take 2.04 s instead of 2.58, 349 against 31 M 1.29 instead
+  // of 1.03, 349 against 530 M 6.27 and 6.29.
   constexpr int kQueues = 16;
   constexpr double kPositions = 200'000;  // of a thousand models
   if (positions && *positions >= kPositions) return kQueues;

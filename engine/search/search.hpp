@@ -117,9 +117,9 @@ Status for_each_lot(const ModelResult& result, const std::function<Status(const 
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
-  /// Called when a model is complete, perhaps for several models at once. May return work to be done
-  /// ahead of the model's turn, such as its text, in parts that several threads make. The result
-  /// stays where it is until all are made. Null: nothing.
+  /// Called when a model is complete, perhaps for several models at once. May return work to be
+  /// done ahead of the model's turn, such as its text, in parts that several threads make. The
+  /// result stays where it is until all are made. Null: nothing.
   virtual std::shared_ptr<PreparedResult> prepare(const ModelResult&) const { return nullptr; }
   /// Makes a part of what prepare() has returned.
   virtual void make(PreparedResult& prepared, std::size_t part) const { prepared.make(part); }

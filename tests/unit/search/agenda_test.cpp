@@ -70,9 +70,9 @@ class Search {
   explicit Search(const Scenario& scenario)
       : scenario_(scenario),
         agenda_({.in_flight = {.model_bytes = scenario.models_at_once * kModelBytes,
-                            .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
-                            .threads = scenario.workers,
-                            .device = scenario.lanes > 0},
+                               .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
+                               .threads = scenario.workers,
+                               .device = scenario.lanes > 0},
                  .result_bytes = scenario.result_bytes,
                  .task_cells = kBlockCells / scenario.ranges,
                  .batch_rows = 1 << 16},
@@ -637,9 +637,9 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   progress.cells = 1;
   progress.target_bytes_read = 1;
   Agenda agenda({.in_flight = {.model_bytes = 4 * kModelBytes,
-                            .target_bytes = 1 << 20,
-                            .threads = 1,
-                            .device = true},
+                               .target_bytes = 1 << 20,
+                               .threads = 1,
+                               .device = true},
                  .result_bytes = 1 << 20,
                  .task_cells = 1,
                  .batch_rows = 1 << 16},
@@ -676,9 +676,9 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
 TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
   SearchProgress progress;
   Agenda agenda({.in_flight = {.model_bytes = kModelBytes,
-                            .target_bytes = 1 << 20,
-                            .threads = 4,
-                            .device = false},
+                               .target_bytes = 1 << 20,
+                               .threads = 4,
+                               .device = false},
                  .result_bytes = 1 << 20,
                  .task_cells = 1,
                  .batch_rows = 1 << 16},
