@@ -1,7 +1,5 @@
 #include "core/workers.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -45,10 +43,7 @@ void Workers::add() {
     const MutexLock lock(mutex_);
     if (started_ == most_) return;
     try {
-      threads_.emplace_back([this] {
-        ::pthread_setname_np(::pthread_self(), "hmmjit worker");
-        this->work();
-      });
+      threads_.emplace_back([this] { this->work(); });
       ++started_;
       return;
     } catch (const std::exception&) {  // no thread can be started, or no memory for it
