@@ -56,6 +56,7 @@ struct SegmentArrays {
   const std::int32_t *i, *j, *k, *m;
 };
 
+/// The passes for one instruction set and width.
 struct Kernels {
   const char* name;
   int groups;
