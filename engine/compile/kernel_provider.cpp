@@ -1,6 +1,7 @@
 #include "compile/kernel_provider.hpp"
 
 #include <fmt/ranges.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
@@ -389,6 +390,7 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
 }
 
 void KernelProvider::work() {
+  ::pthread_setname_np(::pthread_self(), "hmmjit compiler");
   Pool& pool = *pool_;
   MutexLock lock(pool.mutex);
   for (;;) {

@@ -270,7 +270,7 @@ class Batch {
         work.dropped = !work.parsed->decoded;
         work.score.expected_domains = work.parsed->expected_domains;
         for (const ParsedRegion& r : work.parsed->regions)
-          s_.region_work.push_back({n, {r.first, r.last, r.several}, &r});
+          s_.region_work.push_back({n, {r.first, r.last, r.multidomain}, &r});
       } else {
         s_.regions.clear();
         work.dropped = !decode(work);

@@ -24,10 +24,15 @@ struct MatrixLayout {
 };
 enum CellState { kCellM = 0, kCellD = 1, kCellI = 2 };
 
-/// The choices of optimal accuracy, one bit per lane: a match is entered from insertion rather than
-/// match, from deletion rather than either, from B rather than any of these; an insertion from
-/// insertion, a deletion from deletion, rather than match.
-enum Choice { kFromInsert, kFromDeletion, kFromBegin, kStayInsert, kStayDeletion, kChoices };
+/// The choices of optimal accuracy, one bit per lane.
+enum Choice {
+  kFromInsert,    ///< a match is entered from insertion rather than match
+  kFromDeletion,  ///< a match is entered from deletion rather than either
+  kFromBegin,     ///< a match is entered from B rather than any of these
+  kStayInsert,    ///< an insertion is entered from insertion rather than match
+  kStayDeletion,  ///< a deletion is entered from deletion rather than match
+  kChoices
+};
 
 /// Posteriors above a threshold, one vector each, by row.
 struct HotCells {
@@ -51,6 +56,7 @@ struct SegmentArrays {
   const std::int32_t *i, *j, *k, *m;
 };
 
+/// The passes for one instruction set and width.
 struct Kernels {
   const char* name;
   int groups;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -93,6 +92,7 @@ class ChainPace {
   std::uint64_t count_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 
+/// A device with its memory, the queue of its domain stage, and what its lanes measure.
 struct ActiveDevice {
   explicit ActiveDevice(std::uint64_t budget) : memory(budget) {}
 
@@ -113,8 +113,8 @@ struct ActiveDevice {
   ChainPace pace;
   std::atomic<bool> lost{false};    ///< the device has been given up
   std::atomic<double> progress{0};  ///< see StreamWait
-  std::mutex upload_mutex;          ///< for the uploader
-  std::unique_ptr<Uploader> uploader;
+  Mutex upload_mutex;
+  std::unique_ptr<Uploader> uploader HMMJIT_GUARDED_BY(upload_mutex);
 };
 
 }  // namespace hmmjit::gpu

@@ -13,7 +13,7 @@ ActiveModel::State ActiveModel::refresh(KernelStore& store, double* until) {
   const ChainState now = store.state(*of);
   if (until != nullptr) *until = std::min(*until, now.until);
   if (now.kind == ChainState::kPending) return State::kWaiting;
-  if (now.kind == ChainState::kRefused) return State::kDeclined;
+  if (now.kind == ChainState::kRefused) return State::kRefused;
   State before = State::kWaiting;
   return state_.compare_exchange_strong(before, State::kReady) ? State::kReady : before;
 }

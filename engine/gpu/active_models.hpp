@@ -23,13 +23,13 @@ class ActiveModel {
   /// The kernels of the model's size class; null until the class has been planned.
   const KernelClass* kernels() const { return kernels_; }
 
-  enum class State { kWaiting, kReady, kDeclined };
+  enum class State { kWaiting, kReady, kRefused };
   State state() const { return state_; }
-  /// Checks the state of the model's kernels. kDeclined: there are none, or decline() has been
+  /// Checks the state of the model's kernels. kRefused: there are none, or refuse() has been
   /// called. Lowers `until` to the time at which a waiting model may be ready without a signal.
   State refresh(KernelStore& store, double* until = nullptr);
   /// Makes the model fall back to the CPU; false if that has already happened.
-  bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }
+  bool refuse() { return state_.exchange(State::kRefused) != State::kRefused; }
 
  private:
   const ModelId id_;

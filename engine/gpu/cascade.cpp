@@ -163,7 +163,7 @@ struct Cascade::Run {
 
   ChainStages stages = stages_of(job);
   const ListOffsets lists = lay_out(stages, n, static_cast<bool>(job.sample));
-  const DeviceTargets::Work* work = nullptr;
+  const DeviceTargets::WorkItems* work = nullptr;
   std::optional<layout::ByteStage> byte_stage{};
   std::optional<layout::WordStage> word_stage{};
   std::optional<layout::FloatStage> float_stage{};

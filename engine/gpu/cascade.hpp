@@ -122,6 +122,7 @@ inline constexpr std::array<const char*, 5> kTimedStages{"SSV", "MSV", "bias", "
                                                          "Forward"};
 enum class Timed : std::size_t { kSsv, kMsv, kBias, kViterbi, kForward };
 
+/// A model, the targets it is filtered against, and how.
 struct CascadeJob {
   const SearchModel& model;
   /// At least SSV; each covers the model. The host does the stages that have no kernel.
@@ -139,11 +140,13 @@ struct StageWork {
   double expected_seconds = 0;
 };
 
+/// A target that passed all filters of a chain.
 struct PassedTarget {
   std::uint32_t block, index;  ///< as TargetOrigin
   std::uint32_t target;        ///< in sorted order
 };
 
+/// What a chain has found and taken.
 struct CascadeResult {
   std::vector<FilteredBlock> blocks;         ///< one for each block of the segment
   std::vector<PassedTarget> passed_targets;  ///< in the order of the blocks and of their `passed`
@@ -157,7 +160,8 @@ struct CascadeResult {
   std::array<StageWork, kTimedStages.size()> work{};
 };
 
-/// Stream, events and buffers of one lane, reused from model to model. One thread at a time.
+/// Runs chains. Has the stream, events and buffers of one lane, reused from model to model. One
+/// thread at a time.
 class Cascade {
  public:
   /// Called before a buffer of `from` bytes of device memory is replaced by one of `to` bytes;

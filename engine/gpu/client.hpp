@@ -1,4 +1,4 @@
-// The interface between the owner of a search and its devices.
+// The interface between a search and its devices.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ struct Delivery {
   FilteredBlock found;
 };
 
-/// The owner of the search. Called on any thread of the engine, and within attach(), detach() and
-/// backfill(), but never with a lock of GpuFilters held.
+/// A search, as its devices see it. Called on any thread of the engine, and within attach(),
+/// detach() and backfill(), but never with a lock of GpuFilters held.
 class Client {
  public:
   /// The device has done its part of these pairs. `early`: some of it, and they stay claimed; what
@@ -36,21 +36,21 @@ class Client {
     (void)model, (void)kernels, (void)blocks;
     return {};
   }
-  /// Targets are waiting for the domain stage, which the owner's threads may take: see
+  /// Targets are waiting for the domain stage, which the client's threads may take: see
   /// GpuFilters::backfill.
   virtual void targets_wait() {}
   /// Nothing more will be claimed. `ends`: the search must end with this error, because the user
   /// requested a GPU and none could be started, or because the host is out of memory. Otherwise all
   /// pairs will fall back to the CPU.
   virtual void stopped(const Error& reason, bool ends) = 0;
-  /// The load of the owner's threads; see handover_policy.hpp. By default they are busy.
+  /// The load of the client's threads; see handover_policy.hpp. By default they are busy.
   virtual HostLoad load() const { return {.waiting = std::numeric_limits<std::size_t>::max()}; }
 
  protected:
   ~Client() = default;
 };
 
-/// The owner of a search, as its devices see it.
+/// A client, its board and its filters, as lanes use them.
 struct ClientAccess {
   Client& client;
   WorkBoard& board;

@@ -1,4 +1,4 @@
-// Delivers a device's results to the owner of the search.
+// Delivers a device's results to the client.
 #pragma once
 
 #include <cstddef>

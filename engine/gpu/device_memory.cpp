@@ -32,12 +32,12 @@ std::uint64_t DeviceMemory::resident() const {
   return bytes;
 }
 
-bool DeviceMemory::has_room(const Load& load) const {
+bool DeviceMemory::has_room(const Reservation& load) const {
   const std::uint64_t buffers = std::max(buffers_, load.buffers);
   return resident() + loading_ + buffers + load.bytes <= budget_;
 }
 
-bool DeviceMemory::begin_load(const Load& load, bool beside_work) {
+bool DeviceMemory::begin_load(const Reservation& load, bool beside_work) {
   const MutexLock lock(mutex_);
   if (beside_work && loading_ > 0) return false;
   const bool unused = loading_ == 0 && targets_.empty();
@@ -46,7 +46,7 @@ bool DeviceMemory::begin_load(const Load& load, bool beside_work) {
   return true;
 }
 
-void DeviceMemory::end_load(const Load& load) {
+void DeviceMemory::end_load(const Reservation& load) {
   const MutexLock lock(mutex_);
   loading_ -= load.bytes;
 }

@@ -23,15 +23,15 @@ class DeviceMemory {
   std::shared_ptr<DeviceTargets> keep(std::unique_ptr<DeviceTargets> targets);
 
   /// Memory for targets that are to be loaded.
-  struct Load {
+  struct Reservation {
     std::uint64_t bytes = 0;
     std::uint64_t buffers = 0;  ///< that all lanes together will need to work on them
   };
   /// Reserves memory for targets until end_load(). False if there is not enough. Targets larger
   /// than the budget are admitted if nothing else uses memory. `beside_work`: only if there is room
   /// and nothing else is being loaded.
-  bool begin_load(const Load& load, bool beside_work = false);
-  void end_load(const Load& load);
+  bool begin_load(const Reservation& load, bool beside_work = false);
+  void end_load(const Reservation& load);
 
   /// Call before replacing a buffer of `from` bytes by one of `to`. Counts nothing on kResources.
   Status resize_buffer(std::size_t from, std::size_t to);
@@ -47,7 +47,7 @@ class DeviceMemory {
 
  private:
   std::uint64_t resident() const HMMJIT_REQUIRES(mutex_);
-  bool has_room(const Load& load) const HMMJIT_REQUIRES(mutex_);
+  bool has_room(const Reservation& load) const HMMJIT_REQUIRES(mutex_);
   std::uint64_t usable(std::uint64_t free) const HMMJIT_REQUIRES(mutex_);
   void note_peak() HMMJIT_REQUIRES(mutex_);
 

@@ -172,13 +172,13 @@ hmmjit_device::DatabaseView DeviceTargets::view() const {
           {}};
 }
 
-Result<const DeviceTargets::Work*> DeviceTargets::work(int model_length, bool whole) {
+Result<const DeviceTargets::WorkItems*> DeviceTargets::work(int model_length, bool whole) {
   const std::uint32_t overlap = whole ? 0 : layout::piece_overlap(model_length);
   const MutexLock lock(mutex_);
   if (const auto found = work_.find(overlap); found != work_.end()) return &found->second;
   layout::WorkList list = whole ? layout::whole_targets(segment_->targets)
                                 : layout::ssv_pieces(segment_->targets, overlap);
-  Work work;
+  WorkItems work;
   work.count = static_cast<std::uint32_t>(list.items.size());
   work.splits = std::move(list.splits);
   const std::size_t bytes = list.items.size() * sizeof list.items[0];

@@ -104,13 +104,13 @@ class DeviceTargets {
   }
 
   /// Work items for models up to a length, or whole targets.
-  struct Work {
+  struct WorkItems {
     driver::DeviceBuffer items;
     std::uint32_t count = 0;
     std::vector<hmmjit_device::SplitState> splits;  ///< to copy for each launch
   };
   /// Thread-safe. `whole`: do not split targets (tiled kernels, the MSV recurrence).
-  Result<const Work*> work(int model_length, bool whole);
+  Result<const WorkItems*> work(int model_length, bool whole);
 
  private:
   DeviceTargets() = default;
@@ -124,7 +124,7 @@ class DeviceTargets {
       bias_lengths_, float_lengths_, unihit_lengths_;
   std::atomic<std::size_t> bytes_{0};
   Mutex mutex_;
-  std::map<std::uint32_t, Work> work_ HMMJIT_GUARDED_BY(mutex_);  // by overlap; 0: whole
+  std::map<std::uint32_t, WorkItems> work_ HMMJIT_GUARDED_BY(mutex_);  // by overlap; 0: whole
 };
 
 }  // namespace hmmjit::gpu

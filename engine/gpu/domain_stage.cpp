@@ -849,7 +849,7 @@ bool DomainStage::Run::read_envelope(const Part& part, int L, int length, std::u
 bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
                                    ParsedRegion& out) {
   const int residues = out.last - out.first + 1;
-  if (!out.several) return read_envelope(part, L, residues, entry, out.envelope);
+  if (!out.multidomain) return read_envelope(part, L, residues, entry, out.envelope);
   const dev::u32 most = part.params.most_region_cells;
   if (entry == dev::kNoEntry) {
     if (part.request->samples) count(DomainStep::kEnsembles, part, residues, most, std::nullopt);
@@ -917,7 +917,7 @@ Status DomainStage::Run::read(const Part& part) {
       const std::size_t at = t.words + t.scales + 3 * std::size_t{k};
       ParsedRegion& region = parsed->regions[k];
       const std::uint32_t last = answers.word(at + 1) & ~dev::kSeveralDomains;
-      region.several = (answers.word(at + 1) & dev::kSeveralDomains) != 0;
+      region.multidomain = (answers.word(at + 1) & dev::kSeveralDomains) != 0;
       region.first = static_cast<int>(answers.word(at));
       region.last = static_cast<int>(last);
       if (region.first < 1 || region.last < region.first || region.last > L ||

@@ -70,6 +70,7 @@ struct DomainKernels {
   ReadyKernel parser, ensemble, envelope;
 };
 
+/// Bounds on a launch.
 struct DomainLimits {
   std::optional<std::uint32_t> trace_seed = 42;  ///< same as in FilterLimits
   /// Approximate maximum duration of a launch in seconds. Items that would take longer on their
@@ -77,6 +78,7 @@ struct DomainLimits {
   double launch_seconds = 1;
 };
 
+/// What one launch has found and taken.
 struct DomainResult {
   /// Milliseconds from `origin` at which the launches began and each stage ended.
   double begin = 0;

@@ -30,6 +30,7 @@ namespace hmmjit::gpu {
 /// kFailed: no device works, and none will.
 enum class Phase { kStarting, kReady, kFailed };
 
+/// All that the lanes, the packer and the clients of one GpuFilters share.
 struct EngineState {
   explicit EngineState(Settings s)
       : settings(std::move(s)),

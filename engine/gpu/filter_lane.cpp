@@ -1,5 +1,7 @@
 #include "gpu/filter_lane.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +16,7 @@ constexpr std::uint64_t kScratchPart = 16;
 }  // namespace
 
 void FilterLane::run() {
+  ::pthread_setname_np(::pthread_self(), "hmmjit filters");
   if (!ends(engine_, device_)) {
     if (const Status opened = open(); !opened) engine_.lose(device_, opened.error());
   }
@@ -58,7 +61,7 @@ void FilterLane::perform(const ReserveBuffers& work) {
 void FilterLane::perform(const LoadSegment& work) {
   const double begun = Trace::now();
   auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
-    const std::lock_guard uploading(device_.upload_mutex);
+    const MutexLock uploading(device_.upload_mutex);
     if (device_.uploader == nullptr) {
       HMMJIT_ASSIGN(Uploader uploader, Uploader::create(device_.device));
       device_.uploader = std::make_unique<Uploader>(std::move(uploader));
@@ -106,7 +109,7 @@ void FilterLane::failed(const FilterPairs& work, const Error& error) {
   if (error.code == ErrorCode::kResources) {
     engine_.warn_of_memory(error, "the CPU for some targets");
   } else if (error.code == ErrorCode::kCompile) {
-    const bool first = work.model->decline();
+    const bool first = work.model->refuse();
     engine_.counters.update([&](Statistics& s) {
       s.models_declined += first;
       if (s.reason.empty()) s.reason = error.to_string();

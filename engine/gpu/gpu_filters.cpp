@@ -1,6 +1,7 @@
 #include "gpu/gpu_filters.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <system_error>
@@ -87,9 +88,11 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
     if (report.state != driver::DriverState::kReady) engine.fail_all(driver::error_of(report));
   }
   state_->packer = engine.thread([&engine] {
+    ::pthread_setname_np(::pthread_self(), "hmmjit packer");
     while (const auto work = next_to_pack(engine)) pack(engine, *work);
   });
   state_->starter = engine.thread([s = state_.get()] {
+    ::pthread_setname_np(::pthread_self(), "hmmjit starter");
     try {
       s->start();
     } catch (const std::system_error& error) {

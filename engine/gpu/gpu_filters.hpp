@@ -1,17 +1,17 @@
 // The filters (SSV, MSV, bias, Viterbi, Forward) of many models against many targets on one or more
 // GPUs, and the beginning of the domain stage for targets that pass.
 //
-// The owner (a search) adds models and target blocks; its board (work/work_board.hpp) holds the
+// The client (a search) adds models and target blocks; its board (work/work_board.hpp) holds the
 // pairs that have still to be done. Blocks are packed into segments, segments become resident on a
 // device, and lanes (one thread and one stream each) take models through the filters for them. A
-// lane claims a model's open pairs before it launches. All other pairs remain open to the owner's
+// lane claims a model's open pairs before it launches. All other pairs remain open to the client's
 // threads, whatever the device is doing. If a claim fails, its pair falls back to them.
 //
 // Results are hmmsearch's decisions: see cascade.hpp. Targets that pass go through domain_stage.hpp
 // in batches before they are delivered, but not while kernels are being loaded, which the driver
 // only does while the device is idle. A model's chains begin when the kernels that decide most
 // targets are ready (kernel_store.hpp); other kernels are used once they are ready. Until then the
-// owner's threads do that work, as they always do for targets that the device leaves open.
+// client's threads do that work, as they always do for targets that the device leaves open.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,10 @@
 
 namespace hmmjit::gpu {
 
+/// What a GpuFilters is asked to do, for all its searches.
 struct Settings {
   std::vector<int> devices{0};  ///< ordinals
-  bool demanded = false;        ///< if false, the owner silently continues without a GPU
+  bool demanded = false;        ///< if false, the client silently continues without a GPU
   std::uint64_t vram = 0;  ///< bytes per device for targets and buffers; 0: 90 % of the free memory
   /// Residues of each device's first segment, and growth factor of the following ones, up to
   /// `largest_segment`. The first is small, so that devices begin soon; with few models all are.
@@ -83,6 +84,7 @@ struct LaneTimes {
   double idle = 0;  ///< nothing to do
 };
 
+/// Counts and times of all devices together.
 struct Statistics {
   std::string state;   ///< "ready", "starting", "unused", "failed"
   std::string reason;  ///< of a failure
@@ -172,7 +174,7 @@ class GpuFilters {
 
   /// True if a lane will claim this pair if it stays open: its kernels are ready, and the block is
   /// or was on a device. The CPU need not take it then: if no lane does so after all, the board
-  /// notifies the owner.
+  /// notifies the client.
   bool serves(std::uint64_t model, std::uint64_t block) const;
 
   /// "gpu/sm_90 H200"; empty before a device is ready.

@@ -1,5 +1,7 @@
 #include "gpu/kernel_store.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <new>
 #include <numeric>
@@ -340,6 +342,7 @@ Result<ReadyKernel> KernelStore::load(StoredKernel& kernel, const compile::Kerne
 // Opening a kernel as a library needs no context, but the driver does it only after creating
 // contexts, so load_on() comes after those.
 void KernelStore::work(int row) {
+  ::pthread_setname_np(::pthread_self(), "hmmjit kernels");
   MutexLock lock(mutex_);
   while (!stop_) {
     if (StoredKernel* const kernel = next_to_load()) {

@@ -13,7 +13,7 @@ struct Choice {
   SegmentPtr segment;             // of the model; null: none can begin
   ActiveModelPtr model;           // the lowest one in any resident segment
   bool reserve = false;           // only prepare, because kernels are still being loaded
-  std::vector<ModelId> declined;  // models without a kernel, which fall back to the CPU
+  std::vector<ModelId> refused;   // models without a kernel, which fall back to the CPU
 };
 
 Choice choose(EngineState& engine, const WorkBoard& board, const std::vector<SegmentPtr>& resident,
@@ -29,7 +29,7 @@ Choice choose(EngineState& engine, const WorkBoard& board, const std::vector<Seg
       if (!loaded) {
         wait.pending = true;
         if (buffers.targets > 0) break;
-        return {.segment = segment, .model = model, .reserve = true, .declined = {}};
+        return {.segment = segment, .model = model, .reserve = true, .refused = {}};
       }
       const ActiveModel::State state = model->refresh(engine.kernels, &wait.until);
       if (state == ActiveModel::State::kReady) {
@@ -37,7 +37,7 @@ Choice choose(EngineState& engine, const WorkBoard& board, const std::vector<Seg
         out.model = model;
       }
       wait.pending |= state == ActiveModel::State::kWaiting;
-      if (state == ActiveModel::State::kDeclined && model->decline()) out.declined.push_back(*id);
+      if (state == ActiveModel::State::kRefused && model->refuse()) out.refused.push_back(*id);
     }
   }
   return out;
@@ -73,7 +73,7 @@ std::optional<FilterWork> try_next_filter_work(EngineState& engine, ActiveDevice
     if (!use) return std::nullopt;
     const TargetStore::Offer offer = engine.targets.offer(device, buffers.lane);
     Choice choice = choose(engine, use->board, offer.resident, buffers, wait);
-    if (!choice.declined.empty()) return RefuseModels{std::move(use), std::move(choice.declined)};
+    if (!choice.refused.empty()) return RefuseModels{std::move(use), std::move(choice.refused)};
     if (offer.to_load != nullptr && !choice.reserve) {
       // Segments whose kernels are being compiled stay resident, too.
       const bool beside_work = choice.model != nullptr || wait.pending;

@@ -1,9 +1,10 @@
 // The work of a device's threads, as values. Like a worker of the CPU, a thread asks for work, does
 // it, and asks again:
 //
-//   while (work = next(engine, device, ...)) perform(work)
+//   while (work = next_filter_work(engine, device, ...)) perform(work)
 //
-// lane_work.cpp is the scheduler of a device. It does not offer work that waits for kernels, memory
+// Domain lanes call next_domain_batch(), the packer of all devices next_to_pack(). lane_work.cpp is
+// the scheduler of a device. It does not offer work that waits for kernels, memory
 // or more targets. try_next_*() takes the next work if there is any. Outcomes reach the search
 // through its Client. Work that is destroyed before it is done returns its claims, so that the CPU
 // does its pairs.

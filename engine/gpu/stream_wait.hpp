@@ -7,6 +7,7 @@
 
 namespace hmmjit::gpu {
 
+/// How long to wait for a stream, and what ends the wait.
 struct StreamWait {
   /// Seconds without the end of any launch on the device after which this launch counts as lost.
   double timeout = 60;

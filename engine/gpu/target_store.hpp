@@ -124,7 +124,7 @@ class TargetStore {
   std::shared_ptr<DeviceTargets> begin_work(const ActiveDevice& device, const SegmentPtr& segment);
   struct Loading {
     std::shared_ptr<PackedSegment> packed;
-    DeviceMemory::Load load;
+    DeviceMemory::Reservation load;
   };
   /// Reserves memory until end_load(). Unless there is other work, evicts segments that no lane
   /// works on, least recently used first (LRU). nullopt if there is no room at present.

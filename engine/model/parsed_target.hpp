@@ -36,9 +36,9 @@ struct SampledRegion {
 
 struct ParsedRegion {
   int first = 0, last = 0;                 ///< 1-based, inclusive
-  bool several = false;                    ///< needs clustering
-  std::optional<ScoredEnvelope> envelope;  ///< only if not `several`
-  std::optional<SampledRegion> sampled;    ///< only if `several`
+  bool multidomain = false;                ///< needs clustering
+  std::optional<ScoredEnvelope> envelope;  ///< only if not `multidomain`
+  std::optional<SampledRegion> sampled;    ///< only if `multidomain`
 };
 
 struct ParsedTarget {
@@ -54,7 +54,7 @@ struct ParsedTarget {
       if (!known) left += static_cast<std::uint64_t>(last - first + 1);
     };
     for (const ParsedRegion& region : regions) {
-      if (!region.several) {
+      if (!region.multidomain) {
         add(region.first, region.last, region.envelope.has_value());
       } else if (!region.sampled) {
         add(region.first, region.last, false);

@@ -103,7 +103,7 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
               const TuningTable* tuned = nullptr);
 
 /// The size class of a model length: the smallest class length >= M. Kernels are specialised for
-/// class lengths, so that a library of models needs few kernels (see length_bucket.cpp).
+/// class lengths, so that a library of models needs few kernels (see size_class.cpp).
 int class_length(int model_length);
 
 /// "sm_90": the architecture for which a plan's kernel is compiled if the compiler knows it.

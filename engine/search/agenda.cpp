@@ -13,8 +13,8 @@ Block::~Block() { agenda.block_released(id, bytes); }
 Agenda::Agenda(const AgendaLimits& limits, SearchProgress& progress)
     : limits_(limits),
       progress_(progress),
-      threads_(limits.window.threads),
-      in_flight_(limits.window) {}
+      threads_(limits.in_flight.threads),
+      in_flight_(limits.in_flight) {}
 
 // ---- priorities ------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ bool Agenda::may_set_up() const {
 
 bool Agenda::may_read() const {
   if (reading_ || input_ended_ || batch_ == Batch::kFilling) return false;
-  return batch_ == Batch::kNone || block_bytes_ < limits_.window.target_bytes;
+  return batch_ == Batch::kNone || block_bytes_ < limits_.in_flight.target_bytes;
 }
 
 bool Agenda::batch_is_full() const {
@@ -115,7 +115,7 @@ std::optional<Work> Agenda::take_next(Worker& me) {
   const Choice choice = choose();
   if (choice == Choice::kWait) {
     // Without a device only workers can bring about more work.
-    if (running_ > 0 || limits_.window.device) return std::nullopt;
+    if (running_ > 0 || limits_.in_flight.device) return std::nullopt;
     end_with(
         {ErrorCode::kInternal,
          fmt::format("the search stopped before it was complete: {} models, {} pieces of work, "
@@ -184,7 +184,7 @@ void Agenda::push_ranges(Model& model, const TargetsPtr& targets) {
 
 void Agenda::open_pair(Model& model, const BlockPtr& block) {
   progress_.cells_queued += block->targets.residue_count() * model.job->nodes;
-  if (!limits_.window.device) return push_ranges(model, targets_of(block));
+  if (!limits_.in_flight.device) return push_ranges(model, targets_of(block));
   board_.open(model.job->index, block->id, targets_of(block));
   ++model.filtering;
   {
@@ -200,13 +200,13 @@ bool Agenda::few_filters_wait() const {
 
 void Agenda::make_batches(Model& model) {
   if (model.waiting.empty()) return;
-  Batches batches =
-      divide(std::exchange(model.waiting, {}),
-             {.threads = static_cast<std::size_t>(threads_),
-              .nodes = model.job->nodes,
-              .rows = limits_.batch_rows,
-              .device = limits_.window.device,
-              .idle = limits_.window.device ? gpu::host_is_idle(host_load()) : few_filters_wait()});
+  Batches batches = divide(
+      std::exchange(model.waiting, {}),
+      {.threads = static_cast<std::size_t>(threads_),
+       .nodes = model.job->nodes,
+       .rows = limits_.batch_rows,
+       .device = limits_.in_flight.device,
+       .idle = limits_.in_flight.device ? gpu::host_is_idle(host_load()) : few_filters_wait()});
   model.scoring += batches.large.size() + batches.others.size();
   for (auto& targets : batches.large) {
     const double rank = -static_cast<double>(targets.front().cells_left);
@@ -267,11 +267,11 @@ bool Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
   }
   may_decode_ = compressed;
   block_bytes_ += block->bytes;
-  if (limits_.window.device) board_.add_block(block->id);
+  if (limits_.in_flight.device) board_.add_block(block->id);
   for (auto& [id, model] : models_) {
     if (model.expects_blocks) open_pair(model, block);
   }
-  const bool full = block_bytes_ > limits_.window.target_bytes;
+  const bool full = block_bytes_ > limits_.in_flight.target_bytes;
   if (batch_ == Batch::kNone) {
     blocks_.push_back(std::move(block));
     if (full) batch_ = Batch::kFilling;
@@ -313,7 +313,7 @@ void Agenda::done(const FilterRange& work, std::vector<WaitingTarget> found) {
   settle(model);
 }
 
-void Agenda::done(const FilterPair& work, Pair outcome) {
+void Agenda::done(const FilterPair& work, PairOutcome outcome) {
   const MutexLock lock(mutex_);
   if (!outcome.found && outcome.divide == nullptr) return;  // a device has it
   Model& model = models_.at(work.job->index);
@@ -420,10 +420,10 @@ bool Agenda::reserve(std::size_t bytes, bool needed) {
 }
 
 void Agenda::block_released(BlockId block, std::size_t bytes) noexcept {
-  if (stopped()) return;  // perhaps together with the agenda
+  if (stopped()) return;  // the agenda may be being destroyed
   const MutexLock lock(mutex_);
   block_bytes_ -= bytes;
-  if (limits_.window.device) board_.remove_block(block);
+  if (limits_.in_flight.device) board_.remove_block(block);
   wake();
 }
 

@@ -31,8 +31,9 @@
 
 namespace hmmjit::search_run {
 
+/// What may be in flight or wait at a time.
 struct AgendaLimits {
-  WindowLimits window;
+  InFlightLimits in_flight;
   std::uint64_t result_bytes;  ///< of results that wait
   std::uint64_t task_cells;    ///< see SearchOptions
   std::uint64_t batch_rows;    ///< see BatchSizes
@@ -79,11 +80,11 @@ class Agenda {
   void done(const Backfill&, bool more) HMMJIT_EXCLUDES(mutex_);
   void done(const FilterRange& work, std::vector<WaitingTarget> found) HMMJIT_EXCLUDES(mutex_);
   /// The outcome of a look at a pair: it is left to a device, filtered, or to be divided.
-  struct Pair {
+  struct PairOutcome {
     std::optional<std::vector<WaitingTarget>> found = {};
     TargetsPtr divide = {};
   };
-  void done(const FilterPair& work, Pair outcome) HMMJIT_EXCLUDES(mutex_);
+  void done(const FilterPair& work, PairOutcome outcome) HMMJIT_EXCLUDES(mutex_);
   void done(const FilterRest& work, std::vector<WaitingTarget> found) HMMJIT_EXCLUDES(mutex_);
   /// `seconds`: of thread time.
   void done(const ScoreBatch& work, double seconds) HMMJIT_EXCLUDES(mutex_);
@@ -174,7 +175,7 @@ class Agenda {
   bool may_read() const HMMJIT_REQUIRES(mutex_);
   bool batch_is_full() const HMMJIT_REQUIRES(mutex_);
   bool pass_has_ended() const HMMJIT_REQUIRES(mutex_);
-  // Wakes a worker if there is work. Each that takes some wakes the next.
+  // Wakes a worker if there is work. A worker that takes work wakes the next.
   void wake() HMMJIT_REQUIRES(mutex_);
 
   void push(Class of, double rank, Work work) HMMJIT_REQUIRES(mutex_);

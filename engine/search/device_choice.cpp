@@ -40,24 +40,30 @@ Result<bool> starts_devices(DeviceChoice& choice, const SearchOptions& options,
     note = "demanded";
     return false;
   }
-  const auto rows = !demanded && positions ? positions() : std::nullopt;
-  const auto columns = !demanded && residues ? residues() : std::nullopt;
-  if (!demanded && !device_pays(options, rows, columns, note, choice.started)) return false;
+  const auto model_positions = !demanded && positions ? positions() : std::nullopt;
+  const auto target_residues = !demanded && residues ? residues() : std::nullopt;
+  if (!demanded && !device_pays(options, model_positions, target_residues, note, choice.started))
+    return false;
   if (choice.started) return true;
   if (const std::size_t present = choice.ordinals.size(); !demanded && present > 1) {
-    const int paying = devices_that_pay(rows && columns ? *rows * *columns : 0, options.threads,
-                                        static_cast<int>(present));
+    const bool known = model_positions && target_residues;
+    const int paying = devices_that_pay(known ? *model_positions * *target_residues : 0,
+                                        options.threads, static_cast<int>(present));
     choice.ordinals.resize(static_cast<std::size_t>(paying));
     if (choice.ordinals.size() < present)
       note = fmt::format("{} of {} GPUs: {}", paying, present,
-                         rows && columns ? "another one would take longer to start than it saves"
-                                         : "the size of the search is not known");
+                         known ? "another one would take longer to start than it saves"
+                               : "the size of the search is not known");
   }
   // Devices take threads of their own, which mostly wait: for the driver, for compiles, and for the
   // streams of each device. Where the system refuses them, the CPU needs what threads there are.
-  constexpr int kCommonThreads = 22, kThreadsOfADevice = 14;
+  // Common to all: starter, packer, four of the kernel store, up to twelve that compile, and room
+  // for some of the driver's own.
+  constexpr int kCommonThreads = 22;
+  const gpu::Settings settings;
   const int devices = static_cast<int>(std::max<std::size_t>(choice.ordinals.size(), 1));
-  const int wanted = kCommonThreads + kThreadsOfADevice * devices + options.threads;
+  const int wanted =
+      kCommonThreads + (settings.lanes + settings.domain_lanes) * devices + options.threads;
   if (can_start_threads(wanted)) return true;
   note = "the threads it needs cannot be started";
   if (!demanded) return false;
@@ -99,15 +105,17 @@ bool device_pays(const SearchOptions& options, std::optional<double> positions,
 int devices_that_pay(double cells, int threads, int present) {
   // Measured on H100s and 16 threads: 349 models (67,195 positions) against 45 M residues take
   // 1.07 s on one device and 1.33 s on two, against 1.8 G residues 12.4 and 7.9 s.
-  constexpr double kRate = 10.4e12;     // cells a second, with all that a search does besides
-  constexpr double kFurther = 0.73;     // rate of each further device, of the first one's
-  constexpr double kStart = 0.38;       // seconds for each further device
-  constexpr int kThreadsOfADevice = 8;  // with fewer, the CPU's share takes longer
+  constexpr double kRate = 10.4e12;  // cells a second, with all that a search does besides
+  constexpr double kFurther = 0.73;  // rate of each further device, of the first one's
+  constexpr double kStart = 0.38;    // seconds for each further device
+  // With fewer threads for each device, the CPU's share takes longer.
+  constexpr int kThreadsThatFeedADevice = 8;
   const auto seconds = [&](int devices) {
     return kStart * (devices - 1) + cells / (kRate * (1 + kFurther * (devices - 1)));
   };
   int best = 1;
-  while (best < std::min(present, threads / kThreadsOfADevice) && seconds(best + 1) < seconds(best))
+  while (best < std::min(present, threads / kThreadsThatFeedADevice) &&
+         seconds(best + 1) < seconds(best))
     ++best;
   return best;
 }
@@ -142,10 +150,10 @@ std::optional<std::string> visible_devices_up_to(int last, const char* present) 
 }
 
 std::optional<int> driver_queues(std::optional<double> positions) {
-  // One for each stream of a device: eight filter lanes and six domain lanes. On an H200 eight more
-  // take 0.2 s to start and save 0.3 ms for each model that waits for short launches: 2,094 models
-  // against 10 M residues take 2.04 s instead of 2.58, 349 against 31 M 1.29 instead of 1.03, 349
-  // against 530 M 6.27 and 6.29.
+  // Enough for each stream of a device: eight filter lanes and six domain lanes. On an H200 eight
+  // more take 0.2 s to start and save 0.3 ms for each model that waits for short launches: 2,094
+  // models against 10 M residues take 2.04 s instead of 2.58, 349 against 31 M 1.29 instead
+  // of 1.03, 349 against 530 M 6.27 and 6.29.
   constexpr int kQueues = 16;
   constexpr double kPositions = 200'000;  // of a thousand models
   if (positions && *positions >= kPositions) return kQueues;

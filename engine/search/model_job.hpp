@@ -50,7 +50,7 @@ inline TargetsPtr targets_of(const BlockPtr& block) { return {block, &block->tar
 struct WaitingTarget {
   TargetsPtr targets;
   std::uint32_t index;
-  float filter_nats;
+  float filter_nats;  // null or bias score that the filters subtract
   std::uint64_t cells;
   std::uint64_t cells_left;                    // estimate of the work left
   std::shared_ptr<const ParsedTarget> parsed;  // null: nothing is known yet

@@ -17,7 +17,8 @@ constexpr std::uint64_t expected_models(int threads, bool device) {
   return (device ? 8 : 1) * most_models(threads);
 }
 
-struct WindowLimits {
+/// Bounds on models in flight.
+struct InFlightLimits {
   std::uint64_t model_bytes, target_bytes;
   int threads;
   bool device;  ///< devices take part: many more models are in flight
@@ -35,7 +36,7 @@ enum class Batch : std::uint8_t { kNone, kFilling, kFull };
 /// A record without a lock.
 class ModelsInFlight {
  public:
-  explicit ModelsInFlight(const WindowLimits& limits) : limits_(limits) {}
+  explicit ModelsInFlight(const InFlightLimits& limits) : limits_(limits) {}
 
   bool may_start(const SearchDemand& demand, Batch batch) const;
   /// A model is being set up.
@@ -55,10 +56,10 @@ class ModelsInFlight {
   bool more() const { return !models_ended_; }
 
  private:
-  // Assumed bytes of a model before any has been set up: those of about 250 nodes.
+  // Assumed bytes of a model before any has been set up: those of about 250 positions.
   static constexpr std::size_t kFirstModelEstimate = std::size_t{256} << 10;
 
-  const WindowLimits limits_;
+  const InFlightLimits limits_;
   bool models_ended_ = false;
   std::size_t preparing_ = 0, active_ = 0, active_bytes_ = 0;
   std::size_t model_estimate_ = kFirstModelEstimate;  // of one model

@@ -62,7 +62,7 @@ void set_seed(domain::DomainOptions& domain, std::uint32_t seed);
 /// Settings that decide the results and the use of threads and memory.
 struct SearchSettings {
   /// For a report by target, where Z is the number of models: a hit is kept if it would be reported
-  /// were its model the last. `Z`: as set by the user. Needs FilterOptions::per_target.
+  /// with the models up to its own. `Z`: as set by the user. Needs FilterOptions::per_target.
   struct ByTarget {
     std::optional<double> Z;
     bool operator==(const ByTarget&) const = default;
@@ -87,7 +87,7 @@ struct SearchSettings {
   std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
   /// Residues per target block; 0: a million, and up to four where the input has many.
   std::size_t block_residues = 0;
-  /// Cells (model nodes x residues) per filter task: small enough to balance the load, large enough
+  /// Cells (positions x residues) per filter task: small enough to balance the load, large enough
   /// that scheduling costs nothing.
   std::uint64_t task_cells = 50'000'000;
   bool operator==(const SearchSettings&) const = default;

@@ -112,7 +112,7 @@ class Run final : private gpu::Client {
 
   const SearchOptions& options_;
   SearchProgress& progress_;
-  // Those of the input and the results, each of which one thread at a time counts.
+  // Statistics of input and results; one thread at a time writes each part.
   SearchStatistics sums_;
   const Setting setting_;
   gpu::GpuFilters* const device_ = setting_.device;
@@ -134,10 +134,10 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
     : options_(options),
       progress_(progress),
       setting_(options, available, targets.bytes_total(), device),
-      agenda_({.window = {.model_bytes = setting_.memory.models,
-                          .target_bytes = setting_.memory.targets,
-                          .threads = setting_.threads,
-                          .device = device_ != nullptr},
+      agenda_({.in_flight = {.model_bytes = setting_.memory.models,
+                             .target_bytes = setting_.memory.targets,
+                             .threads = setting_.threads,
+                             .device = device_ != nullptr},
                .result_bytes = setting_.memory.results,
                .task_cells = options.task_cells,
                .batch_rows = setting_.memory.batch_rows},
@@ -325,7 +325,7 @@ Status Run::perform(const FilterRange& work) {
 Status Run::perform(const FilterPair& work) {
   WorkBoard& board = agenda_.board();
   const std::uint64_t model = work.job->index;
-  Agenda::Pair outcome;
+  Agenda::PairOutcome outcome;
   const bool open = board.is_open(model, work.block);
   if (!open || !device_->serves(model, work.block)) {
     TargetsPtr targets = board.take_for_host(model, work.block);

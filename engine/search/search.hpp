@@ -117,9 +117,9 @@ Status for_each_lot(const ModelResult& result, const std::function<Status(const 
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
-  /// Called once a model is complete, for several at a time: what can be done for it ahead of its
-  /// turn, such as its text, in parts for several threads. The result stays where it is until all
-  /// are made. Null: nothing.
+  /// Called when a model is complete, perhaps for several models at once. May return work to be
+  /// done ahead of the model's turn, such as its text, in parts that several threads make. The
+  /// result stays where it is until all are made. Null: nothing.
   virtual std::shared_ptr<PreparedResult> prepare(const ModelResult&) const { return nullptr; }
   /// Makes a part of what prepare() has returned.
   virtual void make(PreparedResult& prepared, std::size_t part) const { prepared.make(part); }
@@ -142,10 +142,10 @@ struct SearchProgress {
   /// A kernel of a device computes wrong scores, which ends the search with kInternal. The same
   /// search on the CPU would succeed.
   std::atomic<bool> wrong_kernel{false};
-  std::atomic<std::uint64_t> cells{0};          ///< model nodes x residues filtered so far
+  std::atomic<std::uint64_t> cells{0};          ///< positions x residues filtered so far
   std::atomic<std::uint64_t> earlier_cells{0};  ///< those of searches before this one (jackhmmer)
   std::atomic<std::uint64_t> cells_queued{0};  ///< of all models started so far
-  /// The same of targets that passed the filters: found so far, and scored.
+  /// Cells of targets that passed the filters: found so far; scored so far.
   std::atomic<std::uint64_t> scoring_cells_found{0}, scoring_cells{0};
   /// Thread time spent on `cells` and on `scoring_cells`.
   std::atomic<std::uint64_t> filter_microseconds{0}, scoring_microseconds{0};

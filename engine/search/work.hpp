@@ -56,8 +56,7 @@ struct NextPass {
   static constexpr const char* kName = "rewind";
   std::uint64_t announced = 0;  ///< as of SetUpModel
 };
-/// Take targets that wait for the domain stage of a device, as many as threads with this load are
-/// given.
+/// Take targets that wait for the domain stage of a device; `load` decides how many.
 struct Backfill {
   static constexpr const char* kName = "backfill";
   gpu::HostLoad load;
@@ -129,6 +128,7 @@ struct BatchSizes {
 /// The smallest batch whose targets share work, and the largest worth waiting for.
 inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 512;
 
+/// Targets in batches.
 struct Batches {
   std::vector<std::vector<WaitingTarget>> large;  ///< of one target each
   std::vector<std::vector<WaitingTarget>> others;

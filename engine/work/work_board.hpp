@@ -9,7 +9,7 @@
 //    v                      |
 //   CPU only <--------------'  (the claim ends unfinished)
 //
-// A pair that a device declines falls back to the CPU, and the board reports it at once through
+// A pair that a device refuses falls back to the CPU, and the board reports it at once through
 // the function it was constructed with. A pair never returns to devices.
 #pragma once
 
@@ -101,7 +101,7 @@ class WorkBoard {
   /// The first model, from `from` on, that has an open pair in the segment.
   std::optional<ModelId> next_open(SegmentId segment, ModelId from) const;
 
-  // Devices decline pairs, both open ones and those that are opened later.
+  // Devices refuse pairs, both open ones and those that are opened later.
   void refuse_model(ModelId model);
   void refuse_segment(SegmentId segment);
   void refuse_all();

@@ -138,7 +138,7 @@ TEST_F(BenchTest, SsvIsTimedOnTheWorkOfASearch) {
   const auto measured = (*bench)->measure(plan, plan.chosen);
   ASSERT_TRUE(measured) << measured.error().to_string();
   EXPECT_EQ(measured->wrong, 0u) << measured->first_wrong;
-  const gpu::DeviceTargets::Work& work = **searched->work(m->hmm.M, false);
+  const gpu::DeviceTargets::WorkItems& work = **searched->work(m->hmm.M, false);
   const auto* items = reinterpret_cast<const hmmjit_device::WorkItem*>(work.items.address());
   std::vector<Piece> wanted;
   for (std::uint32_t i = 0; i < work.count; ++i)

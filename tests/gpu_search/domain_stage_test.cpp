@@ -202,7 +202,7 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
             (*block_)[packed.origins[packed.targets.original[request.passed[n]]].index].residues;
         regions += parsed->regions.size();
         for (const ParsedRegion& region : parsed->regions) {
-          several += region.several;
+          several += region.multidomain;
           if (!region.sampled) continue;
           ++sampled;
           degenerate +=
@@ -416,7 +416,7 @@ std::uint64_t cells_of_envelopes(const gpu::DomainRequest& request) {
   std::uint64_t rows = 0;
   for (const auto& target : request.parsed) {
     for (const ParsedRegion& region : target ? target->regions : std::vector<ParsedRegion>()) {
-      if (!region.several) rows += static_cast<unsigned>(region.last - region.first + 1);
+      if (!region.multidomain) rows += static_cast<unsigned>(region.last - region.first + 1);
       if (!region.sampled) continue;
       for (const auto& cluster : region.sampled->clusters)
         rows += static_cast<unsigned>(cluster.last - cluster.first + 1);

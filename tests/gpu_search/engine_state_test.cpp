@@ -131,12 +131,12 @@ TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
   // The buffers that there are count, or those that will be needed where these are more.
   EXPECT_FALSE(memory.begin_load({.bytes = 701, .buffers = 0}, kBesideWork));
   EXPECT_FALSE(memory.begin_load({.bytes = 600, .buffers = 401}, kBesideWork));
-  const DeviceMemory::Load load{.bytes = 600, .buffers = 400};
+  const DeviceMemory::Reservation load{.bytes = 600, .buffers = 400};
   ASSERT_TRUE(memory.begin_load(load, kBesideWork));
   // One at a time while there is other work; several if there is room.
   EXPECT_FALSE(memory.begin_load({.bytes = 1, .buffers = 0}, kBesideWork));
   EXPECT_FALSE(memory.begin_load({.bytes = 101, .buffers = 0}));
-  const DeviceMemory::Load small{.bytes = 100, .buffers = 0};
+  const DeviceMemory::Reservation small{.bytes = 100, .buffers = 0};
   ASSERT_TRUE(memory.begin_load(small));
   EXPECT_FALSE(memory.resize_buffer(300, 301));  // the 300 are gone, too
   ASSERT_TRUE(memory.resize_buffer(0, 300));
@@ -149,7 +149,7 @@ TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
 
 TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
   DeviceMemory memory(1000);
-  const DeviceMemory::Load large{.bytes = 5000, .buffers = 10};
+  const DeviceMemory::Reservation large{.bytes = 5000, .buffers = 10};
   EXPECT_FALSE(memory.begin_load(large, kBesideWork));
   ASSERT_TRUE(memory.begin_load(large));
   EXPECT_FALSE(memory.begin_load(large));
@@ -396,15 +396,15 @@ TEST(EngineState, QueuesOfDevicesThatComeLaterAreClosedAsWell) {
   EXPECT_TRUE(engine.device(0)->domain_queue.put(work));
 }
 
-TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndDeclinedOnce) {
+TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndRefusedOnce) {
   ActiveModels models;
   const auto model = std::make_shared<ActiveModel>(7, nullptr);
   models.add(model);
   EXPECT_EQ(models.find(7), model);
   EXPECT_EQ(models.find(8), nullptr);
-  EXPECT_TRUE(model->decline());
-  EXPECT_FALSE(model->decline());
-  EXPECT_EQ(model->state(), ActiveModel::State::kDeclined);
+  EXPECT_TRUE(model->refuse());
+  EXPECT_FALSE(model->refuse());
+  EXPECT_EQ(model->state(), ActiveModel::State::kRefused);
   models.remove(7);
   models.remove(7);
   EXPECT_EQ(models.find(7), nullptr);

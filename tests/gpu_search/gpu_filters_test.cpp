@@ -12,6 +12,8 @@
 #include <bit>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <set>
 #include <thread>
@@ -917,6 +919,10 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
     owner.expect_cpu();
     if (HasFailure()) FAIL() << "streamed " << streamed;
   }
+  std::vector<std::string> threads;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+    std::getline(std::ifstream(thread.path() / "comm"), threads.emplace_back());
+  EXPECT_THAT(threads, testing::IsSupersetOf({"hmmjit packer", "hmmjit filters"}));
 }
 
 // The first is small, so that devices begin soon; later ones are large, since each has its price.

@@ -45,6 +45,9 @@ def test_editors_see_names_and_options(results):
     assert inspect.getdoc(hmmjit.Hit.score) == "Bits, of the whole target."
     for name in hmmjit.__all__:
         assert inspect.getdoc(getattr(hmmjit, name)), name
+        for member, value in vars(getattr(hmmjit, name)).items():
+            if isinstance(value, property) and not member.startswith("_"):
+                assert value.__doc__, f"{name}.{member}"
 
 
 @pytest.mark.parametrize("wrong, text", [

@@ -69,10 +69,10 @@ class Search {
  public:
   explicit Search(const Scenario& scenario)
       : scenario_(scenario),
-        agenda_({.window = {.model_bytes = scenario.models_at_once * kModelBytes,
-                            .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
-                            .threads = scenario.workers,
-                            .device = scenario.lanes > 0},
+        agenda_({.in_flight = {.model_bytes = scenario.models_at_once * kModelBytes,
+                               .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
+                               .threads = scenario.workers,
+                               .device = scenario.lanes > 0},
                  .result_bytes = scenario.result_bytes,
                  .task_cells = kBlockCells / scenario.ranges,
                  .batch_rows = 1 << 16},
@@ -240,7 +240,7 @@ class Search {
       if (pair == nullptr || lost_ || segments_.empty() ||
           !agenda_.board().is_open(pair->job->index, pair->block))
         return false;
-      agenda_.done(*pair, Agenda::Pair{});
+      agenda_.done(*pair, Agenda::PairOutcome{});
     } else if (action == 2) {
       if (!scenario_.errors || failed_) return false;
       failed_ = true;
@@ -335,7 +335,7 @@ class Search {
     agenda_.done(work, filtered(*work.job, work.targets, work.begin, work.end));
   }
   void report(const FilterPair& work) {
-    Agenda::Pair outcome;
+    Agenda::PairOutcome outcome;
     const bool open = agenda_.board().is_open(work.job->index, work.block);
     const TargetsPtr targets = agenda_.board().take_for_host(work.job->index, work.block);
     if (targets != nullptr && open) {
@@ -636,10 +636,10 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   SearchProgress progress;
   progress.cells = 1;
   progress.target_bytes_read = 1;
-  Agenda agenda({.window = {.model_bytes = 4 * kModelBytes,
-                            .target_bytes = 1 << 20,
-                            .threads = 1,
-                            .device = true},
+  Agenda agenda({.in_flight = {.model_bytes = 4 * kModelBytes,
+                               .target_bytes = 1 << 20,
+                               .threads = 1,
+                               .device = true},
                  .result_bytes = 1 << 20,
                  .task_cells = 1,
                  .batch_rows = 1 << 16},
@@ -663,7 +663,7 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   do_next(ReadBlock{}, BlockPtr(), false);
   EXPECT_EQ(agenda.load(1).filter_seconds_left, 0);
   // A device may have the pair. A worker that waits for it sets up the next model meanwhile.
-  do_next(FilterPair{}, Agenda::Pair{});
+  do_next(FilterPair{}, Agenda::PairOutcome{});
   std::thread worker([&] {
     const Work work = agenda.next(me);
     EXPECT_TRUE(std::holds_alternative<SetUpModel>(work));
@@ -675,10 +675,10 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
 
 TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
   SearchProgress progress;
-  Agenda agenda({.window = {.model_bytes = kModelBytes,
-                            .target_bytes = 1 << 20,
-                            .threads = 4,
-                            .device = false},
+  Agenda agenda({.in_flight = {.model_bytes = kModelBytes,
+                               .target_bytes = 1 << 20,
+                               .threads = 4,
+                               .device = false},
                  .result_bytes = 1 << 20,
                  .task_cells = 1,
                  .batch_rows = 1 << 16},

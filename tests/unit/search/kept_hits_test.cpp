@@ -39,11 +39,12 @@ class KeptHitsTest : public testing::Test {
   // Everything that outputs read. `stored`: the hits do not fit in memory.
   Result<std::vector<std::uint64_t>> read(std::vector<Hit> hits, bool stored) {
     const std::uint64_t budget = stored ? 0 : 1 << 20;
-    Agenda agenda({.window = {.model_bytes = 0, .target_bytes = 0, .threads = 1, .device = false},
-                   .result_bytes = budget,
-                   .task_cells = 1,
-                   .batch_rows = 1 << 16},
-                  progress_);
+    Agenda agenda(
+        {.in_flight = {.model_bytes = 0, .target_bytes = 0, .threads = 1, .device = false},
+         .result_bytes = budget,
+         .task_cells = 1,
+         .batch_rows = 1 << 16},
+        progress_);
     KeptHits kept(options_, true, budget, 1);
     // Large enough for a file.
     if (stored) hits.front().description.assign(1 << 20, 'x');

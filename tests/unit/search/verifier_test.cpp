@@ -40,7 +40,7 @@ class VerifierTest : public testing::Test {
       const bool several = local_.scores[n] && local_.scores[n]->clustered > 0;
       several_ += several;
       parsed_[n].regions.resize(2);
-      parsed_[n].regions[1].several = several;
+      parsed_[n].regions[1].multidomain = several;
       local_.parsed.push_back(&parsed_[n]);
     }
   }

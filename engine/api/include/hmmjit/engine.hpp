@@ -398,6 +398,7 @@ class HMMJIT_EXPORT Kernel : public SharedHandle<const struct KernelImpl> {
                   "kernel parameters are copied byte by byte");
     launch_bytes(stream, grid, &parameters, sizeof(Parameters));
   }
+  /// `bytes`: size of the kernel's struct; otherwise throws Error kUsage.
   void launch_bytes(const Stream& stream, const Grid& grid, const void* parameters,
                     std::size_t bytes) const;
 };

@@ -73,6 +73,7 @@ typedef struct hmmjit_error hmmjit_error;
 
 /* "ok", "internal", "usage", "input", ...: static storage; "unknown" for other codes. */
 const char *hmmjit_status_name(int32_t status);
+/* The status that the function returned. */
 int32_t hmmjit_error_status(const hmmjit_error *error);
 /* All parts on one line. */
 const char *hmmjit_error_text(const hmmjit_error *error);
@@ -91,6 +92,7 @@ const char *hmmjit_version(void);
 
 /* A text made for the caller. */
 typedef struct hmmjit_text hmmjit_text;
+/* Its bytes, after which a NUL stands, and their number without it. */
 const char *hmmjit_text_data(const hmmjit_text *text);
 size_t hmmjit_text_size(const hmmjit_text *text);
 void hmmjit_text_free(hmmjit_text *text);
@@ -107,7 +109,7 @@ typedef struct hmmjit_model_info {
   const char *accession;   /* one word; "" where there is none */
   const char *description; /* one line; "" where there is none */
   const char *consensus;   /* `length` characters */
-  int32_t length;          /* match states */
+  int32_t length;          /* positions */
   int32_t alphabet;        /* HMMJIT_AMINO, ... */
   double gathering;        /* cutoff of targets, in bits; NaN where the model has none */
   double gathering_domain; /* cutoff of domains */
@@ -156,6 +158,7 @@ int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t b
                             hmmjit_text **out, hmmjit_error **error);
 /* Models in memory; 0 for from_file. */
 size_t hmmjit_models_count(const hmmjit_models *models);
+/* Describes model `index` in memory. */
 int32_t hmmjit_models_get(const hmmjit_models *models, size_t index, hmmjit_model_info *info,
                           hmmjit_error **error);
 /* Calls `visit` for each model, reading the file where there is one, until it returns other than 0.
@@ -202,12 +205,15 @@ int32_t hmmjit_targets_append(hmmjit_targets *targets, const hmmjit_targets *fro
 /* In memory; 0 for from_file. */
 uint64_t hmmjit_targets_count(const hmmjit_targets *targets);
 uint64_t hmmjit_targets_residues(const hmmjit_targets *targets);
-/* One target. Its texts belong to the caller of `visit` and live until it returns; `residues` are
- * `length` letters, upper case. */
+/* One target. Its texts belong to the caller of `visit` and live until it returns. */
 typedef struct hmmjit_target {
   size_t size;
-  const char *name, *accession, *description, *residues;
-  uint64_t index, length;
+  const char *name;        /* one word */
+  const char *accession;   /* one word; "" where there is none */
+  const char *description; /* one line; "" where there is none */
+  const char *residues;    /* `length` letters, upper case */
+  uint64_t index;          /* among the targets, from 0 */
+  uint64_t length;         /* residues */
 } hmmjit_target;
 /* Calls `visit` for each target from number `first` on, in order, until it returns other than 0;
  * reads the file where there is one. */
@@ -281,10 +287,14 @@ typedef struct hmmjit_cache_statistics {
 /* `settings` NULL: all from the environment (HMMJIT_CACHE_*). */
 int32_t hmmjit_cache_open(const hmmjit_cache_settings *settings, hmmjit_cache **out,
                           hmmjit_error **error);
+/* The user's folder; "": none. */
 const char *hmmjit_cache_directory(const hmmjit_cache *cache);
+/* Looks through that folder. */
 int32_t hmmjit_cache_get_statistics(const hmmjit_cache *cache, hmmjit_cache_statistics *statistics,
                                     hmmjit_error **error);
-/* Each may tell how many entries it concerned (`count` may be NULL). max_bytes 0: the settings'. */
+/* Removes the entries used longest ago until `max_bytes` are left (0: the settings' bound); removes
+ * all; writes all into one file; adds those of such a file, which must be trusted, since kernels run.
+ * `count` (may be NULL) receives the number of entries removed, written or new. */
 int32_t hmmjit_cache_trim(const hmmjit_cache *cache, uint64_t max_bytes, uint64_t *count,
                           hmmjit_error **error);
 int32_t hmmjit_cache_clear(const hmmjit_cache *cache, uint64_t *count, hmmjit_error **error);
@@ -391,6 +401,7 @@ typedef struct hmmjit_callbacks {
   void (*warning)(void *context, const hmmjit_error *warning);
 } hmmjit_callbacks;
 
+/* For any number of searches. */
 int32_t hmmjit_cancellation_create(hmmjit_cancellation **out, hmmjit_error **error);
 /* From any thread, or a signal handler. */
 void hmmjit_cancellation_cancel(const hmmjit_cancellation *cancellation);
@@ -459,9 +470,11 @@ typedef struct hmmjit_search_statistics {
   const char *json;             /* all that was measured: the text of hmmjit search --stats */
 } hmmjit_search_statistics;
 
+/* Number of results collected; 0 with a `result` callback. */
 size_t hmmjit_results_count(const hmmjit_results *results);
 /* The result of model `index`, in input order; lives as long as `results`. NULL beyond the end. */
 const hmmjit_result *hmmjit_results_get(const hmmjit_results *results, size_t index);
+/* What the search took; `json` lives as long as `results`. */
 int32_t hmmjit_results_statistics(const hmmjit_results *results,
                                   hmmjit_search_statistics *statistics, hmmjit_error **error);
 /* The options that the results depend on, as reports need them; what concerns the machine (threads,
@@ -478,7 +491,7 @@ typedef struct hmmjit_result_info {
   const char *model_name;        /* of the model, or of the sequence it was built from */
   const char *model_accession;   /* "" where there is none */
   const char *model_description; /* "" where there is none */
-  int32_t model_length;          /* match states */
+  int32_t model_length;          /* positions of the model */
   int32_t has_alignments;        /* the search kept alignments */
   size_t hits;                   /* candidates, in hmmsearch's order */
   size_t reported;               /* candidates that satisfy the reporting thresholds */
@@ -541,6 +554,7 @@ typedef struct hmmjit_domain {
   double ln_p;                /* natural logarithm of the P-value: exact where the E-value is 0 */
 } hmmjit_domain;
 
+/* Describes the result; its texts live as long as `result`. */
 int32_t hmmjit_result_get_info(const hmmjit_result *result, hmmjit_result_info *info,
                                hmmjit_error **error);
 /* Fills `count` structs from number `first` on; all have the size of the first one's `size`. */
@@ -625,7 +639,13 @@ typedef struct hmmjit_report_options {
 /* The run, for the comment lines of tables. */
 typedef struct hmmjit_run_info {
   size_t size;
-  const char *program, *version, *query_file, *target_file, *settings, *folder, *date;
+  const char *program;     /* name of the program; NULL: the library's */
+  const char *version;     /* of that program; NULL: the library's */
+  const char *query_file;  /* path of models or queries */
+  const char *target_file; /* path of targets */
+  const char *settings;    /* command line */
+  const char *folder;      /* current directory */
+  const char *date;        /* one line */
 } hmmjit_run_info;
 
 /* `path` NULL: kept in memory; else a file that appears under its name once complete.
@@ -639,6 +659,7 @@ int32_t hmmjit_main_report_header(const hmmjit_run_info *run, const hmmjit_repor
 int32_t hmmjit_report_add_text(hmmjit_report *report, const char *text, hmmjit_error **error);
 /* HMMJIT_USAGE when the kind cannot be made of this result, and after complete. */
 int32_t hmmjit_report_add(hmmjit_report *report, const hmmjit_result *result, hmmjit_error **error);
+/* Writes the closing lines and, for a file, gives it its name. Once. */
 int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_run_info *run,
                                hmmjit_error **error);
 /* Takes the text written since the last call from a report in memory. */
@@ -805,6 +826,7 @@ int32_t hmmjit_iteration_create(const hmmjit_targets *queries, const hmmjit_targ
 int32_t hmmjit_iteration_from_models(const hmmjit_models *queries, const hmmjit_targets *targets,
                                      const hmmjit_iteration_options *options,
                                      hmmjit_iteration **out, hmmjit_error **error);
+/* Number of queries. */
 size_t hmmjit_iteration_queries(const hmmjit_iteration *iteration);
 /* 1 when no query has a further round. */
 int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
@@ -827,10 +849,12 @@ typedef struct hmmjit_rounds hmmjit_rounds;
  * not called; `callbacks` may be NULL. */
 int32_t hmmjit_iteration_next(hmmjit_iteration *iteration, const hmmjit_callbacks *callbacks,
                               hmmjit_rounds **out, hmmjit_error **error);
+/* Number of queries that had a further round. */
 size_t hmmjit_rounds_count(const hmmjit_rounds *rounds);
 /* In the order of queries; lives as long as `rounds`. NULL beyond the end. */
 const hmmjit_round *hmmjit_rounds_get(const hmmjit_rounds *rounds, size_t index);
 void hmmjit_rounds_free(hmmjit_rounds *rounds);
+/* Describes the round. */
 int32_t hmmjit_round_get_info(const hmmjit_round *round, hmmjit_round_info *info,
                               hmmjit_error **error);
 /* Hits of the model; live as long as the rounds. */
@@ -868,6 +892,7 @@ typedef struct hmmjit_device {
 
 /* Number of GPUs of this machine. `note` (may be NULL) receives the state of the driver. */
 int32_t hmmjit_device_count(int32_t *count, hmmjit_text **note, hmmjit_error **error);
+/* GPU number `ordinal` of this machine. */
 int32_t hmmjit_device_get(int32_t ordinal, hmmjit_device *device, hmmjit_error **error);
 /* A device of the built-in table: "H200", "sm_90", ... */
 int32_t hmmjit_device_find(const char *name, hmmjit_device *device, hmmjit_error **error);
@@ -878,49 +903,55 @@ int32_t hmmjit_compiler_version(int32_t *major, int32_t *minor, hmmjit_text **no
 /* ---- engine: own kernels ----------------------------------------------------------------------- */
 
 typedef struct hmmjit_constant {
-  const char *name;
-  int64_t value;
+  const char *name; /* "kTile", or "width" of a problem */
+  int64_t value;    /* of a constant of the kernel, or of a parameter of the problem */
 } hmmjit_constant;
 
 typedef struct hmmjit_template {
   const char *path, *text; /* "mine/kernel.cu", CUDA C++ */
 } hmmjit_template;
 
+/* What plans depend on. */
 typedef struct hmmjit_problem {
   size_t size;
-  const char *family;
-  const hmmjit_constant *parameters;
-  size_t parameter_count;
+  const char *family;                /* as of the variants that solve it */
+  const hmmjit_constant *parameters; /* named numbers, such as the width of an image */
+  size_t parameter_count;            /* elements of `parameters` */
 } hmmjit_problem;
 
 /* One way to run a variant. */
 typedef struct hmmjit_configuration {
   size_t size;
-  const hmmjit_constant *constants;
-  size_t constant_count;
+  const hmmjit_constant *constants; /* of the template, which must use all of them */
+  size_t constant_count;            /* elements of `constants` */
   int32_t threads_x, threads_y, threads_z; /* of one block */
   int32_t registers;                       /* per thread, a ceiling; more is refused */
   int32_t local_bytes;                     /* of a thread, by design; more is a spill */
   int32_t reserved;
-  int64_t dynamic_shared_bytes;
+  int64_t dynamic_shared_bytes;  /* of one block */
   double items_per_clock_per_sm; /* ranks the configurations */
-  const char *binding_resource;
+  const char *binding_resource;  /* "memory bandwidth", "issue", ...: for the text of plans */
 } hmmjit_configuration;
 
 /* The configurations that a catalogue entry offers for a problem on a device. */
 typedef struct hmmjit_offer hmmjit_offer;
+/* Adds a configuration, the author's favourite first; or says why the problem is not accepted. */
 int32_t hmmjit_offer_add(hmmjit_offer *offer, const hmmjit_configuration *configuration,
                          hmmjit_error **error);
 void hmmjit_offer_reject(hmmjit_offer *offer, const char *reason);
 
+/* A catalogue entry. */
 typedef struct hmmjit_variant {
   size_t size;
-  const char *name, *family, *template_file, *entry_name;
-  const char *const *compile_options;
-  size_t compile_option_count;
+  const char *name;                   /* unique in its engine: "mrf_tile" */
+  const char *family;                 /* of problems; not a stage of the profile search */
+  const char *template_file;          /* path of a template: "mrf/tile.cu" */
+  const char *entry_name;             /* its extern "C" kernel */
+  const char *const *compile_options; /* beyond the common ones: "--fmad=false" */
+  size_t compile_option_count;        /* elements of `compile_options` */
   int32_t by_name_only; /* not chosen unless forced or alone */
   int32_t reserved;
-  void *context;
+  void *context; /* given to `configurations` */
   /* Adds configurations to the offer, or rejects. Pure; from any thread. */
   void (*configurations)(void *context, const hmmjit_problem *problem, const hmmjit_device *device,
                          hmmjit_offer *offer);
@@ -928,18 +959,21 @@ typedef struct hmmjit_variant {
 
 typedef struct hmmjit_engine_settings {
   size_t size;
-  const hmmjit_template *templates;
-  size_t template_count;
-  const hmmjit_variant *variants; /* all of the size of the first one's `size` */
-  size_t variant_count;
-  const hmmjit_cache *cache; /* NULL: the environment's */
-  int32_t compile_threads, highest_compiler_major; /* 0: chosen */
+  const hmmjit_template *templates; /* the host's own, in addition to hmmjit's */
+  size_t template_count;            /* elements of `templates` */
+  const hmmjit_variant *variants;   /* the host's own; all of the size of the first one's `size` */
+  size_t variant_count;             /* elements of `variants` */
+  const hmmjit_cache *cache;        /* NULL: the environment's */
+  int32_t compile_threads;          /* concurrent compiles; 0: as many as there are cores, 12 at most */
+  int32_t highest_compiler_major;   /* newest version of the compiler to accept; 0: the driver's, or any */
 } hmmjit_engine_settings;
 
 typedef struct hmmjit_engine hmmjit_engine;
 typedef struct hmmjit_plan hmmjit_plan;
 typedef struct hmmjit_image hmmjit_image;
 
+/* `settings` may be NULL. Without a compiler the engine plans, renders, and serves kernels from the
+ * cache. HMMJIT_USAGE for an incomplete variant and for a name or path that exists already. */
 int32_t hmmjit_engine_create(const hmmjit_engine_settings *settings, hmmjit_engine **out,
                              hmmjit_error **error);
 void hmmjit_engine_free(hmmjit_engine *engine);
@@ -951,13 +985,14 @@ enum {
 typedef struct hmmjit_plan_options {
   size_t size;
   const char *variant;    /* a name to force; NULL: the policy chooses */
-  int32_t policy;
+  int32_t policy;         /* HMMJIT_POLICY_...: how candidates are ranked */
   int32_t exact_length;   /* stages: for the length itself, not its class */
   int32_t alphabet_codes; /* stages: residue codes; 0: those of proteins, 29 */
   int32_t reserved;
 } hmmjit_plan_options;
 
-/* `options` may be NULL. */
+/* Needs no GPU and no compiler. `options` may be NULL. HMMJIT_COMPILE, with every reason, if no
+ * variant accepts the problem. */
 int32_t hmmjit_engine_plan(const hmmjit_engine *engine, const hmmjit_problem *problem,
                            const hmmjit_device *device, const hmmjit_plan_options *options,
                            hmmjit_plan **out, hmmjit_error **error);
@@ -967,13 +1002,17 @@ int32_t hmmjit_engine_plan_stage(const hmmjit_engine *engine, const char *stage,
                                  int32_t model_length, const hmmjit_device *device,
                                  const hmmjit_plan_options *options, hmmjit_plan **out,
                                  hmmjit_error **error);
+/* The CUDA source of the plan's choice. */
 int32_t hmmjit_engine_render(const hmmjit_engine *engine, const hmmjit_plan *plan,
                              hmmjit_text **out, hmmjit_error **error);
-/* From memory, disk or the compiler. Waits. */
+/* The image of the plan's choice, or of the first fallback that keeps its promises, from memory, disk
+ * or the compiler. Waits. */
 int32_t hmmjit_engine_compile(const hmmjit_engine *engine, const hmmjit_plan *plan,
                               hmmjit_image **out, hmmjit_error **error);
+/* Ends all compiles with HMMJIT_INTERRUPTED, for good: the engine compiles no more. Does not wait. */
 void hmmjit_engine_cancel(const hmmjit_engine *engine);
 
+/* Lines for people; one line of JSON for programs; the name of the variant chosen. */
 const char *hmmjit_plan_text(const hmmjit_plan *plan);
 const char *hmmjit_plan_json(const hmmjit_plan *plan);
 const char *hmmjit_plan_variant(const hmmjit_plan *plan);
@@ -1001,6 +1040,7 @@ typedef struct hmmjit_image_info {
   double seconds;              /* rendering and compiling, or reading; wall time */
 } hmmjit_image_info;
 
+/* Describes the image; texts and bytes live as long as `image`. */
 int32_t hmmjit_image_get_info(const hmmjit_image *image, hmmjit_image_info *info,
                               hmmjit_error **error);
 void hmmjit_image_free(hmmjit_image *image);
@@ -1013,14 +1053,18 @@ typedef struct hmmjit_event hmmjit_event;
 typedef struct hmmjit_buffer hmmjit_buffer;
 typedef struct hmmjit_kernel hmmjit_kernel;
 
+/* The GPU with its primary context, which the CUDA runtime shares. */
 int32_t hmmjit_gpu_open(int32_t ordinal, hmmjit_gpu **out, hmmjit_error **error);
+/* As the driver describes it. */
 int32_t hmmjit_gpu_get_device(const hmmjit_gpu *gpu, hmmjit_device *device, hmmjit_error **error);
+/* Memory of the device, now, of all processes; either may be NULL. */
 int32_t hmmjit_gpu_memory(const hmmjit_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes,
                           hmmjit_error **error);
 /* Waits for everything queued on the device; fails with the first error of earlier launches. */
 int32_t hmmjit_gpu_synchronize(const hmmjit_gpu *gpu, hmmjit_error **error);
 void hmmjit_gpu_free(hmmjit_gpu *gpu);
 
+/* An ordered queue of copies, fills and launches. */
 int32_t hmmjit_stream_create(const hmmjit_gpu *gpu, hmmjit_stream **out, hmmjit_error **error);
 /* Waits; fails with the first error of queued work. */
 int32_t hmmjit_stream_synchronize(const hmmjit_stream *stream, hmmjit_error **error);
@@ -1037,20 +1081,25 @@ int32_t hmmjit_stream_finished(const hmmjit_stream *stream, int32_t *finished,
 /* Does not wait. */
 void hmmjit_stream_free(hmmjit_stream *stream);
 
+/* A point in a stream. `timing`: 1 if hmmjit_event_milliseconds is to use it. */
 int32_t hmmjit_event_create(const hmmjit_gpu *gpu, int32_t timing, hmmjit_event **out,
                             hmmjit_error **error);
+/* The point after everything queued so far; an earlier one is forgotten. */
 int32_t hmmjit_event_record(hmmjit_event *event, const hmmjit_stream *stream, hmmjit_error **error);
+/* As of streams. */
 int32_t hmmjit_event_synchronize(const hmmjit_event *event, hmmjit_error **error);
 int32_t hmmjit_event_finished(const hmmjit_event *event, int32_t *finished, hmmjit_error **error);
 /* Later work of `stream` waits for the event. */
 int32_t hmmjit_event_wait_in(const hmmjit_event *event, const hmmjit_stream *stream,
                              hmmjit_error **error);
+/* Time between two recorded, finished events with timing; an error for others. */
 int32_t hmmjit_event_milliseconds(const hmmjit_event *start, const hmmjit_event *end,
                                   float *milliseconds, hmmjit_error **error);
 /* The CUevent (cudaEvent_t); valid as long as the handle. */
 void *hmmjit_event_native(const hmmjit_event *event);
 void hmmjit_event_free(hmmjit_event *event);
 
+/* Device memory; its contents are undefined until written. */
 int32_t hmmjit_buffer_create(const hmmjit_gpu *gpu, size_t bytes, hmmjit_buffer **out,
                              hmmjit_error **error);
 /* For launch parameters, where the kernel has a pointer. */
@@ -1068,6 +1117,7 @@ int32_t hmmjit_buffer_fill(hmmjit_buffer *buffer, const hmmjit_stream *stream, u
 /* Waits for work that uses it. */
 void hmmjit_buffer_free(hmmjit_buffer *buffer);
 
+/* Compiles, and loads the image on `gpu`. */
 int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
                            const hmmjit_gpu *gpu, hmmjit_kernel **out, hmmjit_error **error);
 /* The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; valid as long as the handle. */

@@ -252,7 +252,7 @@ class ResultFields(Fields):
     name = Field('model_name', text, 'Of the model, or of the sequence it was built from.')
     accession = Field('model_accession', text, '"" where there is none.')
     description = Field('model_description', text, '"" where there is none.')
-    length = Field('model_length', int, 'Match states.')
+    length = Field('model_length', int, 'Positions of the model.')
     has_alignments = Field('has_alignments', bool, 'The search kept alignments.')
     Z = Field('Z', float, 'Number of targets assumed for E-values; 1 for nhmmer.')
     domZ = Field('domZ', float, 'Number of targets assumed for conditional E-values.')
@@ -264,4 +264,4 @@ class ResultFields(Fields):
 class ModelFields(Fields):
     __slots__ = ()
     consensus = Field('consensus', text, '`length` characters.')
-    length = Field('length', int, 'Match states.')
+    length = Field('length', int, 'Positions.')

@@ -13,7 +13,8 @@ from ._inputs import Targets, alphabet_of, sequences_of
 class Cache:
     """The kernel cache of GPU searches. Unset arguments: the environment's (HMMJIT_CACHE_*).
 
-    `mode`: "off", "ro", "rw", "refresh" or "strict".
+    `directory`: the user's folder of kernels, "" for none. `mode`: "off", "ro", "rw", "refresh" or "strict".
+    `max_bytes`: bound on that folder; 0: the environment's. Example: search(models, targets, cache=Cache("kernels"))
     """
 
     _MODES: Dict[Any, int] = {None: -1, "off": 0, "ro": 1, "rw": 2, "refresh": 3, "strict": 4}
@@ -27,10 +28,12 @@ class Cache:
 
     @property
     def directory(self) -> str:
+        """The user's folder; "" if there is none."""
         return _b.text(_b.cache_directory(self._handle.pointer))
 
     @property
     def statistics(self) -> Dict[str, int]:
+        """Numbers of kernels found, stored and refused through this object, and the size of the folder."""
         out = _b.CacheStatistics()
         _b.cache_get_statistics(self._handle.pointer, byref(out))
         return {name: getattr(out, name) for name, *_ in out._fields_[1:]}
@@ -41,7 +44,7 @@ class Cache:
         return int(count.value)
 
     def trim(self, max_bytes: int = 0) -> int:
-        """Removes least recently used kernels; returns how many."""
+        """Removes least recently used kernels until `max_bytes` are left (0: the cache's bound); returns how many."""
         return self._counted(_b.cache_trim, integer("max_bytes", max_bytes, 0, UINT64))
 
     def clear(self) -> int:
@@ -74,7 +77,8 @@ def build_database(targets: Any, path: PathLike, alphabet: Optional[str] = None)
 
 
 def database_info(path: PathLike) -> Dict[str, Any]:
-    """The header of a target database as a dict."""
+    """The header of a target database as a dict: the members of hmmjit_database_info (hmmjit.h), lengths in residues,
+    file_bytes in bytes; `alphabet` by name; `program` and `sources`, which it was made with and from."""
     info = _b.DatabaseInfo()
     about = _b.Handle("text", lambda pointer: _b.database_get_info(_b.encode(path), byref(info), pointer))
     out: Dict[str, Any] = {n: getattr(info, n) for n, *_ in info._fields_ if n not in ("size", "reserved")}
@@ -91,7 +95,8 @@ def verify_database(path: PathLike) -> None:
 
 
 def devices() -> List[Dict[str, Any]]:
-    """The GPUs of this machine, as dicts; empty where there is none."""
+    """The GPUs of this machine, as dicts with the members of hmmjit_device (hmmjit.h), sizes in bytes; empty where
+    there is none. For example: [gpu["name"] for gpu in devices()]"""
     count = c_int32()
     out: List[Dict[str, Any]] = []
     _b.device_count(byref(count), None)
@@ -107,7 +112,9 @@ def plan(model_length: int, device: str = "H200", stage: str = "ssv", variant: O
          exact_length: bool = False) -> Dict[str, Any]:
     """Which kernel would score a model of that length on a device of the built-in table, and why: a dict.
 
-    `exact_length`: specialised for the length itself, not for its class."""
+    `stage`: "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser", "ensemble" or "envelope". `variant`: takes
+    this one. `exact_length`: specialised for the length itself, not for its class. UsageError for an unknown device,
+    stage or variant; CompileError if no variant accepts the model. For example: plan(300, "T4", "viterbi")["chosen"]"""
     struct = _b.Device()
     _b.device_find(_b.encode(device), byref(struct))
     engine = _b.Handle("engine", _b.engine_create, None)

@@ -12,8 +12,8 @@ from ._common import PathLike, UsageError
 class MSA:
     """A multiple alignment: rows of equal length, by name, in order. Immutable.
 
-    `rows`: a mapping, or pairs, of names and aligned residues. `stockholm` and `a2m`-like annotation is kept where
-    the alignment comes from a search.
+    `rows`: a mapping, or pairs, of names and aligned residues. stockholm() keeps the annotation of an alignment
+    that comes from a search or a Stockholm file.
     """
 
     def __init__(self, rows: Union[Dict[str, str], List[Tuple[str, str]]], name: str = "alignment") -> None:
@@ -62,10 +62,12 @@ class MSA:
 
     @property
     def names(self) -> List[str]:
+        """Names of the rows, in order."""
         return [name for name, _ in self._rows]
 
     @property
     def columns(self) -> int:
+        """Length of each row, gaps included."""
         return len(self._rows[0][1]) if self._rows else 0
 
     def __len__(self) -> int:

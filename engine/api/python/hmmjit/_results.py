@@ -121,6 +121,7 @@ class Domain(_Scored, DomainFields):
 
     @property
     def alignment(self) -> Alignment:
+        """The domain aligned with the model; texts are "" if the search did not keep alignments."""
         return Alignment(self._owner, self._struct)
 
     @property
@@ -222,6 +223,7 @@ class Table(Dict[str, Any]):
 
     @property
     def rows(self) -> int:
+        """Length of each column."""
         return len(next(iter(self.values()), []))
 
     def __len__(self) -> int:
