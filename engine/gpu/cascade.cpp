@@ -30,15 +30,13 @@ struct ChainCounters {
 };
 static_assert(sizeof(ChainCounters) <= 256);
 
-// What the host reads of every chain; its next download overwrites it. `listed`: open targets;
-// without gates, all survivors.
-struct HostList {
-  const std::byte* entries;
-  std::size_t count;
-};
+// What the host reads of every chain; the next download overwrites it.
 struct HostLists {
   ChainCounters counters;
-  HostList listed, passed, undecided;
+  struct List {
+    const std::byte* entries;
+    std::size_t count;
+  } listed, passed, undecided;  // `listed`: open targets; without gates, all survivors
 };
 
 // Entry `i` of a list that has been copied from the device.

@@ -224,10 +224,8 @@ struct DomainStage::Run {
   bool add(DomainRequest& request);
   // Puts a part's targets and its model's tables into the upload. False if there is no room.
   bool place_tables(Part& part);
-  // Sets where the kernels find the part's lists, and how many entries they may have.
+  // Sets where the part's lists are, and how many items, of which size, a launch has room for.
   void set_lists(Part& part, std::size_t residues);
-  // Sets how large an item may be for the time and the workspace of a launch.
-  void set_limits(Part& part);
   // Lists the envelopes of a request that has its own emissions. False if there is no room.
   bool list_own(Part& part);
   Status upload_own();
@@ -376,7 +374,6 @@ bool DomainStage::Run::add(DomainRequest& request) {
   for (const std::uint32_t i : part.order)
     residues += request.targets->packed().targets.length[request.passed[i]];
   if (!place_tables(part)) return false;
-  set_limits(part);
   set_lists(part, residues);
   if (!request.own.empty() && !list_own(part)) return false;
   const ModelExtent own = extent_of(*request.model);
@@ -385,13 +382,12 @@ bool DomainStage::Run::add(DomainRequest& request) {
                                      {DomainStep::kEnvelopes, &kernels.envelope}})
     if (*kernel)
       part.cell_seconds[static_cast<std::size_t>(step)] = kernel->cell_seconds(*stage.device_, own);
-  const dev::DomainParams& d = part.params;
   // Scales and regions of a target, the path of an envelope or two, and sums for a region with
   // several domains.
-  word_room += 2 * residues + count * (d.model_length / 2 + 64);
-  slots += d.target_count;
-  regions += d.region_capacity;
-  envelopes += d.envelope_capacity;
+  word_room += 2 * residues + count * (part.params.model_length / 2 + 64);
+  slots += part.params.target_count;
+  regions += part.params.region_capacity;
+  envelopes += part.params.envelope_capacity;
   extent = {std::max(extent.positions, own.positions), own.alphabet_codes};
   parts.push_back(std::move(part));
   return true;
@@ -468,12 +464,7 @@ void DomainStage::Run::set_lists(Part& part, std::size_t residues) {
         std::min(count + 8 + residues / kResiduesOfRegion, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
-}
-
-void DomainStage::Run::set_limits(Part& part) {
-  dev::DomainParams& d = part.params;
   const double seconds = std::clamp(limits.launch_seconds, 0.0, 1000.0);
-  const ModelExtent own = extent_of(*part.request->model);
   const auto in_time = [&](const ReadyKernel& kernel) {
     return kernel ? DomainStage::most_cells(kernel, *stage.device_, own, seconds) : 0;
   };
