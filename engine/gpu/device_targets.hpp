@@ -120,8 +120,8 @@ class DeviceTargets {
   }
   driver::DevicePtr device_;
   std::shared_ptr<const PackedSegment> segment_;
-  driver::DeviceBuffer residues_, start_, length_, original_, length_class_, block_, null_nats_,
-      bias_lengths_, float_lengths_, unihit_lengths_;
+  driver::DeviceBuffer residues_, start_, length_, length_class_, block_, null_nats_, bias_lengths_,
+      float_lengths_, unihit_lengths_;
   std::atomic<std::size_t> bytes_{0};
   Mutex mutex_;
   std::map<std::uint32_t, WorkItems> work_ HMMJIT_GUARDED_BY(mutex_);  // by overlap; 0: whole
