@@ -59,7 +59,7 @@ std::string score_text(float forward, const std::optional<domain::TargetScore>& 
 // A generator that is never reset gives other traces each time. The scores of a target with a
 // region of several domains follow from such traces and cannot be computed again.
 bool can_be_repeated(const ParsedTarget& target, const domain::DomainOptions& options) {
-  return options.reseed || std::ranges::none_of(target.regions, &ParsedRegion::several);
+  return options.reseed || std::ranges::none_of(target.regions, &ParsedRegion::multidomain);
 }
 
 std::uint64_t cells_of(int length, const ModelJob& job) {
