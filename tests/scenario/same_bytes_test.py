@@ -83,6 +83,8 @@ class SameBytes(SharedInputs):
                  "alignment")
         self.assertLess(sum(stages[name]["seconds"] for name in parts),
                         1.01 * stages["scoring"]["seconds"])
+        # CPU seconds of threads: none is counted twice.
+        self.assertLess(sum(stages[name]["seconds"] for name in whole), 2.02 * report["wall_seconds"])
 
     def test_repeats(self):
         for _ in range(4):

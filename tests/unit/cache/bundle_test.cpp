@@ -86,6 +86,9 @@ TEST_F(BundleTest, EveryFlippedByteAndEveryTruncationIsDetected) {
     EXPECT_FALSE(read_bundle(bytes.substr(0, i), ignore)) << i;
   }
   EXPECT_FALSE(read_bundle(bytes + "x", ignore));
+  std::string longer = bytes.substr(0, bytes.size() - 16) + "x";
+  longer += digest_of(longer).bytes();
+  EXPECT_FALSE(read_bundle(longer, ignore));
 }
 
 // Acceptance test P for bundles: sealed mutations; all or nothing is imported.
