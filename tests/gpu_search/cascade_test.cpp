@@ -136,7 +136,7 @@ TEST_F(CascadeTest, ImpossibleCountsAreAFault) {
         EXPECT_THAT(result.error().message,
                     testing::HasSubstr(
                         fmt::format("({} of {} targets in {})", n + more, n, lists.begin()[i])));
-        EXPECT_THAT(result.error().where, testing::HasSubstr(i == 0 ? "viterbi_wave" : "gate"));
+        EXPECT_THAT(result.error().where, testing::HasSubstr(i == 0 ? "viterbi.wave" : "gate"));
       }
     }
   }
