@@ -821,7 +821,7 @@ TEST_F(DomainStageTest, ImpossibleAnswersAreErrors) {
   gpu::DomainRequest request{make_search_model(data.models[1]), targets, all_of(*targets), {}};
   const auto result = run(*stage, request);
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().message, "a kernel returned impossible regions");
+  EXPECT_EQ(result.error().message, "a kernel returned impossible regions for model model1");
 }
 
 }  // namespace
