@@ -3,10 +3,11 @@
 # (-Wthread-safety) holds where types are annotated with core/mutex.hpp: guarded data is accessed only under its mutex.
 #   check.sh SOURCE_TREE
 # Compiles all vector code and one file of each folder without locks; analyses all files of those with locks, the fuzz programs
-# and the benchmarks, which are built on request only.
+# and the benchmarks, which are built on request only, but not those that passed before with the same headers and Clang.
 # Exit status: 0; 1 after a warning or an error; 77 without a Clang that reads this C++ (19 or later).
 set -euo pipefail
 tree=$1
+passed=${CCACHE_DIR:-$PWD}/passed_by_clang  # continuous integration keeps ccache's folder
 with_locks=(cache engine/compile engine/search engine/gpu engine/nucleotide engine/work)
 
 clang=
@@ -63,5 +64,10 @@ compile=("${clang[@]}" -O0 -c)
 command -v ccache >/dev/null && compile=(env CCACHE_BASEDIR="$tree" ccache "${compile[@]}")
 # Each file in a process of its own, two at a time.
 printf '%s\0' "${compiled[@]}" | xargs -0 -n 1 -P 2 "${compile[@]}" || exit 1
-printf '%s\0' "${analysed[@]}" | xargs -0 -n 1 -P 2 "${analyse[@]}" || exit 1
+headers=$({ cat "$0"; "${clang[0]}" --version; cd "$tree" && find benchmarks cache engine kernel_templates tests tools \
+  -regex '.*[.]\(h\|hpp\|cu\|cuh\)' -print0 | LC_ALL=C sort -z | xargs -0 tail -n +1; } | sha256sum)
+sums=$(cd "$tree" && sha256sum "${analysed[@]#"$tree"/}" | sed "s/^/${headers%% *} /" | LC_ALL=C sort)
+mkdir -p "${passed%/*}" && touch "$passed"
+LC_ALL=C comm -13 "$passed" - <<<"$sums" | sed "s|.*  |$tree/|" | tr '\n' '\0' | xargs -0 -r -n 1 -P 2 "${analyse[@]}" || exit 1
+echo "$sums" >"$passed"
 echo "${clang[0]}: ${#compiled[@]} files compiled, ${#analysed[@]} analysed"

@@ -158,7 +158,8 @@ class Scenario:
         self.check("CPU", done, expected is not None)
         if expected is None:
             return
-        run([self.arguments.program, "cache", "warm", "--model", self.arguments.models], env=self.environment)
+        if device:
+            run([self.arguments.program, "cache", "warm", "--model", self.arguments.models], env=self.environment)
         print(f"{'environment':40}{'auto':>10}{'gpu':>12}{'launches':>10}{'seconds':>9}", flush=True)
         for row, (name, prefix, more, wanted) in enumerate(rows):
             if more is None:

@@ -683,9 +683,9 @@ TEST_F(DomainStageTest, TracesNeedNoRoomForTables) {
 TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
   NEEDS_FAKE_DRIVER();
   namespace dev = hmmjit_device;
-  const SearchData data = make_search_data(7, 6, 60, 150);
+  const SearchData data = make_search_data(7, 3, 30, 150);
   const auto targets = upload(data.targets);
-  for (const std::size_t kilobytes : {2048, 65536}) {
+  for (const std::size_t kilobytes : {1024, 65536}) {
     std::size_t items = 0, at_once = 0, longest_list = 0;
     fake_.on_launch = [&](const FakeLaunch& launch) {
       const auto& batch = *static_cast<const dev::DomainBatch*>(launch.parameters);
@@ -753,7 +753,7 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
     for (auto& request : requests) pointers.push_back(&request);
     ASSERT_TRUE(stage->run(pointers, kernels_, {}, {}));
     EXPECT_GT(longest_list, 3u);
-    EXPECT_EQ(at_once < items, kilobytes == 2048);
+    EXPECT_EQ(at_once < items, kilobytes == 1024);
   }
 }
 

@@ -108,7 +108,6 @@ struct Case {
   Stage stage;
   bool every_variant;
 };
-void PrintTo(const Case&, std::ostream*) {}  // or names of tests would contain addresses
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   std::string device = info.param.device;
@@ -128,7 +127,10 @@ TEST_P(RenderedKernel, GivesTheCpusAnswersForRealProteins) {
     for (auto& s : test_support::read_sequences(kExamples / file)) proteins.push_back(s.residues);
   }
   ASSERT_GE(proteins.size(), 47u);
-  if (every_variant) proteins.erase(proteins.begin(), proteins.begin() + 30);
+  if (every_variant) {
+    proteins.erase(proteins.begin(), proteins.begin() + 30);
+    proteins.back().resize(1000);
+  }
 
   // One SM: blocks run one after another here.
   plan::DeviceTraits device = *plan::find_device(device_name);

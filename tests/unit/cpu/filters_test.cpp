@@ -83,32 +83,43 @@ struct Tested {
   cpu::VectorPorts ports;
 };
 
+std::vector<Tested> tested() {
+  std::vector<Tested> all;
+  for (const std::string_view name : cpu::available_targets()) {
+    if (name == "SCALAR") continue;
+    all.push_back({std::string(name), cpu::VectorPorts::kAlikeForAll});
+    all.push_back({std::string(name), cpu::VectorPorts::kOneForMaxima});
+  }
+  return all;
+}
+
+// True if all filters agree; `what` names the case.
+bool agree(const cpu::FilterTables& tables, cpu::FilterScratch& scratch,
+           std::span<const Residue> target, const Outcome& expected, const std::string& what) {
+  const reference::SsvResult ssv = tables.ssv(target, scratch);
+  EXPECT_EQ(static_cast<int>(ssv.status), static_cast<int>(expected.ssv.status)) << what;
+  EXPECT_EQ(bits(ssv.nats), bits(expected.ssv.nats)) << "SSV " << what;
+  EXPECT_EQ(bits(tables.msv_recurrence(target, scratch)), bits(expected.msv)) << "MSV " << what;
+  EXPECT_EQ(bits(tables.msv_filter(target, scratch)), bits(expected.msv_filter))
+      << "MSV filter " << what;
+  EXPECT_EQ(bits(tables.viterbi_filter(target, scratch)), bits(expected.viterbi))
+      << "Viterbi " << what;
+  EXPECT_EQ(bits(tables.bias_filter(target)), bits(expected.bias)) << "bias " << what;
+  return !::testing::Test::HasFailure();
+}
+
 class CpuFilters : public ::testing::TestWithParam<Tested> {
  protected:
   static cpu::FilterTables tables_of(const SearchModel& model) {
     return cpu::FilterTables(model, GetParam().target, GetParam().ports);
   }
-  // True if all filters agree; `what` names the case.
-  bool check(const cpu::FilterTables& tables, std::span<const Residue> target,
-             const Outcome& expected, const std::string& what) {
-    const reference::SsvResult ssv = tables.ssv(target, scratch_);
-    EXPECT_EQ(static_cast<int>(ssv.status), static_cast<int>(expected.ssv.status)) << what;
-    EXPECT_EQ(bits(ssv.nats), bits(expected.ssv.nats)) << "SSV " << what;
-    EXPECT_EQ(bits(tables.msv_recurrence(target, scratch_)), bits(expected.msv)) << "MSV " << what;
-    EXPECT_EQ(bits(tables.msv_filter(target, scratch_)), bits(expected.msv_filter))
-        << "MSV filter " << what;
-    EXPECT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected.viterbi))
-        << "Viterbi " << what;
-    EXPECT_EQ(bits(tables.bias_filter(target)), bits(expected.bias)) << "bias " << what;
-    return !HasFailure();
-  }
-  // The same for a random target.
+  // True if all filters agree on a random target.
   bool check(const cpu::FilterTables& tables, const SearchModel& model, std::uint64_t seed, int L,
              TargetKind kind) {
     const auto target = test_support::random_target(seed, L, kind, model.hmm);
     const Outcome expected = reference_outcome(model, target);
     counts_.add(expected);
-    return check(tables, target, expected, describe(model, target.size(), kind));
+    return agree(tables, scratch_, target, expected, describe(model, target.size(), kind));
   }
   cpu::FilterScratch scratch_;
   Counts counts_;  // of random targets
@@ -332,34 +343,24 @@ TEST_P(CpuFilters, EqualReferenceForAnySize) {
 // The largest sizes: 150 million cells for each filter. The scalar reference takes seconds for one,
 // so all instruction sets are compared with the same outcomes, and the number of cases depends on
 // the machine (at least one).
-TEST_P(CpuFilters, EqualReferenceAtTheLargestSizes) {
-  struct Case {
-    std::uint64_t seed;
-    TargetKind kind;
-    std::shared_ptr<const SearchModel> model;
-    std::vector<Residue> target;
-    Outcome expected;
-  };
+TEST(CpuFiltersOfEverySet, EqualReferenceAtTheLargestSizes) {
   constexpr int kM = 3000, kL = 50000;
-  static const std::vector<Case> cases = [] {
-    constexpr auto kEnough = std::chrono::seconds(8);
-    const auto begun = std::chrono::steady_clock::now();
-    Random random(base_seed() + 11);
-    std::vector<Case> made;
-    for (const TargetKind kind :
-         {TargetKind::kBackground, TargetKind::kHomologous, TargetKind::kUniformCodes}) {
-      if (!made.empty() && std::chrono::steady_clock::now() - begun > kEnough) break;
-      Case c{random.next(), kind, nullptr, {}, {}};
-      c.model = test_support::random_model(c.seed, kM, ModelKind::kTypical);
-      c.target = test_support::random_target(c.seed + 1, kL, kind, c.model->hmm);
-      c.expected = reference_outcome(*c.model, c.target);
-      made.push_back(std::move(c));
+  constexpr auto kEnough = std::chrono::seconds(8);
+  const auto begun = std::chrono::steady_clock::now();
+  Random random(base_seed() + 11);
+  for (const TargetKind kind :
+       {TargetKind::kBackground, TargetKind::kHomologous, TargetKind::kUniformCodes}) {
+    if (std::chrono::steady_clock::now() - begun > kEnough) break;
+    const std::uint64_t seed = random.next();
+    const auto model = test_support::random_model(seed, kM, ModelKind::kTypical);
+    const auto target = test_support::random_target(seed + 1, kL, kind, model->hmm);
+    const Outcome expected = reference_outcome(*model, target);
+    for (const Tested& set : tested()) {
+      const cpu::FilterTables tables(*model, set.target, set.ports);
+      cpu::FilterScratch scratch;
+      ASSERT_TRUE(
+          agree(tables, scratch, target, expected, set.target + " " + describe(*model, kL, kind)));
     }
-    return made;
-  }();
-  for (const Case& c : cases) {
-    const cpu::FilterTables tables = tables_of(*c.model);
-    ASSERT_TRUE(check(tables, c.target, c.expected, describe(*c.model, kL, c.kind)));
   }
 }
 
@@ -484,7 +485,8 @@ TEST_P(CpuFilters, EqualReferenceOnRealData) {
     const auto model = make_search_model(hmm);
     const cpu::FilterTables tables = tables_of(*model);
     for (const auto& sequence : sequences) {
-      ASSERT_TRUE(check(tables, sequence.residues, reference_outcome(*model, sequence.residues),
+      ASSERT_TRUE(agree(tables, scratch_, sequence.residues,
+                        reference_outcome(*model, sequence.residues),
                         model->hmm.name + " " + sequence.name));
     }
   }
@@ -658,15 +660,6 @@ TEST(CpuFilterTables, RejectsUnknownTarget) {
   EXPECT_THROW(cpu::FilterTables(*model, "AVX9"), std::invalid_argument);
 }
 
-std::vector<Tested> tested() {
-  std::vector<Tested> all;
-  for (const std::string_view name : cpu::available_targets()) {
-    if (name == "SCALAR") continue;
-    all.push_back({std::string(name), cpu::VectorPorts::kAlikeForAll});
-    all.push_back({std::string(name), cpu::VectorPorts::kOneForMaxima});
-  }
-  return all;
-}
 INSTANTIATE_TEST_SUITE_P(Targets, CpuFilters, ::testing::ValuesIn(tested()),
                          [](const auto& tested) {
                            const bool alike = tested.param.ports == cpu::VectorPorts::kAlikeForAll;
