@@ -8,6 +8,59 @@
 #include <stdexcept>
 #include <vector>
 
+// swapcontext makes a system call for the signal mask, which takes longer than most steps of a
+// kernel. Sanitizers follow it only.
+#if defined(__x86_64__) && !defined(HMMJIT_SWAPCONTEXT)
+// Pushes the registers that a function keeps, stores the stack pointer, and goes on where `to` was
+// stored. Not inline assembly: a call ends the red zone.
+extern "C" void hmmjit_lockstep_switch(void*** from, void** to);
+asm(R"(.pushsection .text
+hmmjit_lockstep_switch:
+  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15
+  mov %rsp, (%rdi)
+  mov %rsi, %rsp
+  pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx
+  ret
+.popsection)");
+
+namespace {
+class Fiber {
+ public:
+  void begin_at(void (*entry)(), char* stack, std::size_t bytes, Fiber&) {
+    constexpr int kRegisters = 6;
+    const auto end = reinterpret_cast<std::uintptr_t>(stack + bytes) / 16 * 16;
+    stack_ = reinterpret_cast<void**>(end) - kRegisters - 2;  // 2: entry, its return address
+    stack_[kRegisters] = reinterpret_cast<void*>(entry);
+  }
+  void go_to(Fiber& to) { hmmjit_lockstep_switch(&stack_, to.stack_); }
+  void end(Fiber& next) { go_to(next); }
+
+ private:
+  void** stack_ = nullptr;
+};
+}  // namespace
+#else
+namespace {
+class Fiber {
+ public:
+  void begin_at(void (*entry)(), char* stack, std::size_t bytes, Fiber& next) {
+    getcontext(&context_);
+    context_.uc_stack.ss_sp = stack;
+    context_.uc_stack.ss_size = bytes;
+    context_.uc_link = &next.context_;
+    makecontext(&context_, entry, 0);
+  }
+  void go_to(Fiber& to) { swapcontext(&context_, &to.context_); }
+  // Returns to uc_link: the thread sanitizer has room for 65,536 calls that have not returned,
+  // those of all fibers of a host thread together.
+  void end(Fiber&) {}
+
+ private:
+  ucontext_t context_{};
+};
+}  // namespace
+#endif
+
 namespace hmmjit_lockstep {
 namespace {
 
@@ -34,15 +87,9 @@ class Block {
     kernel_ = kernel;
     of_kernel_ = of_kernel;
     warps_.resize(threads_ / kWarp);
-    switches_.resize(threads_);
-    for (unsigned t = 0; t < threads_; ++t) {
-      ucontext_t& context = switches_[t].context;
-      getcontext(&context);
-      context.uc_stack.ss_sp = stack(t);
-      context.uc_stack.ss_size = kStackBytes;
-      context.uc_link = &scheduler_;
-      makecontext(&context, &Block::entry, 0);
-    }
+    fibers_.resize(threads_);
+    for (unsigned t = 0; t < threads_; ++t)
+      fibers_[t].begin_at(&Block::entry, stack(t), kStackBytes, scheduler_);
     current() = this;
     unsigned done = 0;
     while (done < threads_) {
@@ -95,12 +142,6 @@ class Block {
     std::array<Wait, kWarp> wait{};
     std::array<std::uint32_t, kWarp> value{}, lane{}, mask{}, result{};
   };
-  using Registers = std::array<void*, 5>;
-  struct Switch {
-    ucontext_t context{};
-    Registers resume{};
-    bool started = false;
-  };
 
   // Kept for the next block: touching fresh pages costs more than most test kernels.
   static char* stack(unsigned thread) {
@@ -115,41 +156,18 @@ class Block {
     Block* block = current();
     block->kernel_(block->of_kernel_);
     block->warps_[block->running_ / kWarp].wait[block->running_ % kWarp] = Wait::kDone;
-    block->leave();
+    block->fibers_[block->running_].end(block->scheduler_);
   }
 
-  // swapcontext makes a system call for the signal mask, and setjmp of the C library mangles
-  // pointers; after the first entry, fibers are therefore switched by the compiler's own jumps.
-  // Sanitizers follow swapcontext only, so under them every switch is a slow one. A fiber that is
-  // done returns to uc_link: the thread sanitizer has room for 65,536 calls that have not returned,
-  // those of all fibers of a host thread together.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  void leave() {}
-  void yield() { swapcontext(&switches_[running_].context, &scheduler_); }
-  void enter() { swapcontext(&scheduler_, &switches_[running_].context); }
-#else
-  // The jump must not stand in the function that sets its target (GCC, "Nonlocal Gotos").
-  [[gnu::noinline]] static void jump(Registers& to) { __builtin_longjmp(to.data(), 1); }
-  // Continues the warp's next lane at once if it has begun.
-  [[gnu::noinline]] void yield() {
-    if (__builtin_setjmp(switches_[running_].resume.data()) != 0) return;
+  // Continues the warp's next lane at once.
+  void yield() {
+    Fiber& from = fibers_[running_];
     const unsigned warp = running_ / kWarp;
-    const unsigned next = next_lane(warps_[warp], turn_ + 1);
-    Switch& to = switches_[warp * kWarp + lane_of(next) % kWarp];
-    if (next == kWarp || !to.started) jump(scheduler_jump_);
-    turn_ = next;
-    running_ = warp * kWarp + lane_of(next);
-    jump(to.resume);
+    turn_ = next_lane(warps_[warp], turn_ + 1);
+    if (turn_ == kWarp) return from.go_to(scheduler_);
+    running_ = warp * kWarp + lane_of(turn_);
+    from.go_to(fibers_[running_]);
   }
-  void leave() { yield(); }
-  [[gnu::noinline]] void enter() {
-    if (__builtin_setjmp(scheduler_jump_.data()) != 0) return;
-    Switch& to = switches_[running_];
-    if (to.started) jump(to.resume);
-    to.started = true;
-    setcontext(&to.context);
-  }
-#endif
 
   // The lane whose turn it is in the current order.
   unsigned lane_of(unsigned turn) const { return backwards_ ? kWarp - 1 - turn : turn; }
@@ -169,7 +187,7 @@ class Block {
       backwards_ = !backwards_;
       for (turn_ = next_lane(warp, 0); turn_ < kWarp; turn_ = next_lane(warp, turn_)) {
         running_ = first + lane_of(turn_);
-        enter();
+        scheduler_.go_to(fibers_[running_]);
         moved = true;
       }
       // Every lane now waits or is done. Lanes whose masks name each other continue together.
@@ -240,11 +258,10 @@ class Block {
   std::vector<unsigned char> shared_;
   unsigned char* dynamic_ = nullptr;
   std::vector<Warp> warps_;
-  std::vector<Switch> switches_;
+  std::vector<Fiber> fibers_;
   void (*kernel_)(const void*) = nullptr;
   const void* of_kernel_ = nullptr;
-  ucontext_t scheduler_{};
-  Registers scheduler_jump_{};
+  Fiber scheduler_;
 };
 
 }  // namespace
