@@ -199,6 +199,14 @@ void remove_if_abandoned(const std::string& name) {
   ::close(descriptor);
 }
 
+// Waits until the file system has accepted all bytes, as on closing; returns 0 or an errno. The
+// descriptor stays open for its lock; on network file systems, closing a second one waits.
+int wait_until_accepted(int descriptor) {
+  if (const int second = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0); second >= 0)
+    return ::close(second) == 0 || errno == EINTR ? 0 : errno;
+  return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+}
+
 }  // namespace
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
@@ -243,9 +251,8 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   if (error == 0) {
     if (exists) take_permissions(file.descriptor_, info);
     if (!exists || file.may_replace(info)) {
-      // An empty file may be open in the program that made it (mkstemp), and a hard link has other
-      // names: their readers expect the result in this file.
-      if (exists && info.st_size > 0 && info.st_nlink == 1) ::close(std::exchange(file.old_, -1));
+      // An empty file may be open in the program that made it (mkstemp) and reads the result there.
+      if (exists && info.st_size > 0) ::close(std::exchange(file.old_, -1));
       return file;
     }
     file.discard_temporary();
@@ -370,7 +377,20 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   return status();
 }
 
-// Copies the temporary over the old file. If that fails, an empty file remains.
+// True if the old file is the empty one that was there at the beginning, and no other process fills
+// it. Otherwise it is released, and the temporary takes its name.
+bool OutputFile::fills_old_file() {
+  struct stat info {};
+  if (old_ >= 0 && !durable_ && take_lock(old_, place_, true) && ::fstat(old_, &info) == 0 &&
+      info.st_size == 0) {
+    step_ = Step::kFilled;
+    return true;
+  }
+  if (old_ >= 0) ::close(std::exchange(old_, -1));
+  return false;
+}
+
+// Copies the temporary over the old file.
 Status OutputFile::copy_into_place() {
   int error = 0;
   std::string bytes(kBufferBytes, '\0');
@@ -384,24 +404,18 @@ Status OutputFile::copy_into_place() {
     error = write_all(old_, {bytes.data(), size}, position);
     position += size;
   }
-  if (error == 0 && durable_ && ::fdatasync(old_) != 0) error = errno;
-  if (error != 0 && ::ftruncate(old_, 0) != 0) error = errno;
-  if (::close(std::exchange(old_, -1)) != 0 && error == 0) error = errno;
+  if (error == 0) error = wait_until_accepted(old_);
   if (error != 0) return output_error(path_, "write", error);
   return {};
 }
 
-// Ensures that all bytes have left this process and the file system has accepted them. The
-// descriptor stays open for its lock; on network file systems, closing a second one would wait.
+// Ensures that all bytes have left this process and the file system has accepted them.
 Status OutputFile::finish() {
   HMMJIT_TRY(flush());
   if (durable_ && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
     return output_error(path_, "synchronise", errno);
-  if (const int second = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); second >= 0) {
-    if (::close(second) != 0 && errno != EINTR) return output_error(path_, "close", errno);
-  } else if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) {
-    return output_error(path_, "synchronise", errno);
-  }
+  if (const int error = wait_until_accepted(descriptor_); error != 0)
+    return output_error(path_, "close", error);
   return {};
 }
 
@@ -421,7 +435,8 @@ int OutputFile::rename_into_place() {
   return 0;
 }
 
-void OutputFile::rename_back() {
+void OutputFile::undo() {
+  if (step_ == Step::kFilled && ::ftruncate(old_, 0) != 0) return;  // nothing else can be done
   if (step_ == Step::kExchanged)
     ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE);
   if (step_ == Step::kNew) ::rename(place_.c_str(), temporary_.c_str());
@@ -434,16 +449,16 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
   InterruptionHold hold;
   Status published;
   for (OutputFile* file : files) {
-    if (!published || file->temporary_.empty() || file->old_ >= 0) continue;
+    if (!published || file->temporary_.empty() || file->fills_old_file()) continue;
     if (const int error = file->rename_into_place(); error != 0)
       published = output_error(file->path_, "rename to", error);
   }
-  // Copies come last because they cannot be undone.
+  // Copies come last because those over an unchanged file cannot be undone.
   for (OutputFile* file : files) {
     if (published && file->old_ >= 0) published = file->copy_into_place();
   }
   if (!published) {
-    for (auto file = files.rbegin(); file != files.rend(); ++file) (*file)->rename_back();
+    for (auto file = files.rbegin(); file != files.rend(); ++file) (*file)->undo();
     return published;
   }
   for (OutputFile* file : files) {

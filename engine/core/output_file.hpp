@@ -22,9 +22,10 @@ namespace hmmjit {
 /// target is replaced, keeping its permissions and, where possible, its group and owner, or is
 /// created. A writable file that cannot be replaced (its folder accepts no new files, or it is
 /// another user's file in /tmp) is overwritten on publication from an unnamed temporary in $TMPDIR
-/// or /tmp, and an empty file or one with several names from a temporary next to it: a program that
-/// made it (mkstemp) or knows another name reads the result there. Until then it is unchanged;
-/// after a full disk it is empty, after a kill during the copy partial. One thread at a time.
+/// or /tmp: until then it is unchanged, but a full disk or a kill during the copy leaves a partial
+/// file. A file that is empty from creation to publication is filled in the same way, unless the
+/// output is durable: a program that made it (mkstemp) reads the result through its own descriptor;
+/// after an error it is empty again. One thread at a time.
 /// `discard_all_temporaries` removes all temporaries of the process, from a signal handler or
 /// before _exit.
 class OutputFile {
@@ -69,22 +70,23 @@ class OutputFile {
   static void discard_all_temporaries() noexcept;
 
  private:
-  enum class Step { kWritten, kNew, kExchanged, kReplaced };
+  enum class Step { kWritten, kFilled, kNew, kExchanged, kReplaced };
   OutputFile() = default;
   int begin_temporary();
   bool may_replace(const struct stat& old) const;
   void discard_temporary() noexcept;
   void discard() noexcept;
   Status finish();
+  bool fills_old_file();
   Status copy_into_place();
   int rename_into_place();
-  void rename_back();
+  void undo();
 
   std::string path_;       // as given
   std::string place_;      // the final file after following links; empty when written in place
   std::string temporary_;  // empty when written in place, or if unnamed
   int descriptor_ = -1;
-  int old_ = -1;   // the file to overwrite from an unnamed temporary
+  int old_ = -1;   // the file to overwrite from the temporary
   int slot_ = -1;  // index in the process-wide table of temporaries
   int process_ = 0;  // that created the temporary: a forked child leaves it alone
   Step step_ = Step::kWritten;

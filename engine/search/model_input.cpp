@@ -38,6 +38,7 @@ Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& optio
   job->index = index;
   job->begun = begun;
   job->prepared = std::move(query.prepared);
+  job->name = job->hmm().name;
   HMMJIT_ASSIGN(job->thresholds, thresholds_for(options.thresholds, job->hmm(), query.cutoff));
   job->sequence = std::move(query.sequence);
   job->nodes = static_cast<std::uint64_t>(job->hmm().M);

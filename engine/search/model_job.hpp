@@ -68,7 +68,8 @@ struct ModelJob {
   std::size_t index = 0;
   Recipient recipient;
   double begun = 0;
-  std::shared_ptr<const PreparedModel> prepared;
+  std::shared_ptr<const PreparedModel> prepared;  // null once the model is finished
+  std::string name;                               // of the model
   std::optional<QueryNames> sequence;  // the model was built from
   std::optional<HostFilters> filters;
   Mutex forward_mutex;

@@ -39,7 +39,7 @@ namespace {
 std::string name_of(const Work& work) {
   return std::visit(
       [](const auto& w) -> std::string {
-        if constexpr (requires { w.job; }) return fmt::format("{} {}", w.kName, w.job->hmm().name);
+        if constexpr (requires { w.job; }) return fmt::format("{} {}", w.kName, w.job->name);
         return w.kName;
       },
       work);

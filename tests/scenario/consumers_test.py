@@ -132,7 +132,8 @@ class Consumers(ScratchFolder):
                                  if line.startswith("#")]
                         lines = [re.sub(r"3\.[34](\.2)? \((Nov 2020|Aug 2023)\)(; computed by hmmjit [\d.]+)?", "VERSION", line) for line in lines]
                         return [line.replace(hmmer, "F").replace(hmmjit, "F").replace(self.links + "/", "")
-                                for line in lines if not re.match("# (Copyright|Freely|Date:|Computed by|CPU|Mc/sec)", line)]
+                                for line in lines if not re.match(dropped, line)]
+                    dropped = "# (Copyright|Freely|Date:|CPU|Mc/sec" + ("|Computed by)" if output == "report" else ")")
                     want, got = comments(hmmer), comments(hmmjit)
                     want = [line.replace(shutil.which(name), name) for line in want]
                     if name == "hmmscan":  # HMMER 3.4 has another line

@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,24 +57,55 @@ TEST_F(OutputFileTest, SymbolicLinkStaysALink) {
   EXPECT_EQ(entries(), 2u);
 }
 
-TEST_F(OutputFileTest, IsReadThroughAnEarlierDescriptorAndAnotherName) {
-  const fs::path empty = folder_ / "empty", linked = folder_ / "linked", other = folder_ / "other";
-  std::ofstream(linked) << "an older text";
-  fs::create_hard_link(linked, other);
-  const int descriptor = ::open(empty.c_str(), O_RDWR | O_CREAT, 0600);  // as mkstemp() does
-  for (const fs::path& path : {empty, linked}) {
-    auto file = OutputFile::create(path);
-    ASSERT_TRUE(file);
-    file->write("new");
-    EXPECT_NE(read_file(path), "new");
-    ASSERT_TRUE(file->commit());
-  }
+TEST_F(OutputFileTest, AnEmptyFileIsReadThroughAnEarlierDescriptor) {
+  const fs::path path = folder_ / "empty";
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);  // as mkstemp() does
+  auto file = OutputFile::create(path);
+  ASSERT_TRUE(file);
+  file->write("new");
+  EXPECT_EQ(read_file(path), "");
+  ASSERT_TRUE(file->commit());
   std::string text(9, '\0');
   EXPECT_EQ(::pread(descriptor, text.data(), text.size(), 0), 3);
   EXPECT_EQ(text.substr(0, 3), "new");
   ::close(descriptor);
-  EXPECT_EQ(read_file(other), "new");
-  EXPECT_EQ(entries(), 3u);
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(OutputFileTest, AFileThatIsNoLongerTheEmptyOneIsReplaced) {
+  const fs::path path = folder_ / "empty", link = folder_ / "link";
+  for (const auto& change : std::vector<std::function<void()>>{[&] { fs::remove(path); },
+                                                               [&] {
+                                                                 std::ofstream(folder_ / "o")
+                                                                     << "x";
+                                                                 fs::rename(folder_ / "o", path);
+                                                               },
+                                                               [&] {
+                                                                 std::ofstream(path) << "x";
+                                                                 fs::create_hard_link(path, link);
+                                                               }}) {
+    std::ofstream(path) << "";
+    auto file = OutputFile::create(path);
+    ASSERT_TRUE(file);
+    file->write("new");
+    change();
+    ASSERT_TRUE(file->commit());
+    EXPECT_EQ(read_file(path), "new");
+  }
+  EXPECT_EQ(read_file(link), "x");
+  EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(OutputFileTest, AnEmptyFileIsEmptyAgainIfAnotherOutputFails) {
+  const fs::path path = folder_ / "empty", other = folder_ / "folder";
+  std::ofstream(path) << "";
+  auto file = OutputFile::create(path), failing = OutputFile::create(other);
+  ASSERT_TRUE(file && failing);
+  file->write("new");
+  fs::create_directory(other);
+  std::array<OutputFile*, 2> files{&*file, &*failing};
+  EXPECT_FALSE(OutputFile::publish(files));
+  EXPECT_EQ(read_file(path), "");
 }
 
 TEST_F(OutputFileTest, NamedDescriptorIsWrittenWhereItStands) {
