@@ -10,14 +10,14 @@ namespace hmmjit {
 
 /// Kinds of failure; the numeric value is the exit status of the hmmjit program.
 enum class ErrorCode : int {
-  kInternal = 1,      ///< a broken invariant: a bug in hmmjit
-  kUsage = 2,         ///< a command line or an argument that makes no sense
-  kInput = 3,         ///< a missing, malformed or unsuitable input file
-  kNoDevice = 4,      ///< a GPU was demanded and none can be used
-  kResources = 5,     ///< out of memory, threads, device memory
-  kCompile = 6,       ///< a kernel could not be rendered or compiled
-  kOutput = 7,        ///< an output file could not be written
-  kInterrupted = 130, ///< cancelled by SIGINT, SIGTERM or the caller
+  kInternal = 1,       ///< a broken invariant: a bug in hmmjit
+  kUsage = 2,          ///< a command line or an argument that makes no sense
+  kInput = 3,          ///< a missing, malformed or unsuitable input file
+  kNoDevice = 4,       ///< a GPU was demanded and none can be used
+  kResources = 5,      ///< out of memory, threads, device memory
+  kCompile = 6,        ///< a kernel could not be rendered or compiled
+  kOutput = 7,         ///< an output file could not be written
+  kInterrupted = 130,  ///< cancelled by SIGINT, SIGTERM or the caller
 };
 
 /// Short stable name ("input", "output", ...), as used in JSON and logs.
