@@ -351,6 +351,14 @@ TEST(PlanText, JsonNamesEverything) {
   EXPECT_THAT(plan_text(*plan), HasSubstr(std::string(plan->chosen.variant->name)));
 }
 
+TEST(Planner, NamesWhatBindsAnSsvKernel) {
+  for (const auto& [variant, binding] : {std::pair{"multi_lane_byte", "integer pipe"},
+                                         {"multi_lane_half", "shared memory bandwidth"}}) {
+    const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("H200"), {.variant = variant});
+    EXPECT_EQ(plan->chosen.expected.binding_resource, binding);
+  }
+}
+
 TEST(Constants, KeepOrderAndRefuseRepeats) {
   Constants c{{"kS", 4}, {"kL", 8}};
   c.add("kH", 13);
