@@ -1,5 +1,6 @@
 #include "core/threads.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,9 +36,10 @@ bool can_start_threads(int count) {
   return static_cast<int>(threads.size()) >= count;
 }
 
-std::thread thread_until_out_of_memory(std::function<void()> work,
+std::thread thread_until_out_of_memory(const char* name, std::function<void()> work,
                                        std::function<void()> out_of_memory) {
-  return std::thread([work = std::move(work), out_of_memory = std::move(out_of_memory)] {
+  return std::thread([name, work = std::move(work), out_of_memory = std::move(out_of_memory)] {
+    ::pthread_setname_np(::pthread_self(), name);
     try {
       work();
     } catch (const std::bad_alloc&) {

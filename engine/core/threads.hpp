@@ -25,9 +25,9 @@ bool can_start_threads(int count);
 /// it.
 void lower_thread_priority(int steps);
 
-/// A thread that runs `work`. If `work` runs out of memory, the thread calls `out_of_memory`, which
-/// must not throw, and ends.
-std::thread thread_until_out_of_memory(std::function<void()> work,
+/// A thread that runs `work`, under a static `name` of at most 15 characters. If `work` runs out of
+/// memory, the thread calls `out_of_memory`, which must not throw, and ends.
+std::thread thread_until_out_of_memory(const char* name, std::function<void()> work,
                                        std::function<void()> out_of_memory);
 
 /// The error for threads that the system has refused: "`threads` cannot be started".

@@ -1,7 +1,6 @@
 #include "gpu/domain_lane.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +10,6 @@
 namespace hmmjit::gpu {
 
 void DomainLane::run() {
-  ::pthread_setname_np(::pthread_self(), "hmmjit domains");
   while (auto work = next_domain_batch(engine_, device_)) {
     const double begun = Trace::now();
     perform(*work);

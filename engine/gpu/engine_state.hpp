@@ -114,8 +114,8 @@ struct EngineState {
                                   double begin, std::span<const double> end,
                                   std::span<BusyTimes> busy) const;
   // If the thread runs out of memory, it ends and so does the search.
-  std::thread thread(std::function<void()> work) {
-    return thread_until_out_of_memory(std::move(work), [this] { out_of_memory(); });
+  std::thread thread(const char* name, std::function<void()> work) {
+    return thread_until_out_of_memory(name, std::move(work), [this] { out_of_memory(); });
   }
   // Counts the cells of targets that fall back to the CPU without a launch.
   void count_fallback(HostReason reason, std::uint64_t cells) {

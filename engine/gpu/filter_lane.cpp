@@ -1,7 +1,5 @@
 #include "gpu/filter_lane.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +14,6 @@ constexpr std::uint64_t kScratchPart = 16;
 }  // namespace
 
 void FilterLane::run() {
-  ::pthread_setname_np(::pthread_self(), "hmmjit filters");
   if (!ends(engine_, device_)) {
     if (const Status opened = open(); !opened) engine_.lose(device_, opened.error());
   }

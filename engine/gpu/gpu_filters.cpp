@@ -1,7 +1,6 @@
 #include "gpu/gpu_filters.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <system_error>
@@ -61,9 +60,11 @@ void GpuFilters::State::start() {
     // Reserve before any thread starts: a thread without room in the vector would end the process.
     lanes.reserve(lanes.size() + static_cast<std::size_t>(device->lanes + device->domain_lanes));
     for (int i = 0; i < device->lanes; ++i)
-      lanes.push_back(engine.thread([this, device, i] { FilterLane(engine, *device, i).run(); }));
+      lanes.push_back(engine.thread("hmmjit filters",
+                                    [this, device, i] { FilterLane(engine, *device, i).run(); }));
     for (int i = 0; i < device->domain_lanes; ++i)
-      lanes.push_back(engine.thread([this, device, i] { DomainLane(engine, *device, i).run(); }));
+      lanes.push_back(engine.thread("hmmjit domains",
+                                    [this, device, i] { DomainLane(engine, *device, i).run(); }));
   }
   engine.ready();
 }
@@ -87,12 +88,10 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
     const driver::DriverReport report = driver::open_cuda_library().report;
     if (report.state != driver::DriverState::kReady) engine.fail_all(driver::error_of(report));
   }
-  state_->packer = engine.thread([&engine] {
-    ::pthread_setname_np(::pthread_self(), "hmmjit packer");
+  state_->packer = engine.thread("hmmjit packer", [&engine] {
     while (const auto work = next_to_pack(engine)) pack(engine, *work);
   });
-  state_->starter = engine.thread([s = state_.get()] {
-    ::pthread_setname_np(::pthread_self(), "hmmjit starter");
+  state_->starter = engine.thread("hmmjit starter", [s = state_.get()] {
     try {
       s->start();
     } catch (const std::system_error& error) {

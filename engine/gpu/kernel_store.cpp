@@ -1,7 +1,5 @@
 #include "gpu/kernel_store.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <new>
 #include <numeric>
@@ -41,8 +39,8 @@ void KernelStore::open(std::unique_ptr<KernelSource> source, const plan::DeviceT
   traits_ = device;
   threads_.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
-    threads_.push_back(
-        thread_until_out_of_memory([this, i] { work(3 + i); }, settings_.out_of_memory));
+    threads_.push_back(thread_until_out_of_memory(
+        "hmmjit kernels", [this, i] { work(3 + i); }, settings_.out_of_memory));
   }
 }
 
@@ -342,7 +340,6 @@ Result<ReadyKernel> KernelStore::load(StoredKernel& kernel, const compile::Kerne
 // Opening a kernel as a library needs no context, but the driver does it only after creating
 // contexts, so load_on() comes after those.
 void KernelStore::work(int row) {
-  ::pthread_setname_np(::pthread_self(), "hmmjit kernels");
   MutexLock lock(mutex_);
   while (!stop_) {
     if (StoredKernel* const kernel = next_to_load()) {

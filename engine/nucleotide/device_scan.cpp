@@ -175,7 +175,8 @@ struct DeviceScan::State {
   };
 
   explicit State(gpu::Settings given) : settings(std::move(given)) {
-    thread = thread_until_out_of_memory([this] { run(); }, [this] { fail_without_memory(); });
+    thread = thread_until_out_of_memory(
+        "hmmjit scan", [this] { run(); }, [this] { fail_without_memory(); });
   }
 
   void run();

@@ -91,11 +91,11 @@ struct WindowParser::State {
   void start() {
     threads.reserve(kParserLanes);
     while (threads.size() < kParserLanes)
-      threads.push_back(
-          thread_until_out_of_memory([this] { run(); },
-                                     [this] {
-                                       end({ErrorCode::kInternal, "out of memory", {}, {}});
-                                     }));
+      threads.push_back(thread_until_out_of_memory(
+          "hmmjit windows", [this] { run(); },
+          [this] {
+            end({ErrorCode::kInternal, "out of memory", {}, {}});
+          }));
   }
   // State of one thread.
   struct Lane {

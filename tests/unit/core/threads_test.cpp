@@ -14,7 +14,9 @@ TEST(CanStartThreads, WhereNothingForbidsIt) {
 
 TEST(Threads, OneThatRunsOutOfMemoryEnds) {
   bool told = false;
-  thread_until_out_of_memory([] { throw std::bad_alloc(); }, [&] { told = true; }).join();
+  thread_until_out_of_memory(
+      "test", [] { throw std::bad_alloc(); }, [&] { told = true; })
+      .join();
   EXPECT_TRUE(told);
 }
 
