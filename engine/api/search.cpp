@@ -510,7 +510,7 @@ SearchResults search_or_scan(bool scans, const OpenDriver& open_driver, const Mo
       FunctionSink sink(receive);
       if (!scans) return session.search(internal, source, *opened, sink, progress);
       const ScanRun run{.search = internal,
-                        .models = count,
+                        .count_models = [&] { return Result<double>(count); },
                         .open_models = [&] { return open_models(models.impl()); },
                         .receive = receive};
       return run_scan(session, run, *opened, progress);

@@ -17,6 +17,7 @@
 #include <new>
 #include <optional>
 
+#include "core/read_only_file.hpp"
 #include "core/remedy.hpp"
 
 namespace hmmjit {
@@ -420,6 +421,31 @@ Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::
                                          compression, chunk);
 }
 
+// A byte range of an uncompressed file.
+class FileRange final : public ByteSource {
+ public:
+  FileRange(ReadOnlyFile file, const std::string& path, std::uint64_t first, std::uint64_t last)
+      : file_(std::move(file)), first_(first), last_(last), at_(first) {
+    name_ = path;
+  }
+  Result<std::span<const char>> next() override {
+    bytes_.resize(std::min<std::uint64_t>(kChunk, last_ - at_));
+    HMMJIT_TRY(file_.read(at_, bytes_));
+    at_ += bytes_.size();
+    return std::span<const char>(bytes_);
+  }
+  Status rewind() override {
+    at_ = first_;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+
+ private:
+  ReadOnlyFile file_;
+  std::uint64_t first_, last_, at_;
+  std::string bytes_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path) {
@@ -448,6 +474,12 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
                                                        std::size_t chunk) {
   return decoded(std::make_unique<RawBytes>(bytes), std::move(name), chunk);
+}
+
+Result<std::unique_ptr<ByteSource>> open_file_range(const std::string& path, std::uint64_t first,
+                                                    std::uint64_t last) {
+  HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(path));
+  return std::make_unique<FileRange>(std::move(file), path, first, last);
 }
 
 Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,

@@ -56,6 +56,10 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
                                                        std::size_t chunk = std::size_t{1} << 20);
 
+/// Bytes [first, last) of an uncompressed file. Fails as ReadOnlyFile::open does.
+Result<std::unique_ptr<ByteSource>> open_file_range(const std::string& path, std::uint64_t first,
+                                                    std::uint64_t last);
+
 /// All bytes of a file, decompressed. Fails with kInput where there are more than `most`, too many
 /// for `what` it should be.
 Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,

@@ -35,32 +35,6 @@ Result<FileIdentity> identity_of(const std::string& path) {
   return FileIdentity{file.size(), checksum(ends.data(), ends.size())};
 }
 
-// A byte range of an uncompressed file.
-class FileRange final : public ByteSource {
- public:
-  FileRange(ReadOnlyFile file, const std::string& path, std::uint64_t first, std::uint64_t last)
-      : file_(std::move(file)), first_(first), last_(last), at_(first) {
-    name_ = path;
-  }
-  Result<std::span<const char>> next() override {
-    constexpr std::uint64_t kChunk = std::uint64_t{1} << 20;
-    bytes_.resize(std::min(kChunk, last_ - at_));
-    HMMJIT_TRY(file_.read(at_, bytes_));
-    at_ += bytes_.size();
-    return std::span<const char>(bytes_);
-  }
-  Status rewind() override {
-    at_ = first_;
-    return {};
-  }
-  bool rewindable() const override { return true; }
-
- private:
-  ReadOnlyFile file_;
-  std::uint64_t first_, last_, at_;
-  std::string bytes_;
-};
-
 // The file that is actually read: `path` or its pressed database.
 Result<std::string> source_of(const std::string& path) {
   HMMJIT_ASSIGN(const HmmReader reader, HmmReader::open(path));
@@ -160,9 +134,9 @@ Result<ModelIndex> read_model_index(const std::string& path) {
 Result<HmmReader> open_models_of(const std::string& path, const ModelIndex& index,
                                  std::uint64_t first, std::uint64_t last) {
   HMMJIT_ASSIGN(const std::string source, source_of(path));
-  HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(source));
-  return HmmReader::open(std::make_unique<FileRange>(
-      std::move(file), source, index.offsets.at(first), index.offsets.at(last)));
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> range,
+                open_file_range(source, index.offsets.at(first), index.offsets.at(last)));
+  return HmmReader::open(std::move(range));
 }
 
 }  // namespace hmmjit::parts

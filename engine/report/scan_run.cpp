@@ -25,7 +25,9 @@ constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
 // Collects the hits of all models by sequence.
 class ScanSink final : public ResultSink {
  public:
-  ScanSink(HitsByTarget hits, const Thresholds& rules) : rules_(rules), hits_(std::move(hits)) {}
+  // `indices`: of the models in their file; null: all of them are searched.
+  ScanSink(HitsByTarget hits, const Thresholds& rules, const std::vector<std::size_t>* indices)
+      : rules_(rules), indices_(indices), hits_(std::move(hits)) {}
 
   // A model that lacks the requested cutoffs is an error once a sequence passes its bias filter.
   void lacks_cutoffs(std::size_t model) {
@@ -39,7 +41,11 @@ class ScanSink final : public ResultSink {
     if (result.hits.counters.bias > 0 && lacks(result.index))
       return hmmjit::lacks_cutoffs(rules_, result.model.name);
     return for_each_lot(result, [&](const HitLot& lot) -> Status {
-      for (const Hit& hit : lot.hits) HMMJIT_TRY(hits_.add(ScannedHit(result, hit)));
+      for (const Hit& hit : lot.hits) {
+        ScannedHit found(result, hit);
+        if (indices_ != nullptr) found.hit.index = (*indices_)[result.index];
+        HMMJIT_TRY(hits_.add(std::move(found)));
+      }
       return {};
     });
   }
@@ -66,6 +72,7 @@ class ScanSink final : public ResultSink {
   }
 
   const Thresholds& rules_;
+  const std::vector<std::size_t>* const indices_;
   HitsByTarget hits_;
   std::vector<ScannedHit> group_;  // of the next sequence with hits
   bool reading_ = false;
@@ -80,8 +87,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
                                   SearchProgress& progress) {
   const Thresholds& rules = run.search.thresholds;
   SearchOptions options = run.search;
-  const double Z = rules.Z.value_or(run.models);
-  options.thresholds.Z = Z;
+  std::optional<double> count;  // of the models
   const bool cutoffs = rules.cutoffs != ModelCutoffs::kNone;
   if (cutoffs) options.thresholds.cutoffs = ModelCutoffs::kGathering;
 
@@ -103,8 +109,24 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     TargetCounters counters(chunk.first_index(), chunk.size());
     options.by_target = SearchOptions::ByTarget{rules.Z};
     options.filters.per_target = &counters;
-    ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules);
-    HMMJIT_ASSIGN(const ModelSource all, run.open_models());
+    std::optional<PassedModels> passed;
+    if (run.filter && session.devices() == nullptr) {
+      HMMJIT_ASSIGN(passed, run.filter(chunk));
+    }
+    if (!count && passed) count = static_cast<double>(passed->models);
+    if (!count) {
+      HMMJIT_ASSIGN(count, run.count_models());
+    }
+    const double Z = rules.Z.value_or(*count);
+    options.thresholds.Z = Z;
+    ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules,
+                  passed ? &passed->indices : nullptr);
+    ModelSource all;
+    if (passed) {
+      all = std::move(passed->source);
+    } else {
+      HMMJIT_ASSIGN(all, run.open_models());
+    }
     std::size_t index = 0;
     const ModelSource models = [&]() -> Result<std::optional<Query>> {
       HMMJIT_ASSIGN(std::optional<Query> query, all());
@@ -121,7 +143,16 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
                   session.search(options, models, *targets, sink, progress));
     add(statistics, pass);
     models_found = sink.models();
-    if (static_cast<double>(models_found) != run.models)
+    std::uint64_t nodes = sink.nodes();
+    if (passed) {
+      const std::uint64_t failed = passed->models - models_found;
+      statistics.counters.targets += failed * chunk.size();
+      statistics.counters.residues += failed * chunk.residue_count();
+      statistics.filters += passed->times;
+      models_found = passed->models;
+      nodes = passed->nodes;
+    }
+    if (static_cast<double>(models_found) != *count)
       return fail(ErrorCode::kInput, "the models changed while they were read", {},
                   "do not change files that are in use");
     residues += pass.residues;
@@ -137,8 +168,8 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
       result.alignments = options.keep_alignments;
       result.hits = finish_scan(rules, std::move(found), Z);
       result.hits.counters = counters.of(i);
-      result.hits.counters.targets = sink.models();
-      result.hits.counters.residues = sink.nodes();
+      result.hits.counters.targets = models_found;
+      result.hits.counters.residues = nodes;
       hits += result.hits.reported;
       for (const Hit& hit : result.hits.hits)
         domains += static_cast<std::uint64_t>(hit.reported_domains);

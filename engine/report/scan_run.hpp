@@ -2,16 +2,21 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
+#include "search/pressed_models.hpp"
 #include "search/session.hpp"
 
 namespace hmmjit {
 
 struct ScanRun {
   SearchOptions search;  ///< thresholds.Z: as given by the user
-  double models = 0;     ///< number of models, which is the default Z
+  /// Counts the models, the default Z. Called at most once.
+  std::function<Result<double>()> count_models;
   /// Opens the models from the first on; called once per chunk of sequences.
   std::function<Result<ModelSource>()> open_models;
+  /// May find those that pass the first filter in another way (filter_pressed). May be empty.
+  std::function<Result<std::optional<PassedModels>>(const TargetBlock& chunk)> filter = {};
   /// Receives each sequence's result in order, with models in place of hits.
   std::function<Status(const ModelResult&)> receive;
 };
@@ -21,8 +26,8 @@ struct ScanRun {
 /// cutoffs is an error once a sequence passes its bias filter, as in hmmscan. Fails as
 /// Session::search does, and with kInput if the number of models changes.
 ///
-///   HMMJIT_TRY(run_scan(session, {.search = options, .models = 2, .open_models = open,
-///                                 .receive = write}, sequences, progress));
+///   HMMJIT_TRY(run_scan(session, {.search = options, .count_models = count,
+///                                 .open_models = open, .receive = write}, sequences, progress));
 Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSource& sequences,
                                   SearchProgress& progress);
 

@@ -25,10 +25,15 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   ScanRun scanned;
   scanned.search = run.search;
   if (run.kept_models != nullptr) {
-    scanned.models = static_cast<double>(run.kept_models->size());
+    scanned.count_models = [&] {
+      return Result<double>(static_cast<double>(run.kept_models->size()));
+    };
     scanned.open_models = [&] { return models_of(run.kept_models); };
   } else {
-    HMMJIT_ASSIGN(scanned.models, count_models(file.path, run.search.thresholds, false));
+    scanned.count_models = [&] { return count_models(file.path, run.search.thresholds, false); };
+    scanned.filter = [&](const TargetBlock& chunk) {
+      return filter_pressed(file.path, chunk, run.search);
+    };
     scanned.open_models = [&]() -> Result<ModelSource> {
       HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(file.path));
       // For the progress display: each chunk of the sequences takes a pass over the models.

@@ -1,0 +1,160 @@
+#include "search/pressed_models.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/read_only_file.hpp"
+#include "core/threads.hpp"
+#include "io/hmm_file.hpp"
+#include "io/pressed_filters.hpp"
+#include "model/residue_copies.hpp"
+#include "model/score_statistics.hpp"
+#include "reference/filters.hpp"
+
+namespace hmmjit {
+namespace {
+
+using Stripe [[gnu::vector_size(PressedFilter::kLanes)]] = std::uint8_t;
+
+Stripe larger(Stripe a, Stripe b) { return a > b ? a : b; }
+Stripe smaller(Stripe a, Stripe b) { return a < b ? a : b; }
+Stripe all(int value) { return Stripe{} + static_cast<std::uint8_t>(value); }
+bool any_above(Stripe a, Stripe b) {
+  const auto found = std::bit_cast<std::array<std::uint64_t, 2>>(a > b);
+  return (found[0] | found[1]) != 0;
+}
+int maximum(Stripe a) {
+  int most = 0;
+  for (int lane = 0; lane < PressedFilter::kLanes; ++lane) most = std::max<int>(most, a[lane]);
+  return most;
+}
+
+// reference::msv_filter on the stored stripes. `row`: scratch.
+float striped_msv(const PressedFilter& filter, std::span<const Residue> residues,
+                  std::vector<Stripe>& row) {
+  const ByteProfile& bytes = filter.bytes;
+  const auto L = static_cast<int>(residues.size());
+  const int move = static_cast<std::uint8_t>(bytes.tjb(L) + bytes.tbm);
+  const int overflow = 255 - bytes.bias;
+  // Up to this cell, a row changes neither B nor the outcome.
+  const Stripe usual = all(std::min(bytes.base + bytes.tec, overflow - 1));
+  const Stripe bias = all(bytes.bias), highest = all(overflow);
+  row.assign(filter.stripes, Stripe{});
+  int J = 0;
+  Stripe B = all(std::max(0, bytes.base - move));
+  // Cells of SSV, which decides alone if only B's first value matters, do not fall below it.
+  Stripe best = reference::ssv_usable(bytes, L) ? B : Stripe{};
+  const std::size_t row_bytes = filter.stripes * sizeof(Stripe);
+  for (const Residue x : residues) {
+    const char* cost = filter.cost.data() + x * row_bytes;
+    Stripe E{};
+    // The last stripe of the row before, moved by one node.
+    Stripe previous = __builtin_shufflevector(Stripe{}, row.back(), 0, 16, 17, 18, 19, 20, 21, 22,
+                                              23, 24, 25, 26, 27, 28, 29, 30);
+    for (Stripe& cell : row) {
+      Stripe price;
+      std::memcpy(&price, cost, sizeof price);
+      cost += sizeof price;
+      const Stripe raised = smaller(larger(previous, B), highest) + bias;
+      previous = cell;
+      cell = larger(raised, price) - price;
+      E = larger(E, cell);
+    }
+    best = larger(best, E);
+    if (!any_above(E, usual)) continue;
+    const int most = maximum(E);
+    if (most >= overflow) return std::numeric_limits<float>::infinity();
+    J = std::max(J, most - bytes.tec);
+    B = all(std::max(0, std::max(bytes.base, J) - move));
+  }
+  return reference::msv_nats(bytes, std::max(J, maximum(best) - bytes.tec), L);
+}
+
+// Setting a model up takes 0.4 us a node, of which reading it takes a quarter, on one thread; this
+// filter takes 0.04 ns a node and residue, on one thread as well.
+bool pays(std::uint64_t residues, int threads) {
+  return static_cast<double>(residues) < 2'000 + 6'000.0 / std::max(1, threads);
+}
+
+struct Place {
+  std::string name;
+  int M;
+  std::uint64_t begin, end;  // in F.h3m
+};
+
+Result<std::optional<Query>> read_model(const std::string& file, const Place& place) {
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> range, open_file_range(file, place.begin, place.end));
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(std::move(range)));
+  HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
+  if (!hmm || hmm->name != place.name || hmm->M != place.M ||
+      reader.offset() != place.end - place.begin)
+    return fail(ErrorCode::kInput,
+                fmt::format("model {} of the .h3f file is not in its place", place.name), file,
+                "press the database again with hmmpress -f");
+  return *std::move(hmm);
+}
+
+}  // namespace
+
+Result<std::optional<PassedModels>> filter_pressed(const std::string& path,
+                                                   const TargetBlock& sequences,
+                                                   const SearchOptions& options) {
+  const double F1 = options.filters.F1;
+  if (F1 >= 1 || !pays(sequences.residue_count(), options.threads)) return std::nullopt;
+  const std::string models = path + ".h3m";
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  if (reader.name() != models || reader.compression() != Compression::kNone) return std::nullopt;
+  HMMJIT_ASSIGN(const std::optional<Hmm> first, reader.next());
+  if (!first) return std::nullopt;
+  HMMJIT_ASSIGN(const ReadOnlyFile file, ReadOnlyFile::open(models));
+  HMMJIT_ASSIGN(PressedFilterReader filters, PressedFilterReader::open(path));
+
+  const FlushToZeroScope flush;
+  CoreClock clock;
+  ResidueCopies copies;
+  std::vector<std::span<const Residue>> targets;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    HMMJIT_ASSIGN(targets.emplace_back(), copies.of(sequences, i, *first->alphabet));
+    if (targets.back().empty()) targets.pop_back();
+  }
+  PassedModels out;
+  std::vector<Place> places;
+  std::vector<Stripe> row;
+  Place last{};  // of the last record
+  for (bool passed = false;; ++out.models) {
+    const auto read = filters.next();
+    if (!read) return std::nullopt;
+    last.end = *read ? (*read)->offset : file.size();
+    if (out.models > 0 && last.end <= last.begin) return std::nullopt;
+    if (passed) places.push_back(last);
+    if (!*read) break;
+    const PressedFilter& filter = **read;
+    if (filter.alphabet != first->alphabet || filter.lambda <= 0) return std::nullopt;
+    last = {std::string(filter.name), filter.bytes.M, filter.offset, 0};
+    out.nodes += static_cast<std::uint64_t>(filter.bytes.M);
+    const PValueGate gate(filter.mu, filter.lambda, F1);
+    passed = std::ranges::any_of(targets, [&](std::span<const Residue> residues) {
+      const float null = null_score(static_cast<int>(residues.size()));
+      return !gate.rejects(nats_to_bits(striped_msv(filter, residues, row) - null));
+    });
+    if (passed) out.indices.push_back(out.models);
+  }
+  // Otherwise records are missing at the end.
+  if (out.models == 0 || !read_model(models, last)) return std::nullopt;
+  out.times.msv = clock.lap();
+  out.times.msv_cells = out.nodes * sequences.residue_count();
+  out.source = [models, places = std::move(places),
+                next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
+    if (next == places.size()) return std::nullopt;
+    return read_model(models, places[next++]);
+  };
+  return out;
+}
+
+}  // namespace hmmjit
