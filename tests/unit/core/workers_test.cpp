@@ -100,7 +100,11 @@ TEST(Workers, EndAfterTheLastThatWasAdded) {
 }
 
 TEST(WorkersDeathTest, GoOnWithTheThreadsTheyGet) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifndef __has_feature  // Clang's way to tell
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "the address space of a sanitizer cannot be limited";
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
