@@ -135,7 +135,7 @@ Result<std::optional<PassedModels>> filter_pressed(const std::string& path,
     if (passed) places.push_back(last);
     if (!*read) break;
     const PressedFilter& filter = **read;
-    if (filter.alphabet != first->alphabet || filter.lambda <= 0) return std::nullopt;
+    if (filter.alphabet != first->alphabet || !(filter.lambda > 0)) return std::nullopt;
     last = {std::string(filter.name), filter.bytes.M, filter.offset, 0};
     out.nodes += static_cast<std::uint64_t>(filter.bytes.M);
     const PValueGate gate(filter.mu, filter.lambda, F1);
