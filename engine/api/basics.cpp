@@ -35,7 +35,7 @@ const Error kOutOfMemory(ErrorCode::kResources, "out of memory");
 const Error& out_of_memory() noexcept { return kOutOfMemory; }
 
 namespace {
-// Options of the program and their names in the library; longer options before their prefixes.
+// The program's options and their names in the library; longer options before their prefixes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"search without --cut_*", "set missing_cutoffs (except for a scan), search without cutoffs,"},
     {"search with --device cpu", "search with device = cpu"},
@@ -70,7 +70,7 @@ std::string in_words_of_the_library(std::string text) {
 }  // namespace
 
 Error to_public(const hmmjit::Error& error) {
-  // `where` may be a path, which must not change.
+  // A path in `where` must not change.
   return {static_cast<ErrorCode>(error.code), error.message,
           error.where.starts_with("--") ? in_words_of_the_library(error.where) : error.where,
           in_words_of_the_library(error.remedy)};
