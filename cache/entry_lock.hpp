@@ -11,7 +11,7 @@
 
 namespace hmmjit::cache {
 
-/// One byte of an empty lock file, locked through an open file description of its own (fcntl
+/// One byte of an empty lock file, locked through its own open file description (fcntl
 /// F_OFD_SETLK). The system releases the lock when the description is closed, even by SIGKILL. It
 /// excludes threads as well as processes. One file serves all keys, so no file per key is left
 /// behind.

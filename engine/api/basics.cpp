@@ -59,7 +59,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"--cpu", "threads"},
     {"--mx", "matrix"}};
 
-std::string in_words_of_the_library(std::string text) {
+std::string with_library_names(std::string text) {
   if (text.find("--") == text.npos) return text;
   for (const auto& [option, member] : kOptions) {
     for (std::size_t at = 0; (at = text.find(option, at)) != text.npos; at += member.size())
@@ -72,8 +72,8 @@ std::string in_words_of_the_library(std::string text) {
 Error to_public(const hmmjit::Error& error) {
   // A path in `where` must not change.
   return {static_cast<ErrorCode>(error.code), error.message,
-          error.where.starts_with("--") ? in_words_of_the_library(error.where) : error.where,
-          in_words_of_the_library(error.remedy)};
+          error.where.starts_with("--") ? with_library_names(error.where) : error.where,
+          with_library_names(error.remedy)};
 }
 
 void check_output(const std::string& path, std::span<const NamedFile> inputs) {

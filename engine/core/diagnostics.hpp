@@ -23,7 +23,7 @@ void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   print_diagnostic(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// Whether standard output is a pipe whose reader has gone.
+/// True if standard output is a pipe whose reader has gone.
 bool standard_output_unread() noexcept;
 
 /// Opens /dev/null for each closed descriptor 0, 1 or 2: reads from 0 and writes to 1 fail, writes

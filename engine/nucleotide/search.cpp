@@ -138,8 +138,8 @@ std::shared_ptr<const Subject> subject_of(const TargetView& target, std::uint64_
                                                  std::string(target.description), target.length()});
 }
 
-// Turns an exception of the domain stage into an error.
-Status without_large_matrices(const std::function<void()>& work) {
+// Converts an exception of the domain stage to an error.
+Status catch_matrix_too_large(const std::function<void()>& work) {
   try {
     work();
   } catch (const domain::MatrixTooLarge& e) {
@@ -651,7 +651,7 @@ Status Search::add(const TargetBlock& block) {
   if (device) s.device->begin_block(s.strands.top(), runs);
   Status searched;
   try {
-    searched = without_large_matrices([&] {
+    searched = catch_matrix_too_large([&] {
       if (!device) {
         // In this order, threads reuse cached data.
         for_each_index(s.options.threads, runs * models, [&](std::size_t n) {

@@ -237,7 +237,7 @@ typedef struct hmmjit_database_info {
   uint32_t longest;       /* residues of the longest sequence */
   uint32_t reserved;
   uint64_t file_bytes; /* size of the file */
-  uint64_t identity;   /* digest of the sequences and their order, whatever their source */
+  uint64_t identity;   /* digest of the sequences and their order, not of the source files */
 } hmmjit_database_info;
 
 /* Writes the targets of `count` inputs, in order, to the file `path`, which appears once complete.

@@ -473,7 +473,7 @@ def is_sequence(item: Any) -> bool:
 
 
 def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
-    """Name, residues, accession and description of one target, whatever its type."""
+    """Name, residues, accession and description of one target of any type."""
     if isinstance(sequence, (tuple, list)) and 2 <= len(sequence) <= 4:
         return cast(Tuple[Any, Any, Any, Any], (*sequence, None, None)[:4])
     if hasattr(sequence, "textize"):  # pyhmmer.easel.DigitalSequence
