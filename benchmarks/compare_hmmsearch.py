@@ -8,19 +8,19 @@ usage: compare_hmmsearch.py [--program PATH] [--threads N ...] [--data recorded|
 Below each line, from `--stats` of that run of hmmjit: billions of cells per second and core of the filters, reading
 speed, and the share of the core-seconds that each stage took.
 
-Data, the first that is there unless --data says which:
+Data; without --data, the first of these that exists:
   recorded  the project's collection of public models and proteomes, which is not in this
             repository: in $HMMJIT_SHARED, else in a folder "shared" next to or above the source
             tree. One model, the 349-model Pfam mix and a composition-biased model (400.hmm), on the
             MMseqs2 example database and on all proteomes together, the masked one among them
             (31 M residues). The Pfam mix on all of them runs with two threads as well: its peak
-            resident memory must stay under 400 MB, and the script exits with 1 where it does not.
+            resident memory must stay under 400 MB, else the script exits with 1.
   debian    Debian's packages hmmer-examples and mmseqs2-examples: one family, nine families, and
             those ten times over as a library of ninety models, on 20,000 UniProt sequences.
   emitted   hmmer-examples alone; the targets are made by hmmemit.
 
 Each line is the best of --repeats runs, the whole process with start-up and output counted;
---check also compares the hits, and the script exits with 1 where they differ. hmmjit runs without a GPU
+--check also compares the hits, and the script exits with 1 if they differ. hmmjit runs without a GPU
 unless --device says otherwise. hmmsearch
 runs with as many workers as hmmjit has threads ("--cpu 0" for one thread: its serial run). --pyhmmer names an interpreter that
 has PyHMMER, which reads all targets first and then runs as many threads; its lines count its
@@ -130,7 +130,7 @@ def best(command, repeats):
 
 
 def describe_stages(path):
-    """Two lines on where the time of the run went that wrote the --stats file at `path`."""
+    """Two lines on where the run that wrote the --stats file `path` spent its time."""
     with open(path) as file:
         stages = json.load(file)["stages"]
     rates = "  ".join(f"{label} {stages[name]['gcups']:.2f}" for name, label in
@@ -148,7 +148,7 @@ def rows(path):
 
 
 def compared(theirs, ours):
-    """hmmsearch leaves the order of equal hits to its workers' chance; nothing else may differ."""
+    """The order of equal hits varies between runs of hmmsearch; nothing else may differ."""
     if theirs == ours:
         return "SAME"
     return "SAME, ties in another order" if sorted(theirs) == sorted(ours) else "DIFFER"

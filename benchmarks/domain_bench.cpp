@@ -1,11 +1,10 @@
 // Benchmark of the domain stage on real data: filters a target file with one or more models, then
-// times each part from the Forward filter on. --rows also prints scores, coordinates and alignment
-// lines for comparing versions; tests/scenario compares the whole program with hmmsearch.
+// times each step from the Forward filter on. --rows also prints scores, coordinates and alignment
+// lines, to compare versions; tests/scenario compares the whole program with hmmsearch.
 //
-// With --device the first GPU also scores the targets that passed, those of all models (at most 32)
-// in one launch, --copies times. Prints the items, times and cells of its kernels, and the rates
-// that the planner predicts; compares the results with the CPU's. --variant: the kernels of that
-// name, for stages that have it.
+// With --device, the first GPU also scores the targets that pass, of all models (at most 32) in one
+// launch, --copies times. Prints items, times and cells of its kernels and the planner's predicted
+// rates; compares the results with the CPU's. --variant: uses this variant in stages that have it.
 //
 //   domain_bench MODELS TARGETS [--rows] [--max] [--nonull2] [--seed N] [--batch N] [--repeat N]
 //                [--device] [--copies N] [--workspace MIB] [--variant NAME]

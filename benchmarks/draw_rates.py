@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/images/rates.svg from the table of docs/performance.md, so that picture and table agree.
+"""Draws docs/images/rates.svg from the table of docs/performance.md.
 
     benchmarks/draw_rates.py >docs/images/rates.svg
 """

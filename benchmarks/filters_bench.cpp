@@ -28,8 +28,8 @@ double now() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// CPU seconds of f over all targets, in pieces of about a millisecond, each the best of several
-// repeats: other work on a shared machine only adds time.
+// CPU seconds of f over all targets, in pieces of about a millisecond; takes each piece's best of
+// several repeats, because other work on a shared machine only adds time.
 template <typename F>
 double best_seconds_of_pieces(const std::vector<std::span<const Residue>>& targets, F&& f) {
   constexpr std::size_t kPiece = 500;

@@ -3,7 +3,7 @@
 
 usage: kernel_tables.py variants FILE [--lengths M ...]        every variant of a stage, TCUPS
        kernel_tables.py chosen DEFAULT EXACT FORWARD [VARIANTS ...]
-                                                              what the planner chooses, and how far
+                                                              the variant the planner chooses, and how far
                                                               the fastest variant is ahead of it
 
 FILE may be gzipped. A cell in parentheses was measured on a sample of the targets (`--seconds`).

@@ -7,7 +7,7 @@ usage: measure_ssv.py --hmmjit BIN --work FOLDER [--models-only | --from JSON ..
 The registers and the order of loads that the assembler finds differ between neighbouring splits by
 up to 5 % in speed, in ways no model of the device predicts. So they are measured: one random model
 of every size class (made with hmmbuild of Debian's package hmmer), the most promising splits of
-each, 250 million residues, every answer compared with the CPU's. The result is
+each, 250 million residues, every answer compared with the CPU's. The script writes
 engine/plan/variants/ssv_measured.hpp, which the planner asks before its own prediction.
 
   --models-only  only makes the models, in FOLDER/classes, for a machine that has no hmmbuild

@@ -84,7 +84,7 @@ def latencies(name, server, path, body, repeat):
 
 
 def beyond_cells(server, path, body):
-    """Seconds of a query that are not those of its filters or of scoring, as its --stats has them."""
+    """Seconds of a query outside its filters and scoring, from its --stats."""
     seconds, text = post(server, path + "&output=stats", body)
     stages = json.loads(text)["stages"]
     return seconds - sum(stages[stage]["seconds"] for stage in ("ssv", "msv", "bias", "viterbi", "scoring"))

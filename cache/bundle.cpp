@@ -37,7 +37,7 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
   write(header);
   for (const StoredFile& stored : store.scan().entries) {
     const auto bytes = store.read(stored.path);
-    if (!bytes) continue;  // has been removed since the scan, or is untrusted
+    if (!bytes) continue;  // removed since the scan, or untrusted
     const auto decoded = decode_entry(*bytes, Attachments::kLoad);
     if (!decoded || decoded->key.digest() != stored.name) {
       ++report.skipped_bad;
@@ -77,7 +77,7 @@ Status read_bundle(
   if (digest_of(body) != Digest::from_bytes(bytes.substr(bytes.size() - 16))) {
     return damaged("checksum does not match");
   }
-  // Two passes, so that nothing is imported from a bundle that turns out to be damaged further on.
+  // Two passes: a damaged bundle must not be imported in part.
   for (const bool taking : {false, true}) {
     Decoder reader(body);
     reader.take(kMagic.size());

@@ -1,5 +1,5 @@
 // Many entries in one checked file, for machines without a compiler or a network. Grammar:
-// docs/cache-format.md. A checksum is not a signature: importing a bundle means trusting its
+// docs/cache-format.md. The checksum is not a signature: whoever imports a bundle trusts its
 // author, because its kernels will run.
 #pragma once
 
@@ -21,7 +21,7 @@ using EntryFilter = std::function<bool(const CacheKey&)>;
 
 struct ExportReport {
   std::uint64_t entries = 0, bytes = 0;
-  std::uint64_t skipped_bad = 0;  ///< number of damaged entries left out
+  std::uint64_t skipped_bad = 0;  ///< damaged entries left out
 };
 
 /// Writes every intact entry that passes `filter` (empty: all) to `path`, which appears only when
@@ -33,8 +33,8 @@ struct ImportReport {
   std::uint64_t imported = 0, already_present = 0;
 };
 
-/// Decodes a bundle; `take` is called only after the checksum and all entries have been verified.
-/// Fails with kInput on any damage and if the bundle has no entries.
+/// Verifies the checksum and all entries of a bundle, then calls `take` for each. Fails with kInput
+/// if the bundle is damaged or empty.
 Status read_bundle(std::string_view bytes,
                    const std::function<Status(DecodedEntry&&, std::string_view entry_bytes)>& take);
 

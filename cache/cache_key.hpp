@@ -18,9 +18,9 @@ struct KeyComponent {
 };
 
 /// An ordered list of named components. Every key starts with the component "schema", the version
-/// of the entry format, so that files of different formats never share a name. Values are kept
-/// whole: a look-up compares the full record, which tells apart keys with equal digests. Immutable
-/// once built; threads may share it.
+/// of the entry format: files of different formats never share a name. Keeps whole values: a
+/// look-up compares full records, which tells keys with equal digests apart. Immutable once built:
+/// threads may share it.
 class CacheKey {
  public:
   CacheKey();

@@ -92,8 +92,8 @@ Status apply_setting(Settings& settings, std::string_view variable, std::string_
 
 namespace {
 
-// share/hmmjit/kernels below the installation prefix, which is derived from the location of the
-// program or library; the usual folder if there is no such folder.
+// share/hmmjit/kernels below the installation prefix (found from the path of the program or
+// library), or the default folder if there is none.
 std::string installed_kernels() {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -128,7 +128,7 @@ Result<Settings> settings_from_environment(const GetEnvironment& get) {
   }
   for (const SettingDescription& setting : setting_descriptions()) {
     if (const char* value = get(setting.variable)) {
-      // Many job scripts set a variable to the empty string where they should unset it.
+      // Many job scripts set a variable to "" instead of unsetting it.
       if (*value == '\0' && std::string_view(setting.variable) != "HMMJIT_CACHE_SYSTEM_DIR")
         continue;
       HMMJIT_TRY(apply_setting(settings, setting.variable, value));

@@ -15,10 +15,10 @@
 namespace hmmjit::cache {
 
 enum class Mode {
-  kOff,        ///< no file is read or written; kernels are only kept in memory
+  kOff,        ///< no file is read or written; kernels stay in memory only
   kReadOnly,   ///< "ro": files are read, but none is written (no time stamps, no counters)
   kReadWrite,  ///< "rw", the default
-  kRefresh,    ///< stored files are not read; every kernel is made anew and replaces its file
+  kRefresh,    ///< stored files are not read; every kernel is compiled anew and replaces its file
   kStrict,     ///< as ro, and nothing may be compiled: a miss is an error
 };
 
@@ -26,16 +26,16 @@ const char* mode_name(Mode mode);
 std::optional<Mode> parse_mode(std::string_view name);
 
 struct Settings {
-  /// User layer. Empty: none could be determined (HOME unset), so the cache is memory-only.
+  /// User layer. Empty: unknown (HOME unset), and the cache is memory-only.
   std::string directory;
-  /// Read-only layer that is searched first, if the folder exists. Empty: none.
+  /// Read-only layer, searched first if the folder exists. Empty: none.
   std::string system_directory;
   Mode mode = Mode::kReadWrite;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< allocated blocks of the user layer
   std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;  ///< payloads kept by the process
   /// Accept a user folder that is group-writable. World-writable folders are always refused.
   bool allow_group = false;
-  /// How long `lock` waits for another process that is making the same kernel.
+  /// How long `lock` waits for another process that makes the same kernel.
   std::chrono::milliseconds lock_wait{30'000};
   /// Called (on any thread) once per kind of store failure; the cache itself prints nothing.
   std::function<void(const Error&)> on_warning;
@@ -45,21 +45,21 @@ struct Settings {
 
 struct SettingDescription {
   const char* variable;  ///< environment variable, e.g. HMMJIT_CACHE_DIR
-  const char* flag;      ///< the same as a command-line flag, e.g. --cache-dir
+  const char* flag;      ///< its command-line flag, e.g. --cache-dir
   const char* help;
 };
 
 /// All settings that users can change, in documentation order.
 const std::vector<SettingDescription>& setting_descriptions();
 
-/// Sets one setting by its variable name. The kUsage error names the variable and what it accepts.
+/// Sets one setting by its variable name. The kUsage error names the variable and its valid values.
 Status apply_setting(Settings& settings, std::string_view variable, std::string_view value);
 
 using GetEnvironment = std::function<const char*(const char*)>;
 
-/// Defaults, then HMMJIT_CACHE_*. The user folder is HMMJIT_CACHE_DIR, else $XDG_CACHE_HOME/hmmjit,
-/// else $HOME/.cache/hmmjit (relative values are ignored, as the XDG specification requires), else
-/// none.
+/// The defaults, overridden by HMMJIT_CACHE_*. The user folder is HMMJIT_CACHE_DIR, else
+/// $XDG_CACHE_HOME/hmmjit, else $HOME/.cache/hmmjit (relative values are ignored, as the XDG
+/// specification requires), else none.
 Result<Settings> settings_from_environment();
 Result<Settings> settings_from_environment(const GetEnvironment& get);
 

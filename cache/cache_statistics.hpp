@@ -1,4 +1,4 @@
-// The cache's counters, for one process and for all processes together.
+// The cache's counters, per process and for all processes together.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ enum class Counter : unsigned {
 
 const char* counter_name(Counter counter);
 
-/// Thread-safe; relaxed, because no order between counters is specified.
+/// Thread-safe. Atomics are relaxed: the order between counters is unspecified.
 class Counters {
  public:
   Counters() = default;
@@ -57,7 +57,7 @@ struct StoredStatistics {
   std::uint64_t estimated_bytes = 0;  ///< allocated blocks, updated since the last scan; 0: unknown
 
   std::string to_text() const;
-  /// Ignores unknown lines; a damaged file gives zeros, because statistics are never an error.
+  /// Ignores unknown lines. A damaged file gives zeros: statistics never cause an error.
   static StoredStatistics from_text(std::string_view text);
 };
 
@@ -65,7 +65,7 @@ struct StoredStatistics {
 StoredStatistics read_statistics(const EntryStore& store);
 
 /// Reads, changes and replaces the persistent statistics under their lock. False if the lock stayed
-/// busy or the file could not be written. Without file locks, counts may be lost.
+/// busy or the file could not be written. Counts may be lost if the file system has no locks.
 bool update_statistics(const EntryStore& store,
                        const std::function<void(StoredStatistics&)>& change);
 

@@ -21,8 +21,8 @@ Result<std::string> decompress(std::string_view packed, std::uint64_t raw_size) 
   if (raw_size > kMaxSectionBytes) return bad();
   if (ZSTD_getFrameContentSize(packed.data(), packed.size()) != raw_size) return bad();
   if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return bad();
-  // Do not trust the size in a frame header: a frame expands to at most 128 KiB per 4 bytes, so a
-  // larger size is rejected before any memory is allocated.
+  // Reject a forged size in the frame header before allocating: 4 bytes of a frame expand to at
+  // most 128 KiB.
   if (raw_size / (std::uint64_t{128} << 10) > packed.size()) return bad();
   std::string raw(raw_size, '\0');
   const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());

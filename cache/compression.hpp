@@ -1,4 +1,4 @@
-// One zstd frame per text; sizes are known before anything is allocated.
+// Compression with zstd, one frame per text.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hmmjit::cache {
 
-/// Upper bound on a section's size, so that a forged size cannot cause an unbounded allocation.
+/// Upper bound on a section's size: bounds the allocation that a forged size can cause.
 inline constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{256} << 20;
 
 std::string compress(std::string_view raw);

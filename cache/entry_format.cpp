@@ -105,7 +105,7 @@ Result<Parsed> parse(std::string_view bytes) {
   }
   Parsed parsed;
   parsed.digest = Digest::from_bytes(reader.take(16));
-  // Check the contents although the checksum matches: whoever changes bytes can also change it.
+  // Check the contents even if the checksum matches: a forger can change the checksum too.
   for (std::uint32_t i = 0; i < count; ++i) {
     Section section;
     section.kind = reader.bytes<std::uint8_t>();
@@ -207,8 +207,8 @@ Result<std::string> encode_entry(const CacheKey& key, const Entry& entry) {
   for (const auto& [name, value] : entry.attachments) {
     put_section(out, kAttachment, name, value, true);
   }
-  // The payload stays raw: a hit then needs no decompression, and tools that search files for an
-  // ELF image can find it.
+  // The payload stays raw: hits need no decompression, and tools can find the ELF image in the
+  // file.
   put_section(out, kPayload, {}, entry.payload, false);
   std::string total;
   put_bytes(total, static_cast<std::uint64_t>(out.size() + kEpilogueBytes));

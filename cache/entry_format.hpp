@@ -32,15 +32,15 @@ struct DecodedEntry {
   Entry entry;
 };
 
-/// Serialises; with one zstd version, equal inputs give equal bytes. Rejects an empty payload
-/// (kInternal), because a failed compile must not be stored.
+/// Serialises; with one zstd version, equal inputs give equal bytes. Rejects an empty payload, the
+/// result of a failed compile (kInternal).
 Result<std::string> encode_entry(const CacheKey& key, const Entry& entry);
 
 enum class Attachments { kSkip, kLoad };
 
 /// Checks everything (first the checksum, then every length, order and name) and decodes. kSkip
 /// omits attachments, which a hit does not need. Fails with kInput; never reads outside `bytes` and
-/// never allocates more than the entry's stated, bounded sizes.
+/// never allocates more than the entry's bounded sizes.
 Result<DecodedEntry> decode_entry(std::string_view bytes, Attachments attachments);
 
 /// decode_entry for a look-up: compares the stored record with `expected` instead of parsing it.
@@ -50,8 +50,8 @@ Result<Entry> decode_entry_for(std::string_view bytes, const CacheKey& expected,
                                Attachments attachments);
 inline constexpr const char* kKeyCollides = "key collision";
 
-/// True if `bytes` starts like an entry of another format version, i.e. was written by another
-/// release and is not damaged.
+/// True if `bytes` begins like an entry of another format version: another release wrote it; it is
+/// not damaged.
 bool is_other_version(std::string_view bytes);
 
 }  // namespace hmmjit::cache

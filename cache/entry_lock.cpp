@@ -34,8 +34,8 @@ Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset
         ::fchown(lock.descriptor_.get(), static_cast<uid_t>(-1), folder.st_gid);
     (void)::fchmod(lock.descriptor_.get(), static_cast<mode_t>(file_mode));
   }
-  // Poll, because a blocking wait (F_OFD_SETLKW) could only be bounded by signals, which belong to
-  // the host program. The pause doubles up to 20 ms; a compile takes 50 to 500 ms.
+  // Poll: only a signal could end a blocking wait (F_OFD_SETLKW), and signals belong to the host
+  // program. The pause doubles up to 20 ms; a compile takes 50 to 500 ms.
   auto pause = std::chrono::milliseconds(1);
   for (;;) {
     struct flock range {};

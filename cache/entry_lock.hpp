@@ -1,4 +1,4 @@
-// Advisory per-key locks between processes; a crash releases them.
+// Advisory locks per key between processes. A crash releases them.
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,15 @@
 
 namespace hmmjit::cache {
 
-/// One byte of an empty lock file, locked through an open file description of its own (fcntl
-/// F_OFD_SETLK). The operating system releases it when the description is closed, even by SIGKILL,
-/// and it excludes threads as well as processes. Byte ranges of a single file leave no per-key
-/// files behind.
+/// One byte of an empty lock file, locked through its own open file description (fcntl
+/// F_OFD_SETLK). The system releases the lock when the description is closed, even by SIGKILL. It
+/// excludes threads as well as processes. One file serves all keys, so no file per key is left
+/// behind.
 class FileLock {
  public:
-  /// Waits at most `wait` (zero: tries once), and not once `stopped` returns true. Fails with
-  /// kResources if another holder kept the lock for that long, with kInterrupted if it was stopped,
-  /// and with kOutput if the file system has no locks or the file cannot be opened.
+  /// Waits at most `wait` (zero: tries once), or until `stopped` returns true. Fails with
+  /// kResources if another holder keeps the lock that long, with kInterrupted if stopped, and with
+  /// kOutput if the file system has no locks or the file cannot be opened.
   static Result<FileLock> acquire(const std::string& path, std::uint64_t offset,
                                   std::chrono::milliseconds wait, unsigned file_mode,
                                   const std::function<bool()>& stopped = {});

@@ -41,7 +41,7 @@ std::uint64_t allocated(const struct stat& info) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-/// 64 random bits, because process ids repeat across the machines that share a file system.
+/// 64 random bits: process ids repeat among machines that share a file system.
 std::string unique_suffix() {
   static std::atomic<std::uint64_t> counter{0};
   std::uint64_t random = 0;
@@ -57,8 +57,7 @@ int sync_folder(const std::string& path) {
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return errno;
   if (::fsync(folder.get()) == 0) return 0;
-  // Some network file systems report that they cannot sync folders; their renames are already
-  // durable.
+  // Network file systems that cannot sync folders say so; their renames are already durable.
   return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 
@@ -116,13 +115,14 @@ Status EntryStore::check_folder() const {
   return {};
 }
 
-// Gives a new file or folder of a shared cache to the cache's group; returns 0 or an errno. The
-// umask may have removed the group's rights, and only a setgid folder passes its group on.
+// Gives a new file or folder of a shared cache to the cache's group, because the umask may have
+// removed the group's permissions, and only a setgid folder passes its group on. Returns 0 or an
+// errno.
 int EntryStore::share(int descriptor, unsigned mode) const {
   if (!options_.allow_group) return 0;
   struct stat folder {};
   if (::stat(root_.c_str(), &folder) == 0) {
-    // Somebody who is not in the group cannot give to it.
+    // Only a member of the group can give to it.
     [[maybe_unused]] const int given = ::fchown(descriptor, static_cast<uid_t>(-1), folder.st_gid);
   }
   return ::fchmod(descriptor, static_cast<mode_t>(mode)) == 0 ? 0 : errno;
@@ -154,8 +154,7 @@ Status EntryStore::prepare() const {
   }
   struct stat info {};
   if (::stat(root_.c_str(), &info) != 0) {
-    // The XDG specification requires owner-only parents, but a group must reach the folder that it
-    // shares.
+    // XDG requires parents that only the owner can enter, but a group must reach its shared folder.
     for (std::size_t slash = root_.find('/', 1); slash != std::string::npos;
          slash = root_.find('/', slash + 1)) {
       const std::string parent = root_.substr(0, slash);
@@ -212,9 +211,9 @@ Result<std::string> EntryStore::read(const std::string& path, FileIdentity* iden
 }
 
 void EntryStore::stamp(const std::string& path, FileIdentity& identity) const {
-  // Use our own time stamp, because access times are off or coarse on most mounts. It is updated at
-  // most once an hour, so that hits cost no writes, and also if it lies over an hour in the future
-  // (the clock was set back).
+  // Our own time stamp: access times are off or coarse on most mounts. Updated at most once an
+  // hour, so that hits rarely write, and if it lies over an hour in the future (the clock was set
+  // back).
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || identity_of(info) != identity) return;
   const std::int64_t age = std::time(nullptr) - info.st_mtim.tv_sec;
@@ -239,7 +238,7 @@ FindResult EntryStore::find(const CacheKey& key, Attachments attachments) const 
       result.state = FindResult::State::kBad;
       result.reason = error.message;
     } else {
-      // The file was removed, replaced or is stale on a network file system: a miss in each case.
+      // Removed, replaced, or stale on a network file system: a miss in each case.
       result.reason = error.where == "absent" ? "no entry" : "unreadable: " + error.message;
     }
     return result;
@@ -323,7 +322,7 @@ Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string
   HMMJIT_TRY(step(PublishStep::kRename, path));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename", errno);
   unlink_temporary.path = nullptr;
-  // Renaming changes the change time, so the identity is known only now.
+  // Renaming updates the change time, a part of the identity.
   if (identity != nullptr) {
     const bool ours = ::lstat(path.c_str(), &info) == 0 && info.st_ino == written;
     *identity = ours ? identity_of(info) : FileIdentity{};

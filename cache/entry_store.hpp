@@ -18,7 +18,7 @@
 
 namespace hmmjit::cache {
 
-/// Identifies the file that was read, so that a deletion never removes the file that replaced it.
+/// Identifies a file that was read: a deletion must not remove its replacement.
 struct FileIdentity {
   std::uint64_t device = 0, inode = 0, size = 0;
   std::int64_t change_seconds = 0, change_nanoseconds = 0;
@@ -40,7 +40,7 @@ enum class PublishStep {
 
 enum class Access { kReadOnly, kReadWrite };
 
-/// Byte of the lock file above those of keys, which use offsets below 2^62.
+/// Offsets in the lock file, above those of keys (below 2^62).
 inline constexpr std::uint64_t kStatisticsLockOffset = (std::uint64_t{1} << 62) + 1;
 inline constexpr std::uint64_t kTrimLockOffset = (std::uint64_t{1} << 62) + 2;
 inline constexpr std::uint64_t kIdleWarmLockOffset = (std::uint64_t{1} << 62) + 3;
@@ -49,8 +49,8 @@ struct StoreOptions {
   Access access = Access::kReadWrite;
   bool allow_group = false;
   bool allow_root_owner = false;  ///< the system layer may belong to root
-  /// Fault injection for tests: called before each step; a non-zero result is the errno with which
-  /// that step fails.
+  /// Fault injection for tests: called before each step; a non-zero result makes the step fail with
+  /// that errno.
   std::function<int(PublishStep)> before_step;
 
   static StoreOptions of_system_folder() {
@@ -65,8 +65,8 @@ struct FindResult {
   enum class State { kHit, kMiss, kBad };
   State state = State::kMiss;
   Entry entry;            ///< valid if kHit
-  FileIdentity identity;  ///< of the file that was read, if kHit or kBad
-  std::string reason;     ///< reason for kMiss or kBad
+  FileIdentity identity;  ///< of the file read, if kHit or kBad
+  std::string reason;     ///< of kMiss or kBad
 };
 
 struct StoredFile {
@@ -87,30 +87,29 @@ struct StoreScan {
 /// Thread-safe; keeps no descriptor between calls, so the folder may be removed at any time.
 class EntryStore {
  public:
-  /// Checks the folder if it exists: it must be a directory, be owned by the user (or, if allowed,
-  /// by root), and not be writable by group or others unless permitted. Creates nothing; `prepare`
-  /// does so before the first lock or publication. Fails with kOutput and a remedy.
+  /// Checks the folder if it exists: it must be a folder that belongs to the user (or, if allowed,
+  /// to root) and that others cannot write to (nor the group, unless allowed). Creates nothing:
+  /// `prepare` does, before the first lock or publication. Fails with kOutput and a remedy.
   static Result<EntryStore> open(std::string root, StoreOptions options);
 
   const std::string& root() const { return root_; }
   std::string entry_path(const Digest& digest) const;
   std::string lock_path() const { return root_ + "/lock"; }
-  /// Offset of the byte for a key in the lock file.
+  /// Offset of a key's byte in the lock file.
   static std::uint64_t lock_offset(const Digest& digest) { return digest.low >> 2; }
   Access access() const { return options_.access; }
   unsigned file_mode() const { return options_.allow_group ? 0660 : 0600; }
 
-  /// Lock-free. A file that is missing, or is replaced or removed meanwhile (ENOENT, ESTALE), is a
-  /// miss; one that is damaged, foreign or holds another key is kBad. In a writable store, a hit
+  /// Takes no lock. A missing file, or one replaced or removed meanwhile (ENOENT, ESTALE), is a
+  /// miss; a damaged or foreign file, or one with another key, is kBad. In a writable store, a hit
   /// updates the time stamp at most once an hour.
   FindResult find(const CacheKey& key, Attachments attachments = Attachments::kSkip) const;
 
-  /// Writes a temporary file in the entry's folder and checks every write, then does fsync, close,
-  /// rename, and fsync of the folder. Returns the bytes newly allocated on disk. Fails with
-  /// kOutput; the caller's result stays valid.
+  /// Writes a temporary in the entry's folder, syncs, closes and renames it, and syncs the folder.
+  /// Returns the bytes newly allocated on disk. Fails with kOutput.
   Result<std::uint64_t> publish(const CacheKey& key, const Entry& entry) const;
-  /// publish() for bytes that are already encoded and checked. `identity` receives that of the
-  /// published file, or zeros if another process replaced it at once.
+  /// publish() for bytes that are already encoded and checked. `identity` receives the published
+  /// file's, or zeros if another process replaced the file at once.
   Result<std::uint64_t> publish_bytes(const Digest& digest, std::string_view bytes,
                                       FileIdentity* identity = nullptr) const;
 

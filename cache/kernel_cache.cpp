@@ -18,12 +18,12 @@
 namespace hmmjit::cache {
 namespace {
 
-// Every search has its own kernel provider. This layer carries kernels over to a process's next
-// search, even without a folder (mode off, HOME unset).
+// A kernel of the memory layer, which carries kernels over from one search of a process to the
+// next, even without a folder (mode off, HOME unset).
 struct InMemory {
   CacheKey key;
   std::shared_ptr<const Entry> entry;
-  Layer origin = Layer::kNone;  // disk layer from which it was read; kNone if made here
+  Layer origin = Layer::kNone;  // disk layer that it was read from; kNone: made here
   FileIdentity identity;
   std::list<Digest>::iterator age;  // position in the LRU list
 };
@@ -49,7 +49,7 @@ struct KernelCache::Shared {
   std::uint64_t memory_bytes HMMJIT_GUARDED_BY(mutex) = 0;
   std::set<Digest> in_flight HMMJIT_GUARDED_BY(mutex);
   std::map<Digest, Error> failures HMMJIT_GUARDED_BY(mutex);
-  // Also identified by digest, because inode numbers are reused.
+  // The digest is needed too: inode numbers are reused.
   std::set<std::pair<Digest, FileIdentity>> refused HMMJIT_GUARDED_BY(mutex);
   std::set<std::string> warned HMMJIT_GUARDED_BY(mutex);
   std::vector<Error> warnings HMMJIT_GUARDED_BY(mutex);
@@ -57,9 +57,9 @@ struct KernelCache::Shared {
   std::atomic<bool> swept{false};
   std::atomic<bool> waited_in_vain{false};  // on another process
   Mutex flush_mutex;
-  // True once the lock of the persistent counters has stayed busy.
+  // True after a timeout for the lock of the persistent counters.
   bool counted_in_vain HMMJIT_GUARDED_BY(flush_mutex) = false;
-  // The part of this process's counters that has been added to the persistent ones.
+  // This process's counts that the persistent counters already include.
   Counters flushed HMMJIT_GUARDED_BY(flush_mutex);
 
   void forget(const Digest& digest) HMMJIT_REQUIRES(mutex) {
@@ -89,7 +89,7 @@ struct KernelCache::Guard::State {
   FileLock file_lock;
 
   ~State() {
-    if (shared == nullptr) return;  // nothing has been claimed
+    if (shared == nullptr) return;  // nothing claimed
     file_lock.release();
     {
       const MutexLock hold(shared->mutex);
@@ -240,7 +240,7 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key, const Stopped& stopped
   if (user_->prepare()) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    // One stuck holder has cost enough time: waits for many kernels must not add up.
+    // After one timeout, only try: waits for a stuck holder must not add up.
     if (shared_->waited_in_vain) left = {};
     auto lock = FileLock::acquire(user_->lock_path(), EntryStore::lock_offset(key.digest()),
                                   std::max(left, std::chrono::milliseconds(0)), user_->file_mode(),
@@ -260,7 +260,7 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key, const Stopped& stopped
 }
 
 Result<Lookup> KernelCache::publish(const CacheKey& key, Entry entry) {
-  // Encode first: an entry that cannot be stored (empty payload) must not be kept in memory either.
+  // Encode first: an entry that cannot be stored (empty payload) must not stay in memory either.
   HMMJIT_ASSIGN(const std::string bytes, encode_entry(key, entry));
   Lookup lookup;
   lookup.entry = std::make_shared<const Entry>(std::move(entry));
@@ -293,9 +293,8 @@ bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdent
 
 void KernelCache::account(std::uint64_t added) {
   const std::uint64_t estimate = write_statistics(added);
-  // Zero means that the size is unknown or the estimate cannot be stored, so scan the disk.
-  // Otherwise scan once per process for temporaries of killed processes, which a store far below
-  // its cap would keep forever.
+  // Trim scans the disk. An estimate of zero: the size is unknown or cannot be stored. The first
+  // time: a store far below its cap would keep temporaries of killed processes forever.
   const bool first = !shared_->swept.exchange(true);
   if (first || estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
 }
@@ -304,7 +303,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
   const MutexLock flushing(shared_->flush_mutex);
   const Counters now = counters_, flushed = shared_->flushed;
   std::uint64_t estimate = 0;
-  // As for kernels, waits for a busy lock must not add up: after one timeout, only try it.
+  // As for kernels: after one timeout, only try the lock.
   if (shared_->counted_in_vain) {
     const auto lock = FileLock::acquire(user_->lock_path(), kStatisticsLockOffset,
                                         std::chrono::milliseconds(0), user_->file_mode());
@@ -335,7 +334,7 @@ void KernelCache::flush_statistics() {
     }
   }
   if (!pending) return;
-  // Mere counting creates no folder; the first lock or publication does.
+  // Counting alone creates no folder; the first lock or publication does.
   if (!user_->exists()) return;
   write_statistics(0);
 }
@@ -349,7 +348,7 @@ void KernelCache::discard(const CacheKey& key, const Lookup& lookup) {
       shared_->forget(key.digest());
     }
     if (lookup.origin != Layer::kNone) {
-      // If it cannot be deleted, this process must not find it again.
+      // This process must not find the file again, even if it cannot be deleted.
       shared_->refused.insert({key.digest(), lookup.identity});
     }
   }

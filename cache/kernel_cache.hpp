@@ -1,4 +1,4 @@
-// The cache as its users see it: memory, system and user layers behind one look-up.
+// The kernel cache: one look-up over the memory, system and user layers.
 #pragma once
 
 #include <chrono>
@@ -25,8 +25,8 @@ const char* layer_name(Layer layer);
 /// ...", "mode refresh"). Entries are shared and immutable.
 struct Lookup {
   std::shared_ptr<const Entry> entry;
-  Layer layer = Layer::kNone;   ///< layer that answered; if kNone with an entry: just made
-  Layer origin = Layer::kNone;  ///< disk layer from which it was read or to which it was published
+  Layer layer = Layer::kNone;   ///< layer that answered; kNone with an entry: just made
+  Layer origin = Layer::kNone;  ///< disk layer that holds its file
   FileIdentity identity;        ///< of that file, for discard
   std::string reason;
   explicit operator bool() const { return entry != nullptr; }
@@ -36,18 +36,18 @@ struct Lookup {
 /// Settings::on_warning, and the cache continues in memory.
 class KernelCache {
  public:
-  /// Never fails: if the folder is unusable (refused, read-only, HOME unset, a file in its place),
-  /// the result is a memory-only cache, a warning and a counter.
+  /// Never fails: without a usable folder (refused, read-only, HOME unset, a file in its place),
+  /// warns, counts, and returns a memory-only cache.
   static std::unique_ptr<KernelCache> open(Settings settings);
   ~KernelCache();
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
 
-  /// Searches memory, then the system layer, then the user layer; takes no inter-process lock. A
-  /// damaged entry in the user layer is deleted (guarded) and counted, and the look-up is a miss.
+  /// Searches memory, then the system layer, then the user layer; takes no lock between processes.
+  /// Deletes and counts a damaged entry of the user layer; the look-up is then a miss.
   Lookup find(const CacheKey& key) { return find(key, Counted::kAll); }
-  /// Which counters a look-up changes: none if it is only for display, no miss if another look-up
-  /// for the same request follows. Bad entries always count.
+  /// Which counters a look-up changes: kNone for display only; kHits if another look-up for the
+  /// same request follows. Bad entries always count.
   enum class Counted { kNone, kHits, kAll };
   Lookup find(const CacheKey& key, Counted counted);
 
@@ -68,25 +68,25 @@ class KernelCache {
     bool exclusive_ = false;
   };
 
-  /// Claims `key` in order to make it, against other threads and processes. Waits at most
-  /// Settings::lock_wait, then returns without the lock: compile anyway. Look up again afterwards,
-  /// because another holder may have published. `stopped` ends a wait for another process.
+  /// Claims the making of `key`, against other threads and processes. Waits at most
+  /// Settings::lock_wait, then returns without the lock: compile anyway. Look up again after the
+  /// wait: another holder may have published. `stopped` ends a wait for another process.
   using Stopped = std::function<bool()>;
   Guard lock(const CacheKey& key, const Stopped& stopped = {});
 
   /// Keeps the entry in memory and, in modes rw and refresh, stores it; returns a look-up (layer
-  /// kNone) that discard() accepts. A failure to store is a warning and a counter. Rejects an empty
-  /// payload (kInternal), because a failed compile must never be published.
+  /// kNone) that discard() accepts. A failure to store only warns and counts. Rejects an empty
+  /// payload, the result of a failed compile (kInternal).
   Result<Lookup> publish(const CacheKey& key, Entry entry);
 
-  /// Call this if the consumer refuses an intact entry (a driver does not load it): drops it from
-  /// memory and deletes its file if that is still the one read or published. Counted as refused.
+  /// For an intact entry that the consumer refuses (a driver does not load it): drops it from
+  /// memory, deletes its file unless that has been replaced, and counts it as refused.
   void discard(const CacheKey& key, const Lookup& lookup);
 
-  /// The whole protocol: find; else lock, find again, make, publish. Single flight: concurrent
-  /// callers with one key make it once. Failures of `make` go to all callers and are remembered by
-  /// the process (except kInterrupted and kResources), but never stored. In strict mode a miss is
-  /// an error (kCompile) that names the nearest stored key and the difference.
+  /// The whole protocol: find; else lock, find again, make, publish. Single flight: of concurrent
+  /// callers with one key, one makes the entry. Failures of `make` go to all callers and are
+  /// remembered by the process (except kInterrupted and kResources), but never stored. In strict
+  /// mode a miss is an error (kCompile) that names the nearest stored key and the difference.
   using MakeFunction = std::function<Result<Entry>()>;
   Result<Lookup> obtain(const CacheKey& key, const MakeFunction& make, const Stopped& stopped = {});
 
@@ -95,8 +95,8 @@ class KernelCache {
   /// The error that a provider returns for a miss in strict mode.
   Error strict_miss(const CacheKey& key) const;
 
-  /// The stored key with the fewest differing components, if any, for explaining a miss. Reads the
-  /// entries of both disk layers: for messages, not for hot paths.
+  /// The stored key with the fewest differing components, to explain a miss. Reads all entries of
+  /// both disk layers: not for hot paths.
   struct Nearest {
     CacheKey key;
     std::vector<KeyDifference> differences;

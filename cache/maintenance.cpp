@@ -27,8 +27,8 @@ void remove_empty_folders(const EntryStore& store) {
 
 std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
                                std::chrono::seconds stale_age) {
-  // A busy lock means that another process is trimming. Without file locks several may trim at
-  // once, which only makes some deletions fail.
+  // Busy: another process trims. Without file locks several may trim at once; some deletions then
+  // fail, harmlessly.
   const auto lock = FileLock::acquire(store.lock_path(), kTrimLockOffset,
                                       std::chrono::milliseconds(0), store.file_mode());
   if (!lock && lock.error().code == ErrorCode::kResources) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
   timespec clock{};
   ::clock_gettime(CLOCK_REALTIME, &clock);
   const std::int64_t now = clock.tv_sec * kNanoseconds + clock.tv_nsec;
-  // A time over an hour in the future says nothing (the clock was set back): such a file is old.
+  // A time over an hour in the future is wrong (the clock was set back): treat the file as old.
   const auto last_used = [&](const StoredFile& file) {
     return file.last_used > now + 3600 * kNanoseconds ? 0 : file.last_used;
   };
@@ -59,13 +59,13 @@ std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
     });
     for (const StoredFile& file : scan.entries) {
       if (left <= target) break;
-      // The identity includes the time stamp, so an entry that was used since the scan stays.
+      // The identity includes the time stamp: an entry used since the scan stays.
       if (!store.remove_path(file.path, file.identity)) continue;
       ++report.entries_removed;
       evicted_bytes += file.allocated;
       left -= std::min(left, file.allocated);
-      // Folders take blocks as well; removing one that is not empty fails. A publication that loses
-      // its folder here creates it again.
+      // Folders take blocks too. Removing one that is not empty fails; a publication that loses its
+      // folder creates it again.
       struct stat folder {};
       const std::string path = folder_of(file.path);
       if (::stat(path.c_str(), &folder) == 0 && ::rmdir(path.c_str()) == 0) {

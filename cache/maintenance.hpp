@@ -21,14 +21,14 @@ struct TrimReport {
 };
 
 /// If the tree exceeds `max_bytes` on disk, removes the least recently used entries (LRU) down to
-/// 80 % of that; always removes temporaries older than an hour and empty folders. Runs under a
-/// try-lock: nullopt if another process is trimming. Does not block hits; open files survive their
-/// removal. Records the new size and the removals in the persistent statistics.
+/// 80 % of it; always removes temporaries older than an hour and empty folders. nullopt if another
+/// process is trimming. Does not block hits; open files survive their removal. Records the new size
+/// and the removals in the persistent statistics.
 std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
                                std::chrono::seconds stale_age = kStaleTemporaryAge);
 
 struct ClearReport {
-  std::uint64_t removed = 0, left = 0;  ///< the remaining ones are in use or another user's
+  std::uint64_t removed = 0, left = 0;  ///< `left`: entries in use or of another user
   /// Fails with kOutput if entries remain.
   Status status(const EntryStore& store) const;
 };

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-# Copied as they are, at their places, so that their links to each other hold.
+# Copied unchanged to the same paths: the links between them stay valid.
 FOLDERS = ("docs", "examples", "kernel_templates", "tools/packaging")
 INTERFACE = os.path.join("engine", "api", "include", "hmmjit")
 PYTHON = os.path.join("engine", "api", "python")
@@ -39,8 +39,8 @@ WARN_AS_ERROR = FAIL_ON_WARNINGS
 AUTOLINK_SUPPORT = NO
 """
 
-# The comments of the C header are those of C, which Doxygen takes for none of its own: headings of sections are to stay
-# comments, those at the beginning of a line describe what follows, others what is before them.
+# Doxygen ignores the plain comments of the C header. Headings of sections stay comments; a comment at the beginning of a line describes
+# what follows it, any other what precedes it.
 C_LANGUAGE = """
 OPTIMIZE_OUTPUT_FOR_C = YES
 TYPEDEF_HIDES_STRUCT = YES

@@ -31,7 +31,7 @@ void append_lines(std::string& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size(); at += kLine) (out += text.substr(at, kLine)) += '\n';
 }
 
-// Aligned FASTA, or A2M, which has no gaps in insertions.
+// Aligned FASTA, or A2M (without gaps in insertions).
 void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
   for (std::size_t n = 0; n < rows.rows.size(); ++n) {
     (out += '>') += rows.names[n];
@@ -55,7 +55,7 @@ void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
   }
 }
 
-// Writes the lines of a block of columns, each preceded by its name.
+// Writes lines in blocks of columns, each line with its name.
 class Blocks {
  public:
   Blocks(std::string& out, std::size_t names, std::string_view between)
@@ -96,7 +96,7 @@ void append_selex(std::string& out, const AlignedRows& rows) {
   }
 }
 
-// `*` in columns whose letters are all the same.
+// `*` in columns of equal letters.
 std::string conservation(const AlignedRows& rows) {
   std::string line(rows.reference.size(), ' ');
   for (std::size_t c = 0; c < line.size() && !rows.rows.empty(); ++c) {

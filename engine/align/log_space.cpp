@@ -140,7 +140,7 @@ class Aligner {
     }
   }
 
-  // The accuracy of a path into a cell; almost zero if the transition is impossible.
+  // Accuracy of a path into a cell; almost zero for an impossible transition.
   static double way(float transition, float value) {
     return transition == kNever ? static_cast<double>(FLT_MIN) * static_cast<double>(value)
                                 : static_cast<double>(value);

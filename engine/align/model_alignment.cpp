@@ -82,7 +82,7 @@ build::AlignedRows align_to_model(const Hmm& hmm, const MultipleAlignment* sourc
   out.reference = layout.line('x');
   if (!hmm.mm.empty()) {
     std::string mask = hmm.mm;
-    mask.back() = '.';  // the reference does not mask the last node
+    mask.back() = '.';  // HMMER does not mask the last node
     out.mask = layout.line(mask);
   }
   return out;

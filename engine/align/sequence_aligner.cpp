@@ -19,8 +19,7 @@ using domain::PathState;
 
 constexpr std::size_t kMostChoiceBytes = std::size_t{8} << 20;
 
-// Posteriors of the residues outside the domain: N for those before `first`, C for those after
-// `last`.
+// Posteriors outside the domain: of N before `first`, of C after `last`.
 struct Outside {
   std::vector<float> n, c;
 };
@@ -70,7 +69,7 @@ SequenceAligner::SequenceAligner(const Hmm& hmm)
 
 Result<std::vector<SequencePath>> SequenceAligner::align(
     std::span<const TargetView> sequences) const {
-  // Unlike HMMER's other programs, hmmalign computes with denormal numbers.
+  // Unlike HMMER's other programs, hmmalign computes with subnormals.
   const FloatModeScope denormals(float_mode() & ~flushing_to_zero({}));
   std::vector<domain::Job> jobs;
   for (std::size_t n = 0; n < sequences.size(); ++n) {

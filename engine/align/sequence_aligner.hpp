@@ -16,8 +16,8 @@
 
 namespace hmmjit::align {
 
-/// The path of a sequence, empty if it has no residues. Residues before and after the domain are
-/// insertions after node 0 and node M.
+/// The path of a sequence; empty if the sequence has no residues. Residues before and after the
+/// domain are insertions after node 0 and node M.
 struct SequencePath {
   std::vector<build::PathElement> elements;
   std::vector<float> posteriors;  ///< one per element; 0 for elements without a residue
@@ -31,8 +31,8 @@ class SequenceAligner {
 
   /// The path of maximum expected accuracy for each sequence (Holmes 1998; Kall, Krogh & Sonnhammer
   /// 2005), bit-identical to HMMER 3.4. Fails with kInput if the model cannot emit a sequence.
-  /// Needs 10 bytes * residues * M for the longest sequence, or 60 if probabilities overflow, as
-  /// they may with several domains.
+  /// Needs 10 bytes * residues * M for the longest sequence, or 60 if probabilities overflow
+  /// (several domains).
   Result<std::vector<SequencePath>> align(std::span<const TargetView> sequences) const;
 
  private:

@@ -35,7 +35,7 @@ const Error kOutOfMemory(ErrorCode::kResources, "out of memory");
 const Error& out_of_memory() noexcept { return kOutOfMemory; }
 
 namespace {
-// Options of the program and their names in the library; longer options before their prefixes.
+// The program's options and their names in the library; longer options before their prefixes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"search without --cut_*", "set missing_cutoffs (except for a scan), search without cutoffs,"},
     {"search with --device cpu", "search with device = cpu"},
@@ -59,7 +59,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"--cpu", "threads"},
     {"--mx", "matrix"}};
 
-std::string in_words_of_the_library(std::string text) {
+std::string with_library_names(std::string text) {
   if (text.find("--") == text.npos) return text;
   for (const auto& [option, member] : kOptions) {
     for (std::size_t at = 0; (at = text.find(option, at)) != text.npos; at += member.size())
@@ -70,10 +70,10 @@ std::string in_words_of_the_library(std::string text) {
 }  // namespace
 
 Error to_public(const hmmjit::Error& error) {
-  // `where` may be a path, which must not change.
+  // A path in `where` must not change.
   return {static_cast<ErrorCode>(error.code), error.message,
-          error.where.starts_with("--") ? in_words_of_the_library(error.where) : error.where,
-          in_words_of_the_library(error.remedy)};
+          error.where.starts_with("--") ? with_library_names(error.where) : error.where,
+          with_library_names(error.remedy)};
 }
 
 void check_output(const std::string& path, std::span<const NamedFile> inputs) {

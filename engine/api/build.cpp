@@ -21,7 +21,7 @@ namespace {
 
 using AlignmentOptions = build::AlignmentOptions;
 
-/// NaN stands for none.
+/// NaN: none.
 std::optional<double> given(double value) {
   return std::isnan(value) ? std::nullopt : std::optional(value);
 }

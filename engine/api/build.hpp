@@ -1,4 +1,4 @@
-// Between the public options of building models and the internals'.
+// Converts the public options of model building to the internals'.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@
 
 namespace hmmjit::v0 {
 
-/// Throws kUsage for options that make no sense.
+/// Throws kUsage for invalid options.
 void check_options(const hmmjit_build_options& options);
 build::AlignmentOptions to_alignment_options(const hmmjit_build_options& options);
 build::CalibrationOptions to_calibration(const hmmjit_build_options& options);
 build::ScoreSystem to_score_system(const hmmjit_build_options& options,
                                    const hmmjit::Alphabet& alphabet);
 
-/// Calls `use` with every sequence that has residues; it is valid until `use` returns.
+/// Calls `use` with every sequence that has residues; `sequence` is valid until `use` returns.
 void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,
                     const std::function<void(const TargetView& sequence)>& use);
 

@@ -1,4 +1,4 @@
-// The C interface: the engine for hosts with kernels of their own.
+// The C interface: the engine, for hosts with their own kernels.
 #include "api/c_support.hpp"
 
 using namespace hmmjit::c_interface;
@@ -44,7 +44,7 @@ hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
   for (std::size_t i = 0; i < v.compile_option_count; ++i)
     out.compile_options.push_back(text_of((&required(v.compile_options, "compile_options"))[i]));
   if (v.configurations == nullptr) return out;  // the engine refuses it
-  // The C callback answers both C++ functions. It is pure, so it may be called twice.
+  // The C callback serves both C++ functions. It is pure: it may be called twice.
   const auto ask = [v](const hmmjit::Problem& problem, const hmmjit::Device& device) {
     std::vector<hmmjit_constant> parameters;
     for (const hmmjit::Constant& c : problem.parameters)

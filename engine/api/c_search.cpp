@@ -51,7 +51,7 @@ std::vector<std::string> to_paths(const char* const* files, std::size_t count) {
   return paths;
 }
 
-/// Writes `count` of the structs `all` from number `first` on.
+/// Writes `count` structs of `all`, from number `first` on.
 template <typename T>
 void write_range(std::span<const T> all, std::size_t first, std::size_t count, T* out) {
   if (first > all.size() || count > all.size() - first)
@@ -66,7 +66,7 @@ void write_range(std::span<const T> all, std::size_t first, std::size_t count, T
   for (std::size_t i = 0; i < count; ++i) write(element(out, i, size), all[first + i], size);
 }
 
-/// `search` with the caller's arguments; `name`: of `targets`.
+/// Calls `search` with the caller's arguments; `name`: of `targets` in errors.
 template <typename Defaults, typename Search, typename Options>
 std::int32_t searched(Search search, const hmmjit_models* models, const hmmjit_targets* targets,
                       const char* name, const Options* options, const hmmjit_callbacks* callbacks,

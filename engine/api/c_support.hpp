@@ -1,5 +1,5 @@
-// Shared by the files of the C interface: handles, and errors as statuses. They include public C++
-// headers only, as a host does.
+// Shared by the files of the C interface, which include only public C++ headers, like a host:
+// handles, and errors as statuses.
 #pragma once
 
 #include <new>
@@ -32,7 +32,7 @@ namespace hmmjit::c_interface {
 
 using namespace hmmjit::v0;
 
-/// Runs `work` and turns exceptions into a status and an error object.
+/// Runs `work`; converts an exception to a status and an error object.
 template <typename Work>
 std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
   const auto failed = [error](const Error& e) {

@@ -1,5 +1,5 @@
-// Between the internals, whose errors are values, and the public interface, which throws; and calls
-// of functions that belong to the host: callbacks, visitors, catalogue entries.
+// Converts errors as values, of the internals, to exceptions of the public interface, and calls
+// functions of the host: callbacks, visitors, catalogue entries.
 #pragma once
 
 #ifndef HMMJIT_BUILDING_LIBRARY
@@ -23,7 +23,7 @@
 
 namespace hmmjit::v0 {
 
-/// The error for a host: options of the program that it names are members of the library's structs.
+/// The error for a host: replaces the program's option names by members of the library's structs.
 Error to_public(const hmmjit::Error& error);
 
 [[noreturn]] inline void raise(const hmmjit::Error& error) { throw to_public(error); }
@@ -37,15 +37,15 @@ T value(Result<T> result) {
   return *std::move(result);
 }
 
-/// Throws Error kUsage for an output that names no file, or one of `inputs`, whose `option` says
-/// what they are.
+/// Throws Error kUsage for an output without a name, or equal to one of `inputs`, which `option`
+/// describes.
 void check_output(const std::string& path, std::span<const NamedFile> inputs = {});
 
-/// "out of memory", made at start-up, because there may be no memory for it later.
+/// "out of memory", made at start-up: later there may be no memory for it.
 const Error& out_of_memory() noexcept;
 
-/// Runs `work` and turns exceptions of the standard library into Error, the only exception type of
-/// the interface. Host functions must be called through HostCalls instead.
+/// Runs `work`; converts exceptions of the standard library to Error, the interface's only
+/// exception type. Call host functions through HostCalls instead.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {
@@ -67,16 +67,16 @@ auto guarded(Work&& work) -> decltype(work()) {
   }
 }
 
-/// Runs host functions as if the host had called them: in the floating-point mode that its thread
-/// had when this object was made (the library flushes subnormal numbers to zero), and with their
-/// exceptions passed on unchanged. Thread-safe.
+/// Runs host functions as if the host called them: with the floating-point mode of the thread that
+/// made this object (the library flushes subnormals to zero), and without conversion of their
+/// exceptions. Thread-safe.
 class HostCalls {
  public:
   HostCalls() : mode_(float_mode()) {}
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
 
-  /// False when `call` threw; the first exception is kept.
+  /// False if `call` throws; keeps the first exception.
   template <typename Call>
   bool run(Call&& call) {
     const FloatModeScope mode(mode_);
@@ -108,7 +108,7 @@ class HostCalls {
 /// Thrown by the library to leave a guarded() after a host function has failed.
 struct HostFailed {};
 
-/// As guarded(), but rethrows exceptions of host functions unchanged.
+/// As guarded(), but rethrows a host function's exception unchanged.
 template <typename Work>
 auto guarded(HostCalls& host, Work&& work) -> decltype(work()) {
   try {

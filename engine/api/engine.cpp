@@ -15,7 +15,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-/// Refuses numbers that would make a plan divide by zero or overflow.
+/// Refuses numbers with which a plan would divide by zero or overflow.
 void check_device(const Device& d) {
   const auto in = [](std::int64_t number, std::int64_t least, std::int64_t most) {
     return number >= least && number <= most;
@@ -41,7 +41,8 @@ plan::Constants to_constants(const Constants& given) {
   return out;
 }
 
-/// The public view of a candidate; `shape`: the host's, if it is more than a number of threads.
+/// The public view of a candidate. `shape`: the host's block shape, if multidimensional; may be
+/// null.
 Candidate to_candidate(const plan::Candidate& c, const LaunchShape* shape) {
   Candidate out;
   out.variant = c.variant->name;
@@ -117,7 +118,7 @@ std::shared_ptr<const Catalogue> make_catalogue(std::vector<KernelVariant> varia
   auto catalogue = std::make_shared<Catalogue>();
   std::set<std::string> names;
   for (KernelVariant& v : variants) {
-    // Names become parts of file names (developer dumps).
+    // Developer dumps use names in file names.
     const auto ordinary = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              c == '_' || c == '-';
@@ -397,7 +398,7 @@ KernelImage PendingKernel::get() const {
 void Engine::cancel() {
   guarded([&] {
     {
-      // Without a provider nothing is running, and no compiler must be looked for now.
+      // Without a provider nothing runs, and no search for a compiler must begin now.
       const std::lock_guard lock(impl_->opening);
       impl_->cancelled = true;
       if (!impl_->provider_ready) return;

@@ -27,7 +27,7 @@ void Gpu::synchronize() const {
 }
 
 namespace {
-// Something of a GPU; keeps the driver alive, because devices refer to it.
+// An object on a GPU. Keeps the driver alive, to which devices refer.
 template <typename T>
 struct OnGpu {
   Gpu gpu;

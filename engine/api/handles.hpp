@@ -33,7 +33,7 @@ struct Catalogue {
   };
   std::vector<std::unique_ptr<const Entry>> entries;
 
-  /// A copy of a text that lasts as long as the catalogue.
+  /// A copy of a text that lives as long as the catalogue.
   std::string_view intern(const std::string& text) const;
   mutable std::mutex mutex;
   mutable std::set<std::string> texts;
@@ -42,8 +42,8 @@ struct Catalogue {
 struct PlanImpl {
   std::shared_ptr<const Catalogue> catalogue;
   plan::Plan plan;
-  /// Shapes of a host's plan that the internals do not know (blocks of several dimensions), by
-  /// variant and constants.
+  /// Multidimensional block shapes of a host's plan, unknown to the internals, by variant and
+  /// constants.
   std::vector<std::pair<plan::Candidate, LaunchShape>> shapes;
   PlanInfo info;
 };
@@ -78,11 +78,11 @@ struct EngineImpl {
 
 KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel);
 
-/// Throws Error kUsage where `sensible` is false, and for options that make no sense.
+/// Throw Error kUsage unless `sensible`, and for invalid options.
 void require(bool sensible, const char* option, const char* takes);
 void check_options(const hmmjit_search_options& options);
 
-// For tests, with a driver of their own.
+// For tests with their own driver.
 Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
 using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
@@ -90,16 +90,16 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
 SearchResults nhmmer_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const hmmjit_nhmmer_options& options, const SearchCallbacks& callbacks);
 
-/// The internals' options, of options that have been checked.
+/// Converts checked options to the internals'.
 hmmjit::SearchOptions to_options(const hmmjit_search_options& options);
 
-/// The search of a library call, with a session that run_search() has started.
+/// The search of a library call, in a session started by run_search().
 using SearchBody = std::function<Result<hmmjit::SearchStatistics>(
     const hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
     const ModelSource& models, SearchProgress& progress)>;
-/// Opens the models and calls `body`, inside a guarded() of `host`. Calls it again, on the CPU, if
-/// a kernel of a device computes wrong scores and no result has been delivered; with `restarts`
-/// even then. The result has no models. `open_driver`: empty for the driver of this machine.
+/// Opens the models and calls `body`, guarded with `host`. Calls `body` again, on the CPU, if a
+/// device kernel computes wrong scores, unless results were delivered and not `restarts`. The
+/// result has no models. `open_driver`: empty: this machine's driver.
 SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver,
                          const Models& models, const Targets& targets,
                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,

@@ -18,7 +18,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-// Residues of a block in memory, as many as a search reads at a time.
+// Residues of a block in memory: as many as a search reads at a time.
 constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
 
 Model model_of(Hmm hmm) {
@@ -27,7 +27,7 @@ Model model_of(Hmm hmm) {
   return make_model(std::move(built));
 }
 
-/// For files: their readers calibrate only models of HMMER2.
+/// For models from files, of which readers calibrate only HMMER2's.
 build::BuiltModel calibrated(build::BuiltModel built) {
   check(build::calibrate_if_needed(built.hmm));
   return built;
@@ -52,7 +52,8 @@ std::optional<SequenceFormat> to_format(const std::string& name) {
   return value(parse_sequence_format(name, "format"));
 }
 
-/// Tables separate names by blanks and end lines with descriptions. `what`: "target" or "model".
+/// Refuses texts that break lines of tables: blanks separate names, and a description ends the
+/// line. `what`: "target" or "model".
 void check_texts(const std::string& what, const Sequence& texts, const std::string& where) {
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   const auto unfit = [&](char c) { return c == ' ' || control(c); };
@@ -289,7 +290,7 @@ void Models::for_each(const std::function<bool(const Model&)>& visit) const {
       return go_on;
     };
     if (impl_->path.empty()) {
-      const std::vector<Model> models = impl_->models;  // visit() may add some
+      const std::vector<Model> models = impl_->models;  // `visit` may add models
       for (const Model& model : models) {
         if (!wanted(model)) return;
       }
@@ -357,7 +358,7 @@ TargetBlock copy_of(const TargetBlock& from, const hmmjit::Alphabet& alphabet) {
   return out;
 }
 
-/// `next` reads the next block; those of a database are views of it.
+/// `next` reads the next block; blocks of a database are views.
 template <typename Next>
 void read_targets(Next&& next, Targets::Impl& out) {
   for (;;) {
@@ -504,7 +505,7 @@ void Targets::for_each(
         residues.clear();
         for (const Residue code : value(copies.of(block, i, letters)))
           residues += letters.symbols[code];
-        // visit() may add targets to the block.
+        // Inside the loop: `visit` may add targets to the block.
         const TargetView target = block[i];
         name = target.name;
         accession = target.accession;

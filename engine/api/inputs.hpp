@@ -21,8 +21,8 @@ namespace hmmjit::v0 {
 
 struct ModelImpl {
   build::BuiltModel built;
-  QueryNames query;  // of the sequence that reports name; name empty: none
-  ModelInfo info{};  // a view of them
+  QueryNames query;  // names of the query sequence; empty: none
+  ModelInfo info{};  // a view of both
 
   const Hmm& hmm() const { return built.hmm; }
 };
@@ -33,30 +33,30 @@ struct ModelsImpl {
   std::vector<Model> models;
 };
 
-/// A new pass over the models, which the source keeps alive.
+/// Starts a pass over the models. The source keeps them alive.
 Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models);
 
 struct TargetsImpl {
   std::string path;  // empty: in memory
   std::optional<SequenceFormat> format;
-  const hmmjit::Alphabet* alphabet = nullptr;  // null: that of the models
+  const hmmjit::Alphabet* alphabet = nullptr;  // null: the models'
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   std::size_t targets = 0;
   std::uint64_t residues = 0;
-  // Set for kept targets; the path then only names them.
+  // Set for kept targets; `path` is then only a name.
   std::shared_ptr<const ResidentTargets> source;
   std::shared_ptr<hmmjit::Session> session;
 };
 
-/// A new pass over the targets for models of this alphabet.
+/// Starts a pass over the targets, for models of `alphabet`.
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<TargetsImpl>& targets,
                                                    const hmmjit::Alphabet& alphabet);
-/// The same without those that `options` exclude.
+/// The same without targets that `options` exclude.
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<TargetsImpl>& targets,
                                                    const hmmjit::Alphabet& alphabet,
                                                    const hmmjit_search_options& options);
 
-/// Where to search: the session of kept targets; `own` for others, and for searches on the CPU.
+/// The session of kept targets; `own` for other targets and for searches on the CPU.
 hmmjit::Session& session_of(const Targets& targets, const hmmjit_search_options& options,
                             hmmjit::Session& own);
 

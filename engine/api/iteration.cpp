@@ -49,7 +49,7 @@ Status finish_round(IterativeSearch::Impl& state, std::size_t number,
   return {};
 }
 
-// The targets from the first one on. Those of a file are kept between rounds.
+// The targets from the first one on. Keeps targets of a file between rounds.
 TargetSource& targets_of_round(IterativeSearch::Impl& state) {
   const bool in_file = !state.targets.impl()->path.empty() && !state.targets.impl()->source;
   if (in_file && state.kept != nullptr) {
@@ -163,7 +163,7 @@ std::vector<Round> IterativeSearch::next(const SearchCallbacks& callbacks) {
     Models models;
     for (std::size_t i = 0; i < state.queries.size(); ++i) {
       if (state.queries[i].rounds->done()) continue;
-      // Rounds that were finished before a call failed are returned first.
+      // First returns rounds that finished before a failed call.
       if (std::ranges::any_of(state.finished, [&](const Round& r) { return r.query == i; }))
         continue;
       active.push_back(i);

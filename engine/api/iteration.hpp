@@ -20,12 +20,12 @@ struct IterativeSearchImpl {
   };
   RoundOptions options;  // the queries refer to it
   SearchOptions search;
-  // Objects to which `search` refers.
+  // Objects that `search` refers to.
   std::optional<Cache> cache;
   std::vector<std::int32_t> gpus;
   build::CalibrationOptions calibration;
   Targets targets;
-  std::unique_ptr<TargetSource> kept;  // once the first round has begun
+  std::unique_ptr<TargetSource> kept;  // from the first round on
   hmmjit::Session session;
   std::vector<Query> queries;
   std::vector<Round> finished;  // not yet returned by next()

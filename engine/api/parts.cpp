@@ -18,7 +18,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-// The options that results depend on; parts store no others.
+// The options that determine results; parts store no others.
 SearchOptions options_of(const parts::PartSettings& settings) {
   const auto copy = [](const hmmjit::Threshold& from, double& e_value, double& score) {
     e_value = from.e_value;
@@ -87,7 +87,8 @@ parts::ModelIndex place_models(const Models& models, parts::PartPlace& place) {
   return index;
 }
 
-// The models of a share. `all`: those of the whole search. `path`: of their file; empty: in memory.
+// The models of a share. `all`: the models of the whole search; `path`: their file; empty: in
+// memory.
 ModelSource open_share(const ModelSource& all, const std::string& path,
                        const parts::ModelIndex& index, const parts::PartPlace& place) {
   if (place.first_model == place.last_model)

@@ -47,7 +47,7 @@ struct Report::Impl {
 
 namespace {
 
-// nullopt for a kind that is not written model by model.
+// nullopt: a kind that is not written model by model.
 std::optional<OutputKind> output_kind(ReportKind kind) {
   constexpr OutputKind kKinds[] = {OutputKind::kMain, OutputKind::kTargets,   OutputKind::kDomains,
                                    OutputKind::kPfam, OutputKind::kAlignment, OutputKind::kTsv,
@@ -209,7 +209,7 @@ void Report::Impl::complete(const hmmjit_run_info& info) {
   run.scan = scan.has_value() || by_sequence;
   run.by_sequence = by_sequence;
   if (by_sequence)
-    std::swap(run.query_file, run.target_file);  // a description has the models first
+    std::swap(run.query_file, run.target_file);  // a run description names the models first
   const auto append = [this](std::string_view more) -> Status {
     text += more;
     return {};

@@ -150,9 +150,9 @@ ModelResult merge_results(const std::vector<ModelResult>& results,
                     merged.model.name + ", " + result.model.name,
                     "merge the results of one model against several sets of targets");
       for (hmmjit::Hit hit : result.hits.hits) {
-        // Indices continue after the targets of the earlier results.
+        // Indices continue after the earlier results' targets.
         hit.index += counters.targets;
-        // Thresholds are applied again, for the larger search space.
+        // Thresholds apply again, with the larger search space.
         hit.flags = {};
         hit.domain_flags.assign(hit.score.domains.size(), {});
         hit.reported_domains = hit.included_domains = 0;
@@ -223,8 +223,8 @@ void code_result(Coder& coder, Result& r, Flag& scan) {
   coder.bytes(r.cpu_seconds);
 }
 
-// Whether reports may rely on coordinates and alignments: of a damaged result they would leave
-// their arrays.
+// True if coordinates and alignments are consistent: with a damaged result, reports would access
+// memory out of bounds.
 bool is_sound(const hmmjit::ModelResult& result, const hmmjit::Hit& hit, bool scan) {
   const int model = scan ? hit.length : result.model.M, target = scan ? result.model.M : hit.length;
   const auto within = [](int place, int length) { return place >= 1 && place <= length; };

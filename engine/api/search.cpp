@@ -73,7 +73,7 @@ void check_options(const hmmjit_search_options& o) {
     require(e_value > 0, "E, domE, incE, incdomE", "a number above 0");
   for (const double Z : {o.Z, o.domZ})
     require(Z >= 0 && std::isfinite(Z), "Z, domZ", "a finite number above 0");
-  constexpr std::uint64_t kLeastMemory = 64 << 10;  // a smaller number lacks its unit
+  constexpr std::uint64_t kLeastMemory = 64 << 10;  // a smaller number probably lacks its unit
   require(o.memory == 0 || o.memory >= kLeastMemory, "memory",
           "65,536 and more bytes, or 0 for half of the free memory");
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
@@ -94,7 +94,7 @@ static_assert(static_cast<int>(hmmjit::ModelCutoffs::kGathering) == HMMJIT_CUT_G
               static_cast<int>(hmmjit::ModelCutoffs::kTable) == HMMJIT_CUT_TABLE);
 
 std::shared_ptr<const hmmjit::CutoffTable> to_table(const hmmjit_search_options& o) {
-  // The score that every target and every domain reaches.
+  // NaN, no threshold: a score that every target and domain reaches.
   const auto score = [](double s) { return std::isnan(s) ? -999.0f : static_cast<float>(s); };
   auto table = std::make_shared<hmmjit::CutoffTable>();
   for (const hmmjit_cutoff& c : std::span(o.cutoff_table, o.cutoff_count))
@@ -102,7 +102,7 @@ std::shared_ptr<const hmmjit::CutoffTable> to_table(const hmmjit_search_options&
   return table;
 }
 
-/// As reports and parts need them: without those of the machine and of the targets.
+/// The options for reports and parts, without those of the machine and of the targets.
 SearchOptions kept_options(const hmmjit_search_options& options) {
   const auto left_out = [](auto& o) {
     return std::tie(o.threads, o.device, o.memory, o.vram, o.gpus, o.gpu_count, o.verify, o.cache,
@@ -171,20 +171,20 @@ class Watch {
   Watch(const SearchCallbacks& callbacks, HostCalls& host)
       : callbacks_(callbacks), host_(host), stop_(cancellation_of(callbacks)) {}
   const hmmjit::Cancellation& stop() const { return stop_; }
-  // One warning at a time.
+  // Passes on one warning at a time.
   void warn(const Error& warning) {
     if (!callbacks_.warning) return;
     const std::lock_guard lock(mutex_);
     if (!host_.run([&] { callbacks_.warning(warning); })) stop_.cancel();
   }
-  // Calls `search`, and meanwhile the progress callback now and then; once more after a success.
+  // Calls `search`, and meanwhile the progress callback at intervals; after success, once more.
   template <typename Search>
   Result<hmmjit::SearchStatistics> run(const SearchProgress& progress, Search&& search) {
     std::jthread ticking;
     if (callbacks_.progress)
       ticking = std::jthread([&](const std::stop_token& ended) {
         using std::chrono::milliseconds, std::chrono::hours;
-        // The longest intervals would overflow as times.
+        // Longer intervals would overflow as times.
         const auto interval =
             std::clamp<milliseconds>(callbacks_.interval, milliseconds(1), hours(24));
         std::mutex mutex;
@@ -241,7 +241,7 @@ DeviceChoice to_choice(const hmmjit_search_options& options) {
           .vram = options.vram};
 }
 
-// `warn`: of the cache; its environment must outlive the devices.
+// `warn` receives warnings of the cache; objects that it refers to must outlive the devices.
 gpu::Settings gpu_settings(const std::function<void(const hmmjit::Error&)>& warn,
                            const OpenDriver& open_driver, const hmmjit_search_options& options,
                            const DeviceChoice& choice) {
@@ -250,7 +250,7 @@ gpu::Settings gpu_settings(const std::function<void(const hmmjit::Error&)>& warn
   std::shared_ptr<cache::KernelCache> given;
   if (options.cache != nullptr) given = options.cache->value.impl()->cache;
   settings.open_kernels = [given, warn]() -> Result<std::unique_ptr<gpu::KernelSource>> {
-    // The default is the environment's cache; its warnings go to the search's callback.
+    // Default: the environment's cache, with warnings to the search's callback.
     std::shared_ptr<cache::KernelCache> kernels = given;
     if (kernels == nullptr) {
       HMMJIT_ASSIGN(cache::Settings from_environment, cache::settings_from_environment());
@@ -313,7 +313,7 @@ struct SearchedModels {
   ModelSource source;
 };
 
-// At least one model, without those that are skipped for their lack of cutoffs.
+// Opens the models, without those skipped for missing cutoffs; at least one must remain.
 SearchedModels open_searched(const Models& models, const hmmjit_search_options& options,
                              const Thresholds& rules) {
   const bool skips =

@@ -1,4 +1,4 @@
-// Structs of hmmjit.h, which begin with their size, as callers give and receive them.
+// Reads and writes structs of hmmjit.h, which begin with their size.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct hmmjit_cache {
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// Stands for "none" in members that are scores or cutoffs.
+/// "None" in members that are scores or cutoffs.
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 [[noreturn]] inline void misused(const std::string& what) { throw Error(ErrorCode::kUsage, what); }
@@ -37,7 +37,7 @@ inline void check_choice(std::int32_t number, std::int32_t last, const char* wha
     misused("no " + std::string(what) + " has the number " + std::to_string(number));
 }
 
-/// Refuses sizes that no struct has: an uninitialised member holds such a number.
+/// Refuses sizes that no struct has: the member is probably uninitialised.
 inline void check_size(std::size_t size) {
   constexpr std::size_t kLargestStruct = 4096;
   if (size < sizeof(std::size_t)) misused("a struct whose size is not set");
@@ -45,7 +45,7 @@ inline void check_size(std::size_t size) {
     misused("a struct of " + std::to_string(size) + " bytes: set its size to sizeof");
 }
 
-/// The caller's struct; members that the caller does not know have their `defaults`.
+/// The caller's struct, with `defaults` for members that the caller does not know.
 template <typename T>
 T read(const T* given, std::type_identity_t<T> defaults = {}) {
   if (given == nullptr) return defaults;
@@ -62,11 +62,11 @@ T read(const T* given, std::type_identity_t<T> defaults = {}) {
   for (std::size_t i = sizeof(T); i < given->size; ++i) {
     if (bytes[i] != 0) misused("a member that this version of the library does not know is set");
   }
-  defaults.size = sizeof(T);  // who reads the copy again must not go beyond it
+  defaults.size = sizeof(T);  // readers of the copy must stay within it
   return defaults;
 }
 
-/// Element `index` of an array whose elements have the size that the first one tells.
+/// Element `index` of an array of elements of `size` bytes.
 template <typename T>
 T* element(T* array, std::size_t index, std::size_t size) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
@@ -85,7 +85,7 @@ void write(T* out, const std::type_identity_t<T>& full) {
   write(out, full, out->size);
 }
 
-/// The properties of a device that have one name in the library's structs of it.
+/// The device properties with equal names in all of the library's device structs.
 template <typename Properties>
 auto limits_of(Properties& d) {
   return std::tie(d.major, d.minor, d.sm_count, d.clock_khz, d.max_threads_per_sm,

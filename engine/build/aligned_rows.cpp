@@ -13,7 +13,7 @@
 namespace hmmjit::build {
 namespace {
 
-// Like HMMER, pads to a width in bytes, because fmt counts terminal columns.
+// Pads to a width in bytes, like HMMER; fmt counts terminal columns.
 std::string padded(std::string_view text, std::size_t width) {
   std::string out(text);
   out.resize(std::max(text.size(), width), ' ');
@@ -145,7 +145,7 @@ std::string ColumnLayout::line(char of_nodes) const {
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
   const auto M = static_cast<int>(std::ranges::count(match, true));
   ColumnLayout layout(M, {});
-  std::vector<PathElement> path;  // computed twice, because all paths together may exceed memory
+  std::vector<PathElement> path;  // computed twice: all paths together may exceed memory
   for (std::size_t row = 0; row < alignment.rows(); ++row) {
     find_row_path(alignment, row, match, path);
     layout.add(path);

@@ -13,7 +13,7 @@
 
 namespace hmmjit::build {
 
-/// Mean posterior of each node over the sequences that have a residue there.
+/// Mean posterior of each node over the sequences with a residue there.
 class MeanPosteriors {
  public:
   explicit MeanPosteriors(int M)
@@ -27,9 +27,8 @@ class MeanPosteriors {
   std::vector<std::size_t> counts_;
 };
 
-/// Columns for a model's nodes and for the residues that paths insert after them. Call add() for
-/// all paths, or add_match() and add_insertion() for their residues; then place(), then row() for
-/// each.
+/// Columns for a model's nodes and for insertions after them. Call add() for all paths, or
+/// add_match() and add_insertion() for their residues; then place(); then row() for each path.
 class ColumnLayout {
  public:
   struct Options {
@@ -46,16 +45,16 @@ class ColumnLayout {
 
   std::size_t width() const { return width_; }
   bool has_column(int k) const { return used_[static_cast<std::size_t>(k)]; }
-  /// The first column after node k's own column, if it has one.
+  /// The first column after node k's column, if any.
   std::size_t after(int k) const { return after_[static_cast<std::size_t>(k)]; }
 
   /// A row: match residues in upper case, insertions in lower case, `~` beyond the ends of
   /// fragments. Insertions between two nodes are split in half; those before the first node are
-  /// right-aligned. `marks`, if given, has a character per element of the path and is laid out like
-  /// the residues.
+  /// right-aligned. `marks`, if given: one character per element of the path, laid out like the
+  /// residues.
   std::string row(std::span<const PathElement> path, std::span<const Residue> codes,
                   const Alphabet& alphabet, std::string* marks = nullptr) const;
-  /// A line with the M characters of `nodes` in the nodes' columns and `.` elsewhere.
+  /// The M characters of `nodes` in the columns of the nodes, `.` elsewhere.
   std::string line(std::string_view nodes) const;
   std::string line(char of_nodes) const;
   /// Splits the left-aligned insertions of a row, as row() does.
@@ -81,23 +80,23 @@ struct AlignedRows {
   bool weighted = false;                ///< weights were computed or given
 };
 
-/// Lays out an alignment's rows by their paths. `alignment`: with fragments marked and masked
-/// residues replaced; `match`: true for match columns. Does not set weights.
+/// Lays out an alignment's rows by their paths. In `alignment`, fragments are marked and masked
+/// residues replaced. `match`: true for match columns. Does not set weights.
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match);
 
-/// The layout of a Stockholm record as HMMER's programs write it.
+/// The layout of a Stockholm record in HMMER's programs.
 struct StockholmLayout {
   std::size_t longest = 0;  ///< row name
   bool posteriors = false;  ///< the record has posterior lines
 
-  /// The lines above all others. `numbered`: row names have numbered_name().
+  /// The first lines. `numbered`: row names are numbered_name().
   static void append_head(std::string& out, bool numbered);
-  /// The name of row `row` of `rows` if names are not unique.
+  /// The name of row `row` of `rows` if some names are equal.
   static std::string numbered_name(std::size_t row, std::size_t rows, const std::string& name);
   /// A #=GS line.
   void append_annotation(std::string& out, const std::string& name, std::string_view tag,
                          std::string_view text) const;
-  /// Columns of a row, and of its posteriors if it has any.
+  /// The columns of a row and of its posteriors, if any.
   void append_row(std::string& out, const std::string& name, std::string_view columns,
                   std::string_view posteriors_of_row) const;
   /// A #=GC line.
@@ -113,8 +112,8 @@ struct AlignmentTitle {
   std::string name;  ///< empty: none
   std::optional<std::string> accession, description;
 };
-/// Appends the rows as HMMER's programs write them, `block` columns per line. If any two rows have
-/// the same name, all names are numbered.
+/// Appends the rows in the form of HMMER's programs, `block` columns per line. Numbers all names if
+/// any two are equal.
 void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
                       std::size_t block = 200);
 

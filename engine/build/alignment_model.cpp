@@ -72,7 +72,7 @@ std::vector<double> weights_of(const MultipleAlignment& alignment,
   }
 }
 
-// The match columns of `alignment`, whose fragments have been marked.
+// The match columns of `alignment`, in which fragments are marked.
 Result<std::vector<bool>> match_columns(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         std::span<const double> weights) {
@@ -163,8 +163,8 @@ void make_parameters(Hmm& hmm, const Priors* priors) {
 
 // ---- Effective number of sequences ----------------------------------------------------------
 
-// Root of a monotonic function by bisection, to a `tolerance` in x. Returns the last midpoint, as
-// the reference does; nullopt if both ends have the same sign.
+// Root of a monotonic function by bisection, to a `tolerance` in x. Returns the last midpoint, like
+// HMMER; nullopt if both ends have the same sign.
 template <typename Function>
 std::optional<double> bisect(Function&& function, double left, double right, double at_right,
                              double tolerance) {
@@ -307,7 +307,7 @@ std::string in_match_columns(const std::string& line, const std::vector<bool>& m
 
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
                                         const AlignmentOptions& options, AlignedRows* rows) {
-  const FlushToZeroScope flush;  // as in the reference
+  const FlushToZeroScope flush;  // as in HMMER
   HMMJIT_TRY(check(given));
   const std::vector<double> weights = weights_of(given, options);
 
@@ -331,7 +331,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.name = given.name;
   hmm.accession = given.accession;
   hmm.description = given.description;
-  if (hmm.description) {  // HMMER trims it, but writes an empty one, which no program reads
+  if (hmm.description) {  // HMMER trims it too, but keeps an empty one, which no program reads
     hmm.description->resize(trim_end(*hmm.description).size());
     if (hmm.description->empty()) hmm.description.reset();
   }

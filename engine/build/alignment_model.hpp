@@ -13,7 +13,7 @@ namespace hmmjit::build {
 
 /// Defaults are hmmbuild's.
 struct AlignmentOptions {
-  /// Match columns are determined by occupancy or by RF annotation.
+  /// Occupancy or RF annotation determines the match columns.
   enum class Columns { kOccupied, kReference } columns = Columns::kOccupied;
   float least_occupied = 0.5f;  ///< weighted fraction of residues in a match column (--symfrac)
   float fragment = 0.5f;        ///< rows with at most this many residues per column are fragments
@@ -44,8 +44,8 @@ struct AlignmentOptions {
 
 /// Builds the model with its annotation and composition, and sets `needs_calibration`.
 /// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as used. Fails with kInput if
-/// the alignment has no rows or match columns, lacks the RF annotation that the options need or has
-/// blanks in it, or has missing data inside a row, or if no effective number is found.
+/// the alignment has no rows or match columns, if RF is required but missing or has blanks, if a
+/// row has missing data inside, or if no effective number is found.
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         AlignedRows* rows = nullptr);
@@ -54,7 +54,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
 std::uint32_t checksum_of(const MultipleAlignment& alignment);
 
 /// Replaces emissions of masked nodes (MM annotation) by the background. Call it last, after
-/// calibration. As in the reference, the last node is left unchanged.
+/// calibration. Like HMMER, leaves the last node unchanged.
 void apply_mask(Hmm& hmm);
 
 }  // namespace hmmjit::build

@@ -39,7 +39,7 @@ Result<BuiltModel> Builder::from_alignment(const MultipleAlignment& given,
   HMMJIT_ASSIGN(BuiltModel built, build_from_alignment(given, alignment, rows));
   HMMJIT_TRY(calibrate_and_limit(built.hmm));
   apply_mask(built.hmm);
-  // Like hmmbuild, keeps the statistics and composition from before the change.
+  // Last: hmmbuild's statistics and composition are those before the change.
   if (open || extend)
     set_gap_costs(built.hmm, open ? &*open : nullptr, extend ? &*extend : nullptr);
   return built;

@@ -13,18 +13,18 @@
 
 namespace hmmjit::build {
 
-/// False if profile files cannot hold the name: if it is blank or has control characters.
+/// False if profile files cannot hold the name: it is blank or has control characters.
 bool is_model_name(std::string_view name);
 /// The name for an unnamed alignment: its file's name without folder and last suffix. Empty for
-/// standard input ("-"), and if that is no name for a model.
+/// standard input ("-") and if is_model_name() is false.
 std::string name_from_file(const std::string& path);
 
-/// Builds models as hmmbuild does, and as nhmmer does for queries that are not models. Threads may
-/// share it.
+/// Builds models like hmmbuild, and like nhmmer for queries that are not models. Threads may share
+/// it.
 struct Builder {
   AlignmentOptions alignment = {};
   CalibrationOptions calibration = {};
-  /// If set, alignments of one row are built as sequences (--singlemx).
+  /// If set, builds alignments of one row as sequences (--singlemx).
   std::optional<ScoreSystem> single = {};
   std::optional<double> open = {}, extend = {};  ///< forced gap costs of models from alignments
   // Maximum length of nucleotide models: explicit, or from a tail mass (0: four times the nodes).

@@ -1,4 +1,4 @@
-// A core model and the facts about its construction that a profile file stores.
+// A core model, and what a profile file stores about its construction.
 #pragma once
 
 #include <optional>

@@ -72,7 +72,7 @@ double gumbel_lambda(std::span<const double> x) {
   return lambda;
 }
 
-// Random targets of equal length, each surrounded by the padding that vector code needs.
+// Random targets of equal length, each surrounded by padding for vector code.
 struct Targets {
   int length = 0;
   std::vector<Residue> storage;
@@ -99,7 +99,7 @@ Targets simulate(LinearCongruential& random, std::span<const float> background, 
   return targets;
 }
 
-// All models share the targets, because drawing them takes longer than scoring them.
+// All models share the targets: drawing them takes longer than scoring them.
 std::shared_ptr<const Simulation> simulation_of(const CalibrationOptions& options,
                                                 const Alphabet& alphabet) {
   static std::mutex mutex;
@@ -140,7 +140,7 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
       values.push_back(static_cast<double>(score_of(i) - null) / kLn2);
     return values;
   };
-  // A score that overflows counts as the largest one the filter can express.
+  // An overflow counts as the largest score of the filter.
   const auto limited = [](float score, float largest) {
     return score == std::numeric_limits<float>::infinity() ? largest : score;
   };
@@ -173,8 +173,8 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
   const auto forward = bits(simulation->forward, [&](std::size_t i) { return forward_nats[i]; });
   const double forward_lambda = gumbel_lambda(forward);
   const double forward_mu = gumbel_location(forward, forward_lambda);
-  // The Gumbel's quantile at the tail mass, moved down to where an exponential of slope lambda
-  // through that point reaches one.
+  // The tail's origin: the Gumbel's quantile at the tail mass, moved down to the score at which an
+  // exponential of slope lambda through this point reaches one.
   const double tau = forward_mu - std::log(-std::log(1.0 - options.tail_mass)) / forward_lambda +
                      std::log(options.tail_mass) / lambda;
 

@@ -24,7 +24,7 @@ struct CalibrationOptions {
 /// kInput if a target has no score. Thread-safe. Cost with the defaults: 40 000 rows of each
 /// integer filter and 20 000 of Forward.
 Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options = {});
-/// Calibrates a model without score statistics: one that was imported, or just built.
+/// Calibrates a model without score statistics (imported or just built). Fails as calibrate().
 Status calibrate_if_needed(Hmm& hmm, const CalibrationOptions& options = {});
 
 }  // namespace hmmjit::build

@@ -13,7 +13,7 @@
 namespace hmmjit::build {
 namespace {
 
-// Probabilities are stored as negative natural logarithms, and zero as '*'.
+// A probability is stored as its negative natural logarithm, zero as '*'.
 void append_probability(std::string& out, float p) {
   if (p == 0.0f) {
     out += "        *";
@@ -47,7 +47,7 @@ void put_text(std::string& out, const std::string& text) {
   put_bytes(out, static_cast<std::int32_t>(text.empty() ? 0 : text.size() + 1));
   if (!text.empty()) out.append(text.c_str(), text.size() + 1);
 }
-// M + 2 characters; that of node k is at k.
+// M + 2 characters, node k at index k.
 void put_column(std::string& out, const std::string& column) {
   if (column.empty()) return;
   (out += ' ') += column;
@@ -88,7 +88,7 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   cutoff("GA", hmm.ga);
   cutoff("TC", hmm.tc);
   cutoff("NC", hmm.nc);
-  // Right-aligned as by printf, including the infinities of a model that cannot emit anything.
+  // Right-aligned like printf's, including the infinities of a model that emits nothing.
   const auto statistics = [&](const char* name, float location, float lambda) {
     fmt::format_to(to, "STATS LOCAL {} {:>8.4f} {:>8.5f}\n", name, static_cast<double>(location),
                    static_cast<double>(lambda));

@@ -12,8 +12,8 @@ namespace hmmjit::build {
 void append_hmm_text(std::string& out, const BuiltModel& built, const std::string& program,
                      const std::string& date);
 
-/// Appends the model as a HMMER3/f binary record (.h3m) without a creation time. Unlike the text
-/// format, which rounds to five digits, it preserves all parameters bit for bit.
+/// Appends the model as a HMMER3/f binary record (.h3m) without a creation time. Preserves all
+/// parameters bit for bit; the text format rounds to five digits.
 void append_hmm_binary(std::string& out, const BuiltModel& built);
 
 }  // namespace hmmjit::build

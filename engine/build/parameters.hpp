@@ -10,7 +10,7 @@ namespace hmmjit::build {
 /// Mean relative entropy of the match emissions against the background, bits per node.
 double mean_relative_entropy(const Hmm& hmm);
 
-/// Sets `compo`, the mean composition of emitted sequences: each state is weighted by its expected
+/// Sets `compo`, the mean composition of emitted sequences: weights each state by its expected
 /// number of visits.
 void set_composition(Hmm& hmm);
 

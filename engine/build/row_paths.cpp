@@ -51,7 +51,7 @@ class Counter {
   explicit Counter(Hmm& hmm) : hmm_(hmm), K_(static_cast<std::size_t>(hmm.alphabet->K)) {}
 
   void add(const std::vector<PathElement>& path, std::span<const Residue> codes, float weight) {
-    // Transitions into or out of the ends of a fragment are not counted.
+    // Does not count transitions into or out of the ends of a fragment.
     const auto is_match = [](const PathElement& at) { return at.step == Step::kMatch; };
     auto begin = path.begin(), end = path.end() - 1;
     if (path[1].step == Step::kMissing) {

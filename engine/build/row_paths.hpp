@@ -1,5 +1,5 @@
-// The paths of an alignment's rows through the model that is built from it, and weighted counts of
-// their emissions and transitions.
+// The paths of an alignment's rows through its model, and weighted counts of their emissions and
+// transitions.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace hmmjit::build {
 
-/// kMissing: unknown, because it lies beyond the end of a fragment.
+/// kMissing: unknown, beyond the end of a fragment.
 enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
 struct PathElement {
   Step step;
@@ -21,8 +21,8 @@ struct PathElement {
 };
 
 /// Sets `path` to a row's path, from kBegin to kEnd; `match`: true for match columns. The model has
-/// no transitions between insertions and deletions, so an inserted residue next to a deletion is
-/// aligned to the deleted node, unless `literal` is set.
+/// no transitions between insertions and deletions, so aligns an inserted residue next to a
+/// deletion to the deleted node, unless `literal`.
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
                    const std::vector<bool>& match, std::vector<PathElement>& path,
                    bool literal = false);

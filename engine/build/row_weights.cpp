@@ -11,7 +11,7 @@
 namespace hmmjit::build {
 namespace {
 
-// The reference's constants, independent of the options for match columns and fragments.
+// HMMER's constants, independent of the options for match columns and fragments.
 constexpr float kFragmentSpan = 0.5f, kMostGaps = 0.5f;
 constexpr std::size_t kSampledFrom = 50000, kSample = 10000, kMostSampledFragments = 5000;
 constexpr std::uint64_t kSampleSeed = 42;
@@ -19,7 +19,7 @@ constexpr std::uint64_t kSampleSeed = 42;
 using ColumnCounts = std::vector<std::array<int, kMaxCodes>>;
 
 // Draws a sorted sample of `m` of `n` numbers by Vitter's method D, or A if the sample is dense
-// (ACM TOMS 13:58, 1987). The random numbers and their order are those of the reference.
+// (ACM TOMS 13:58, 1987). HMMER's random numbers, in HMMER's order.
 class SequentialSampler {
  public:
   std::vector<std::size_t> sample(std::int64_t m, std::int64_t n) {
@@ -113,7 +113,8 @@ class SequentialSampler {
 struct Span {
   std::size_t begin, end;
 };
-// The columns of a row that count: all, or in a fragment those from its first to its last residue.
+// The columns of a row that count: all, or in a fragment only those from its first to its last
+// residue.
 Span counted_columns(const MultipleAlignment& alignment, std::size_t row, bool* fragment) {
   const std::span<const Residue> codes = alignment.row(row);
   std::size_t first = 0, last = codes.size();
@@ -121,7 +122,7 @@ Span counted_columns(const MultipleAlignment& alignment, std::size_t row, bool* 
   while (last > first && !is_any_residue(*alignment.alphabet, codes[last - 1])) --last;
   const auto least = static_cast<std::int64_t>(
       std::ceil(static_cast<double>(kFragmentSpan * static_cast<float>(codes.size()))));
-  // The reference's arithmetic gives a row without residues a negative width.
+  // HMMER's arithmetic gives a row without residues a negative width.
   const std::int64_t width = first == codes.size() ? -static_cast<std::int64_t>(codes.size())
                                                    : static_cast<std::int64_t>(last - first);
   *fragment = width < least;

@@ -8,14 +8,14 @@
 namespace hmmjit::build {
 
 /// Position-based weights (Henikoff & Henikoff 1994) over consensus columns, or over the RF columns
-/// if `reference_columns` is set. They sum to the number of rows. With more than 50 000 rows,
-/// consensus columns are determined from a sample.
+/// if `reference_columns` is set. They sum to the number of rows. A sample determines the consensus
+/// columns of more than 50 000 rows.
 std::vector<double> position_based_weights(const MultipleAlignment& alignment,
                                            bool reference_columns);
 /// Weights from a UPGMA tree (Gerstein, Sonnhammer & Chothia 1994). Cubic time and quadratic memory
 /// in the number of rows.
 std::vector<double> tree_weights(const MultipleAlignment& alignment);
-/// Each cluster at `identity` counts as one row (Henikoff & Henikoff 1992).
+/// Weights by which each cluster at `identity` counts as one row (Henikoff & Henikoff 1992).
 std::vector<double> cluster_weights(const MultipleAlignment& alignment, double identity);
 
 /// Single-linkage clustering at a fractional pairwise identity of at least `identity`: sets the

@@ -36,9 +36,9 @@ Result<double> solve_lambda(const SubstitutionMatrix& matrix) {
   int largest = matrix.scores[0][0];
   for (const auto& row : matrix.scores)
     largest = std::max(largest, *std::max_element(row.begin(), row.end()));
-  // Otherwise zero is the only root.
+  // A positive root exists only with a positive score and a negative mean.
   if (largest <= 0 || excess(matrix, 0.0).df >= 0) return no_lambda(matrix);
-  // Start beyond the positive root, so that the root at zero is never found.
+  // Starts beyond the positive root: must not find the root at zero.
   constexpr double kFarthest = 50.0;
   double lambda = 1.0 / largest;
   while (lambda < kFarthest && excess(matrix, lambda).f <= 0) lambda *= 2.0;
@@ -80,7 +80,7 @@ Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix,
       joint[i][j] = static_cast<double>(background[i]) * static_cast<double>(background[j]) *
                     std::exp(system.lambda * static_cast<double>(matrix.scores[i][j]));
   }
-  // A degenerate code gets the sum over the residues it may stand for: first columns, then rows.
+  // A degenerate code gets the sum over its possible residues: first columns, then rows.
   const auto each_degenerate = [&](auto&& use) {
     for (int d = K + 1; d <= alphabet.any(); ++d) {
       for (int x = 0; x < K; ++x) {

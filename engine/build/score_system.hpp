@@ -1,4 +1,4 @@
-// Substitution probabilities of a score matrix, which are the emissions of single-sequence models.
+// Substitution probabilities of a score matrix: the emissions of single-sequence models.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ struct ScoreSystem {
   double gap_extend = 0;  ///< [0, 1)
 };
 
-/// Solves for lambda with the null model's background frequencies. Gap costs that are not given are
-/// HMMER's for the alphabet. Bit-identical to HMMER 3.4. Fails with kInput if no positive lambda
-/// exists, for example without negative scores.
+/// Solves for lambda with the null model's background frequencies. Default gap costs are HMMER's
+/// for the alphabet. Bit-identical to HMMER 3.4. Fails with kInput if no positive lambda exists,
+/// for example without negative scores.
 Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix,
                                       std::optional<double> gap_open,
                                       std::optional<double> gap_extend);

@@ -10,7 +10,7 @@ namespace hmmjit::build {
 namespace {
 
 // Upper case if the node emits its residue with a probability of at least 0.5 (nucleotides: 0.9).
-// For a degenerate residue, the reference reads past the end of the row, into the following nodes.
+// For a degenerate residue, HMMER reads past the end of the row, into the next nodes.
 std::string consensus_of(const Hmm& hmm, std::span<const Residue> residues) {
   const Alphabet& alphabet = *hmm.alphabet;
   const float least = alphabet.type == AlphabetType::kAmino ? 0.5f : 0.9f;
@@ -47,7 +47,7 @@ void set_gap_costs(Hmm& hmm, const double* open, const double* extend) {
 
 BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,
                                std::span<const Residue> residues) {
-  const FlushToZeroScope flush;  // as in the reference
+  const FlushToZeroScope flush;  // as in HMMER
   const Alphabet& alphabet = *system.alphabet;
   const auto K = static_cast<std::size_t>(alphabet.K);
   BuiltModel built;

@@ -21,17 +21,17 @@ struct SubstitutionMatrix {
 /// Names of the matrices for proteins (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or nucleotides
 /// (DNA1).
 std::vector<std::string_view> matrix_names(const Alphabet& alphabet);
-/// The one that HMMER uses unless told otherwise.
+/// HMMER's default matrix.
 std::string_view usual_matrix(const Alphabet& alphabet);
-/// Fails with kUsage for a name that is not among those of the alphabet.
+/// Finds a built-in matrix. Fails with kUsage for a name that is not in matrix_names().
 Result<SubstitutionMatrix> find_matrix(std::string_view name,
                                        const Alphabet& alphabet = amino_alphabet());
 
-/// No file of a matrix has more bytes.
+/// Size limit of a matrix file, in bytes.
 inline constexpr std::size_t kLargestMatrixFile = std::size_t{1} << 20;
 /// Reads a matrix in the format of NCBI BLAST: '#' starts a comment; a line of one-letter column
-/// labels in any order, which include all residues; a line of integers per label in the same order,
-/// with or without the label in front. The matrix may be asymmetric. Ignores the scores of other
+/// labels in any order, with all residues; then per label, in this order, a line of integers, with
+/// or without the label in front. The matrix may be asymmetric. Ignores the scores of other
 /// symbols. Fails with kInput; errors name `file`.
 Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string& file,
                                         const Alphabet& alphabet = amino_alphabet());

@@ -24,7 +24,7 @@ std::optional<std::string> error_in(std::string_view line) {
     if (open == line.npos) return std::nullopt;
     const auto number = parse_int(line.substr(open + 1, end - open - 1));
     if (!number) return std::nullopt;
-    // The renderer's markers are absolute; readers know a file by its path in the repository.
+    // The renderer's markers are absolute paths; readers know paths in the repository.
     const std::size_t root = line.starts_with('/') ? 1 : 0;
     place = fmt::format("{}:{}: error: ", line.substr(root, open - root), *number);
     line.remove_prefix(end + 3);

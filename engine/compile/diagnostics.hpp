@@ -1,5 +1,5 @@
-// The errors in the compiler's log, in template coordinates: the rendered source has `#line`
-// markers, so file and line are the template's.
+// The errors in the compiler's log, with file and line of the template: the rendered source has
+// `#line` markers.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ Status write_file(const std::string& path, std::string_view text) {
   return file.commit();
 }
 
-/// Removes ptxas's timings from the log, so that equal kernels have equal cache entries.
+/// Removes ptxas's times from the log: equal kernels must have equal cache entries.
 std::string without_times(std::string_view log) {
   std::string out;
   for (const auto part : std::views::split(log, '\n')) {
@@ -77,7 +77,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const NvrtcLibrary* compiler, const DeveloperOptions& developer) {
   CompileJob job;
   HMMJIT_ASSIGN(job.source, render::render(templates, candidate));
-  // Without a compiler, only a cubin that another machine made for this very architecture can help.
+  // Without a compiler, only another machine's cubin for this architecture can help.
   std::vector<int> architectures{device.capability()};
   std::string identity = "no compiler";
   if (compiler != nullptr) {
@@ -85,7 +85,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
     identity = fmt::format("NVRTC {}.{}", compiler->major(), compiler->minor());
   }
   HMMJIT_ASSIGN(job.target, choose_target(device, architectures, identity));
-  constexpr int kNewest = 99;  // all options, as for a current compiler
+  constexpr int kNewest = 99;  // all options, as with a current compiler
   HMMJIT_ASSIGN(job.options,
                 compile_options(job.target, compiler != nullptr ? compiler->major() : kNewest,
                                 compiler != nullptr ? compiler->minor() : 0,
@@ -104,7 +104,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
       job.override_image = std::move(*image);
     } else if (auto text = read_whole_file(base + ".cu")) {
       job.source.text = std::move(*text);
-      job.key = make_key(job, compiler);  // an edited source is keyed by its own content
+      job.key = make_key(job, compiler);  // the key of an edited source has its content
     }
   }
   return job;

@@ -1,5 +1,5 @@
-// Compiles a plan's candidate: rendered source, options and target form the cache key; one NVRTC
-// run makes the image.
+// Compiles a plan's candidate with one NVRTC run. Rendered source, options and target form the
+// cache key.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace hmmjit::compile {
 
 /// Everything that determines an image. Plain data.
 struct CompileJob {
-  std::string name;  ///< "ssv.warp_striped.sm_90.1f0c54e2a9b3d871": the name in dumps and overrides
+  std::string name;  ///< "ssv.warp_striped.sm_90.1f0c54e2a9b3d871": its name in dumps and overrides
   render::RenderedSource source;
   Target target;
   std::vector<std::string> options;
@@ -34,18 +34,18 @@ struct CompileJob {
 struct DeveloperOptions {
   std::string dump;           ///< receives <name>.cu, .json, .log and .cubin or .ptx of each kernel
   std::string override_from;  ///< <name>.cu or <name>.cubin in this folder replaces ours
-  /// Lets profilers and sanitizers show template lines. Part of the cache key, because such images
-  /// are four times as large and load more slowly.
+  /// Lets profilers and sanitizers show template lines. Part of the cache key: such images are four
+  /// times as large and load more slowly.
   bool line_info = false;
   /// HMMJIT_DUMP_DIR, HMMJIT_OVERRIDE_DIR and HMMJIT_LINE_INFO (1).
   static DeveloperOptions from_environment();
 };
 
-/// Version of those launch conventions that the rendered source does not show (how parameters are
-/// passed, who zeroes counters).
+/// Version of the launch conventions that the rendered source does not show: passing of parameters,
+/// zeroing of counters.
 inline constexpr std::string_view kLaunchAbi = "1";
 
-/// If `compiler` is null, the key is for a machine without one: its "compiler" component is empty.
+/// `compiler` may be null, on a machine without one: the key's component "compiler" is then empty.
 Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const plan::Candidate& candidate, const plan::DeviceTraits& device,
                             const NvrtcLibrary* compiler, const DeveloperOptions& developer = {});
@@ -57,14 +57,14 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
                             const std::function<bool()>& cancelled, std::string* log,
                             const DeveloperOptions& developer = {});
 
-/// PTX text of a job, whatever its target kind (for display; never cached).
+/// PTX text of a job with any target kind, for display; never cached.
 Result<std::string> ptx_of_job(const CompileJob& job, const NvrtcLibrary& compiler);
 
 cache::Entry to_entry(const CompileJob& job, const KernelImage& image);
-/// Fails with kCompile if the entry does not hold an image of this job; the entry is then invalid.
+/// Fails with kCompile if the entry is invalid: holds no image of this job.
 Result<KernelImage> from_entry(const CompileJob& job, const cache::Entry& entry);
 
-/// Writes the job's files to the dump folder. Errors are returned but never end a run.
+/// Writes the job's files to the dump folder. Callers report errors, but continue.
 Status dump_job(const CompileJob& job, const KernelImage* image, const std::string& log,
                 const std::string& folder);
 

@@ -12,22 +12,22 @@
 
 namespace hmmjit::compile {
 
-/// Resources of one kernel, per thread or block. -1: unknown. For a cubin they come from the
-/// compiler's log; for PTX, and for the launch bound, from the driver.
+/// Resources of one kernel, per thread or block. -1: unknown. Source: for a cubin the compiler's
+/// log; for PTX, and for the launch bound, the driver.
 struct KernelResources {
   int registers = -1;
-  int local_bytes = -1;  ///< stack frame per thread: spills and arrays the compiler could not keep
+  int local_bytes = -1;  ///< stack frame per thread: spills, and arrays not in registers
   int spill_bytes = -1;  ///< spill stores, from the compiler's log
   int static_shared_bytes = -1;
   int max_threads = -1;  ///< launch bound
   bool operator==(const KernelResources&) const = default;
 };
 
-/// Size of a kernel's parameters in bytes, from its cubin (ELF); nullopt if the image does not
-/// state it. Never reads outside `image`.
+/// Size of a kernel's parameters in bytes, from its cubin (ELF); nullopt if unknown. Never reads
+/// outside `image`.
 std::optional<int> read_parameter_bytes(std::string_view image, std::string_view entry_name);
 
-/// A kernel's resources from the log of `--ptxas-options=-v`, as far as the log states them.
+/// A kernel's resources, as far as the log of `--ptxas-options=-v` states them.
 KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name);
 
 struct KernelImage {
@@ -39,8 +39,8 @@ struct KernelImage {
   std::string log;
 };
 
-/// Checks a compiled image against its catalogue entry's promise: empty if the promise is kept,
-/// otherwise the reason for rejection (spills, too many registers, does not fit an SM).
+/// Compares a compiled image with the promises of its catalogue entry. Returns the reason for
+/// rejection (spills, too many registers, does not fit an SM), or nullopt.
 std::optional<std::string> gate(const KernelResources& resources, const plan::Candidate& candidate,
                                 const plan::DeviceTraits& device);
 

@@ -26,7 +26,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Internal marker: a miss that must not be compiled now.
+/// The `where` of a miss that must not be compiled now.
 constexpr const char* kNotCached = "not cached";
 
 /// Two plans with equal identity get the same kernel.
@@ -41,13 +41,13 @@ std::string identity_of(const plan::Plan& plan) {
   return out;
 }
 
-// What another compiler changes in a kernel's key.
+// The parts of a kernel's key that depend on its compiler.
 struct Maker {
   std::string compiler, options;
   auto operator<=>(const Maker&) const = default;
 };
 
-// The key of the same kernel by another maker.
+// The key of the same kernel from another maker.
 cache::CacheKey made_by(const Maker& maker, const cache::CacheKey& key) {
   cache::CacheKey out;  // has a schema
   for (const cache::KeyComponent& part : key.components()) {
@@ -65,10 +65,10 @@ Digest kernel_of(const cache::CacheKey& key) { return made_by({}, key).digest();
 }  // namespace
 
 int compile_threads(int wanted, int cores, std::uint64_t memory) {
-  // With twelve threads, all kernels of a search take no longer than the slowest one alone.
+  // With twelve threads, all kernels of a search take the time of the slowest one.
   constexpr int kMost = 12;
-  // NVRTC 13.0 takes 91 MB once, and 19 MB for each running compile of the catalogue's kernels.
-  // Both are doubled to allow for larger kernels and other versions.
+  // NVRTC 13.0 takes 91 MB once, and 19 MB per running compile of the catalogue's kernels. Doubled,
+  // for larger kernels and other versions.
   constexpr std::uint64_t kOnce = std::uint64_t{182} << 20, kEach = std::uint64_t{38} << 20;
   if (wanted > 0) return wanted;
   int threads = std::min(cores, kMost);
@@ -110,8 +110,8 @@ struct KernelProvider::Pool {
   std::atomic<bool> stop{false};
 
   Mutex makers_mutex;
-  /// Makers of the stored kernels by kernel_of(), once read. Sorted, because the choice must not
-  /// depend on the folder's file order.
+  /// Makers of the stored kernels by kernel_of(), once read. Sorted: the choice must not depend on
+  /// the order of files.
   std::optional<std::map<Digest, std::set<Maker, std::greater<>>>> makers
       HMMJIT_GUARDED_BY(makers_mutex);
 
@@ -139,7 +139,7 @@ KernelProvider::KernelProvider(render::TemplateLibrary templates,
 KernelProvider::~KernelProvider() {
   try {
     cancel();
-  } catch (const std::bad_alloc&) {  // error texts are lost, but nobody reads them any more
+  } catch (const std::bad_alloc&) {  // error texts are lost; nobody reads them any more
   }
   std::vector<std::thread> threads;
   {
@@ -193,14 +193,14 @@ void KernelProvider::report(ProviderEvent event) {
   if (settings_.on_event) settings_.on_event(event);
 }
 
-/// An entry and its key, which may be another compiler's.
+/// An entry and its key, perhaps of another compiler.
 struct KernelProvider::Obtained {
   cache::Lookup lookup;
   cache::CacheKey key;
 };
 
-// Kernels installed with the program serve any compiler: compiling all of them again would take
-// minutes and gain nothing. Without a compiler, the user's kernels of other compilers serve too.
+// Installed kernels serve any compiler: compiling them again would take minutes and gain nothing.
+// Without a compiler, the user's kernels of other compilers serve too.
 std::optional<KernelProvider::Obtained> KernelProvider::find_of_others(const CompileJob& job,
                                                                        Counted counted) {
   const cache::Mode mode = cache_.settings().mode;
@@ -238,7 +238,7 @@ KernelProvider::Obtained KernelProvider::find_stored(const CompileJob& job, Coun
 }
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
-  // Misses are counted by the compile, or by the request that follows.
+  // The compile, or the request that follows, counts a miss.
   Obtained stored = find_stored(job, may_compile && !compiler_ ? Counted::kAll : Counted::kHits);
   if (stored.lookup) return stored;
   if (!may_compile) return fail(ErrorCode::kCompile, kNotCached, kNotCached);
@@ -353,8 +353,8 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
     }
     if (!kernel) {
       const ErrorCode code = kernel.error().code;
-      // A variant that does not compile is rejected like one that spills, but a cancelled or
-      // impossible compile says nothing about the variant.
+      // A variant that does not compile is rejected like one that spills. A cancelled or impossible
+      // compile says nothing about the variant.
       const bool of_the_variant = code == ErrorCode::kCompile && compiler_.has_value() &&
                                   cache_.may_compile() && kernel.error().where != kNotCached;
       // Template developers must see their errors, not the next kernel. Exceeding a device's
@@ -421,7 +421,7 @@ void KernelProvider::end(Job& job, Result<KernelPtr> result) {
   {
     const MutexLock lock(pool_->mutex);
     waiting.swap(*job.waiting);
-    // Do not keep failures here: the cache remembers those that may be kept.
+    // Forget failures: the cache remembers those that may be kept.
     if (!result) pool_->known.erase(job.identity);
     job.promise.set_value(result);
   }
@@ -469,7 +469,7 @@ KernelProvider::Future KernelProvider::Pool::enqueue(KernelProvider& owner, cons
     try {
       threads.emplace_back([&owner] { owner.work(); });
     } catch (const std::system_error& error) {
-      // Other threads will serve the job; if there are none, the kernel has failed.
+      // Other threads serve the job; without any, the kernel has failed.
       if (threads.empty()) {
         Error failure = refused_threads("the threads of the compiler", error);
         failure.where = identity;
@@ -498,7 +498,7 @@ std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& pla
     }
   }
   auto kernel = make(plan, false);
-  // Any error other than a miss will recur when the kernel is requested.
+  // Not a miss: the error will recur at the request.
   if (!kernel) return std::nullopt;
   std::promise<Result<KernelPtr>> promise;
   Future future = promise.get_future().share();
@@ -526,7 +526,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
     }
     pool_->known.erase(identity_of(plan));
   }
-  // Layers hide one another, so several passes may be needed to reach all.
+  // One pass per layer: a layer hides the next ones.
   constexpr int kLayers = 3;
   for (int i = 0; i < kLayers; ++i) {
     const cache::Lookup lookup = cache_.find(kernel->key, cache::KernelCache::Counted::kNone);

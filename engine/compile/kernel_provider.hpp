@@ -1,9 +1,9 @@
 // Makes kernels on demand: from memory, the disk cache or the compiler.
 //
-// A kernel is made once, however many callers request it concurrently: single flight within the
-// process (a shared future) and between processes (the cache's lock). Compiles run on a bounded
-// thread pool in order of priority. An image that breaks its catalogue entry's promise (spills, too
-// many registers) is rejected in favour of the plan's next candidate, and the reason is recorded.
+// Single flight: concurrent requests make a kernel once, within the process (a shared future) and
+// between processes (the cache's lock). Compiles run on a bounded thread pool in order of priority.
+// If an image breaks the promises of its catalogue entry (spills, too many registers), the plan's
+// next candidate replaces it, and the reason is recorded.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@
 
 namespace hmmjit::compile {
 
-/// A ready kernel. Immutable; threads may share it. Launch it with the shape of `candidate`, which
-/// is a fallback if the plan's choice was rejected.
+/// A ready kernel. Immutable; threads may share it. Launch it with the shape of `candidate`: a
+/// fallback if the plan's choice was rejected.
 struct Kernel {
   std::string name;  ///< same as CompileJob::name
   plan::Candidate candidate;
@@ -57,7 +57,7 @@ struct ProviderSettings {
 
 struct ProviderStatistics {
   std::uint64_t requests = 0;  ///< calls of request and get
-  std::uint64_t shared = 0;    ///< those that joined an earlier request
+  std::uint64_t shared = 0;    ///< requests that joined an earlier one
   std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0;
   std::uint64_t rejected = 0, failed = 0, refused = 0;
   double compile_seconds = 0;  ///< summed over threads
@@ -67,9 +67,9 @@ struct ProviderStatistics {
 /// them.
 class KernelProvider {
  public:
-  /// `compiler` may be an error (no NVRTC here). Then kernels come only from the cache, including
-  /// those of other compiler versions; a miss fails with that error. The folders are searched for
-  /// kernels of other compilers once.
+  /// `compiler` may be an error (no NVRTC). Kernels then come only from the cache, also from other
+  /// compiler versions, and a miss fails with that error. Scans the folders once for kernels of
+  /// other compilers.
   KernelProvider(render::TemplateLibrary templates,
                  Result<std::shared_ptr<const NvrtcLibrary>> compiler, cache::KernelCache& cache,
                  ProviderSettings settings = {});
@@ -83,14 +83,14 @@ class KernelProvider {
   /// Requests a plan's kernel; higher priority runs first. Requesting a queued kernel again raises
   /// its priority. Never blocks.
   Future request(const plan::Plan& plan, int priority = 0, Made made = {});
-  /// The finished kernel if it needs no compile; nullopt if it does or is being compiled. Runs in
-  /// the calling thread, which costs less than waking another.
+  /// The kernel if it needs no compile; nullopt if it needs one, now running or not. Uses the
+  /// calling thread, which costs less than waking another.
   std::optional<Future> find(const plan::Plan& plan);
-  /// Same as find() or, if that gives nothing, request() and wait.
+  /// Same as find() or, without result, request() and wait.
   Result<KernelPtr> get(const plan::Plan& plan);
 
-  /// Call this if the driver refuses to load the kernel's image: discards the stored entry and
-  /// makes the kernel once more. Fails on the second refusal.
+  /// For an image that the driver refuses to load: discards the stored entry and makes the kernel
+  /// once more. Fails on the second refusal.
   Result<KernelPtr> refused(const plan::Plan& plan, const KernelPtr& kernel,
                             const std::string& reason);
 
@@ -116,7 +116,7 @@ class KernelProvider {
   void end(Job& job, Result<KernelPtr> result);
   void work();  // main loop of a compiling thread
   Result<KernelPtr> make(const plan::Plan& plan, bool may_compile);
-  // Those of which a kernel for the device may be, in order of preference (null: any). One that
+  // Compilers whose kernels suit the device, in order of preference (null: any). A compiler that
   // does not know the device must not hide an installed kernel.
   std::vector<const NvrtcLibrary*> compilers_for(const plan::DeviceTraits& device) const;
   Result<KernelPtr> make_candidate(const plan::Candidate& candidate,
@@ -125,7 +125,7 @@ class KernelProvider {
   struct Obtained;
   using Counted = cache::KernelCache::Counted;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
-  // Finds the job's own kernel or another compiler's.
+  // Finds the job's kernel, by its own compiler or another one.
   Obtained find_stored(const CompileJob& job, Counted counted);
   std::optional<Obtained> find_of_others(const CompileJob& job, Counted counted);
   void report(ProviderEvent event);

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Architectures of NVRTC versions that have been checked; saves loading 100 MB on a cache hit.
+/// Checked architectures of NVRTC versions; saves loading 100 MB on a cache hit.
 struct KnownVersion {
   int major, minor;
   std::array<int, 12> architectures;
@@ -145,7 +145,8 @@ struct Builtins {
   int minor = -1;
 };
 
-/// Those of the given minor version; -1: of the only one in the folder, none if there are several.
+/// The built-ins of the given minor version; -1: of the only version in the folder, none if there
+/// are several.
 Builtins find_builtins(const std::string& nvrtc_path, int major, int minor = -1) {
   Builtins out;
   const std::string prefix = fmt::format("libnvrtc-builtins.so.{}.", major);
@@ -182,7 +183,7 @@ struct NvrtcLibrary::Functions {
   decltype(&nvrtcGetCUBIN) cubin = nullptr;
   decltype(&nvrtcGetPTXSize) ptx_size = nullptr;
   decltype(&nvrtcGetPTX) ptx = nullptr;
-  /// Null before 12.8; compiles then cannot be cancelled.
+  /// Null before 12.8: compiles cannot be cancelled.
   nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*) = nullptr;
 };
 
@@ -207,7 +208,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
         if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) {
           library->path_ = map->l_name;
         }
-        // Deliberately kept open: load() will need it, and unloading a compiler is never safe.
+        // Stays open: load() needs it, and unloading a compiler is never safe.
       }
     }
     if (library->path_.empty()) continue;
@@ -275,8 +276,8 @@ Status NvrtcLibrary::load() const {
     return fail(ErrorCode::kCompile, fmt::format("unsupported NVRTC {}.{}", major, minor), path_,
                 kInstall);
   }
-  // NVRTC opens its built-ins by name, and the loader does not search NVRTC's own folder: load them
-  // from there first, so that the name is already known.
+  // NVRTC opens its built-ins by name, but the loader does not search NVRTC's folder. Load them
+  // from there first: the loader then knows the name.
   const Builtins builtins = find_builtins(path_, major, minor);
   if (!builtins.path.empty()) dlopen(builtins.path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (builtins.path.empty() &&

@@ -1,8 +1,8 @@
 // The run-time compiler, loaded on demand: locates it, identifies it, and runs one compile.
 //
-// A library is located and identified by reading a few bytes of its file. It is loaded only if a
-// kernel must be compiled or its capabilities are unknown, because loading costs more than a cache
-// hit. Like NVRTC itself, thread-safe after construction.
+// A few bytes of its file identify a library. Loading costs more than a cache hit, so the library
+// is loaded only to compile a kernel or to learn its capabilities. Like NVRTC, thread-safe after
+// construction.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,12 @@
 
 namespace hmmjit::compile {
 
-/// Where to look for the library. The default depends on the environment.
+/// Where to search for the library. The default depends on the environment.
 struct NvrtcSearch {
   std::vector<std::string> folders;  ///< in order; each may hold libnvrtc.so.13 or .12
-  bool system_loader = true;         ///< then ask the dynamic loader
-  /// Major version of the driver that will load the images; 0: unknown. A compiler that is not
-  /// newer is preferred. If there is only a newer one, it is used, and the driver decides whether
-  /// to accept its images.
+  bool system_loader = true;         ///< then asks the dynamic loader
+  /// Major version of the driver that will load the images; 0: unknown. Prefers a compiler that is
+  /// not newer. If all are newer, uses one, and the driver decides whether to accept its images.
   int driver_major = 0;
   int highest_major = 0;  ///< newer compilers are ignored; 0: any
   /// If $HMMJIT_NVRTC_DIR is set, only that; else LD_LIBRARY_PATH, $CUDA_HOME, $CUDA_PATH, the
@@ -58,11 +57,11 @@ class NvrtcLibrary {
   /// Supported cubin architectures (75, 80, ...), ascending. Loads the library unless its version
   /// is known. Fails with kCompile if it cannot be loaded.
   Result<std::vector<int>> architectures() const;
-  /// The same, but always asks the library.
+  /// As architectures(), but always asks the library.
   Result<std::vector<int>> queried_architectures() const;
 
-  /// Loads the library and its built-ins. Fails with kCompile, also if built-ins are missing, which
-  /// NVRTC would report as an unrelated compile error.
+  /// Loads the library and its built-ins. Fails with kCompile, also without built-ins, for which
+  /// NVRTC would report an unrelated compile error.
   Status load() const;
 
   /// Compiles one translation unit without headers and polls `cancelled` meanwhile. Fails only if

@@ -16,15 +16,15 @@ struct VersionedOption {
 // The order is part of the cache key: append only.
 constexpr std::array kOptions{
     VersionedOption{"--std=c++17", 12, 0},
-    // Register and spill counts in the log show spills without a GPU.
+    // Writes registers and spills to the log: shows spills without a GPU.
     VersionedOption{"--ptxas-options=-v", 12, 0},
-    // Unused lanes of a template are normal; users only need to see errors.
+    // Unused variables of a template are normal.
     VersionedOption{"--diag-suppress=177", 12, 0},
     // NVRTC's own disk cache would hide a repeated compile's log and true time.
     VersionedOption{"--no-cache", 12, 9},
 };
 
-/// Prefixes of options whose effect depends on files or is not covered by the key.
+/// Prefixes of options whose effect depends on files or is not in the key.
 constexpr std::array<std::string_view, 21> kRefused{"-I",
                                                     "--include-path",
                                                     "-include",

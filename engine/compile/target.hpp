@@ -25,9 +25,9 @@ Result<Target> choose_target(const plan::DeviceTraits& device,
                              std::span<const int> known_architectures,
                              const std::string& compiler_identity);
 
-/// The canonical, ordered options of a compile. `extra` are the variant's own. Options that read or
-/// write files or name another architecture are rejected (kCompile), because the cache key could
-/// not cover what they depend on.
+/// The canonical, ordered options of a compile. `extra` are the variant's own. Rejects options that
+/// read or write files or name another architecture (kCompile): the cache key could not cover their
+/// effect.
 Result<std::vector<std::string>> compile_options(const Target& target, int nvrtc_major,
                                                  int nvrtc_minor,
                                                  std::span<const std::string_view> extra = {});

@@ -26,7 +26,7 @@ constexpr const char* kFileName = "tuning.jsonl";
 // A measurement takes about 200 bytes.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-// The kernel cache's folder, by the kernel cache's rules.
+// The folder of the kernel cache, checked by its rules.
 Result<cache::EntryStore> open_store(const cache::Settings& settings) {
   cache::StoreOptions options;
   options.allow_group = settings.allow_group;

@@ -1,4 +1,4 @@
-// The tuning table as a file in the folder of the kernel cache.
+// The file of the tuning table, in the folder of the kernel cache.
 #pragma once
 
 #include <string>
@@ -28,9 +28,9 @@ struct LoadedTuning {
 /// the folder or file (cache/entry_store.hpp), or if the file exceeds 16 MiB.
 LoadedTuning load_tuning(const cache::Settings& settings, const std::string& catalogue);
 
-/// Makes the folder, so that measurements need not be repeated because they could not be stored.
-/// Fails with kOutput, also if the kernel cache refuses the folder; kUsage if tuning_path is empty
-/// or the mode is read-only.
+/// Makes the folder. Call it before measuring: results must not be lost for lack of a folder. Fails
+/// with kOutput, also if the kernel cache refuses the folder; kUsage if tuning_path is empty or the
+/// mode is read-only.
 Status prepare_tuning(const cache::Settings& settings);
 /// Replaces the file atomically; the last of several writers wins. Fails as prepare_tuning.
 Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table);

@@ -74,9 +74,9 @@ class AlignedArray {
     return *this;
   }
 
-  /// Makes room for `count` elements; the contents are lost if the storage has to grow.
+  /// Makes room for `count` elements; the contents are lost if the storage must grow.
   T* ensure(std::size_t count) {
-    // Headroom, so that slowly growing requests do not reallocate every time.
+    // Headroom: slowly growing requests must not reallocate every time.
     if (count > capacity_) allocate(count + count / 4 + 16);
     return data_;
   }
@@ -119,9 +119,9 @@ class AlignedArray {
   void allocate(std::size_t count) {
     release();
     const std::size_t bytes = count * sizeof(T);
-    // A traceback steps through a matrix by more than a page at a time: with small pages every
-    // step would miss the TLB. More than half of a large page is worth a whole one, which takes
-    // one page fault instead of hundreds. In the heap such blocks would leave unusable gaps.
+    // A traceback steps through a matrix by more than a page at a time: with small pages every step
+    // would miss the TLB. An array of more than half a large page gets a whole one: one page fault
+    // instead of hundreds. On the heap, such arrays would leave unusable gaps.
     if (bytes > kLargePage / 2 && !kAddressSanitizer) {
       const std::size_t mapped = std::max(kLargePage, whole_pages(bytes));
       data_ = static_cast<T*>(map_large_pages(mapped));
@@ -135,11 +135,11 @@ class AlignedArray {
 
   T* data_ = nullptr;
   std::size_t capacity_ = 0;
-  /// size of the array's own mapping in bytes; 0 if it lies in the heap
+  /// size of the array's own mapping in bytes; 0 if it lies on the heap
   std::size_t mapped_ = 0;
 };
 
-/// Zero-initialised storage; only pages that are written to take memory. Throws std::bad_alloc.
+/// Zero-initialised storage. Only written pages take memory. Throws std::bad_alloc.
 template <typename T>
 class ZeroPages {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -150,7 +150,7 @@ class ZeroPages {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<T*>(pages);
-    // With large pages, a single value would take a whole one.
+    // A single value would occupy a whole large page.
     ::madvise(data_, bytes_, MADV_NOHUGEPAGE);
   }
   ~ZeroPages() {

@@ -1,4 +1,4 @@
-// Ending work early, and waiting for something that may be cancelled.
+// Cancellation of work, and waits that can be cancelled.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -11,10 +11,10 @@
 
 namespace hmmjit {
 
-/// An event that happens once. Thread-safe.
+/// A one-shot event. Thread-safe.
 class Event {
  public:
-  /// Throws std::system_error if the process has no descriptor left.
+  /// Throws std::system_error if the process runs out of descriptors.
   Event();
   /// Async-signal-safe.
   void happen() const noexcept { ::eventfd_write(descriptor_.get(), 1); }
@@ -24,12 +24,11 @@ class Event {
   const Descriptor descriptor_;
 };
 
-/// Ends work early, on request or at a deadline. Thread-safe. Waiters are woken; they need not
-/// poll.
+/// A request to end work early, made by cancel() or by a deadline. Wakes waiters. Thread-safe.
 class Cancellation {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// `other` also cancels this one; may be null.
+  /// Cancelled also when `other` (may be null) is.
   explicit Cancellation(const Cancellation* other = nullptr, std::optional<Time> deadline = {})
       : other_(other), deadline_(deadline) {}
   /// Async-signal-safe.
@@ -38,7 +37,8 @@ class Cancellation {
     event_.happen();
   }
   bool cancelled() const noexcept;
-  /// Waits until `event` happens; returns false if cancelled first. `cancellation` may be null.
+  /// Waits until `event` happens; returns false if it is cancelled first. `cancellation` may be
+  /// null.
   static bool wait(const Event& event, const Cancellation* cancellation);
 
  private:

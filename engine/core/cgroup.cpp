@@ -18,9 +18,9 @@ std::optional<double> number_in(const std::string& path) {
   return parse_real(take_line(&rest));  // "max" is not a number: no limit
 }
 
-// The group of one controller and its ancestors, as folders, from the inside out. Inside a
-// container the path is often the host's, while the mounted tree is the container's own group:
-// folders that do not exist are skipped; the mounted one always exists.
+// The folders of a controller's group and its ancestors, innermost first. In a container, `path` is
+// often the host's, but the mounted tree is the container's own group: skips folders that do not
+// exist; the mounted one always does.
 std::vector<std::string> folders_above(const std::string& mount, std::string path) {
   std::vector<std::string> folders;
   for (;;) {
@@ -31,13 +31,14 @@ std::vector<std::string> folders_above(const std::string& mount, std::string pat
   }
 }
 
-// The folders in version 2 (empty `controller`) or of a version 1 controller.
+// The folders of the unified hierarchy (version 2; empty `controller`) or of a version 1
+// controller.
 std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view controller) {
   const std::string membership = read_kernel_file(files.membership);
   for (std::string_view rest = membership; !rest.empty();) {
     std::string_view line = take_line(&rest);
     if (std::ranges::count(line, ':') < 2) continue;
-    take_up_to(&line, ':');  // skips the hierarchy's number
+    take_up_to(&line, ':');  // the hierarchy's number
     const std::string controllers(take_up_to(&line, ':'));
     const std::string path(line);
     if (controller.empty()) {
@@ -56,7 +57,7 @@ std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view c
       return folders;
     }
   }
-  // Without an entry for the controller only the mounted group is known.
+  // No entry for the controller: only the mounted group is known.
   return {controller.empty() ? files.mount : files.mount + "/" + std::string(controller)};
 }
 

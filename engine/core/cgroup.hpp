@@ -7,7 +7,7 @@
 
 namespace hmmjit {
 
-/// Where the operating system shows control groups. Tests use folders of their own.
+/// The paths under which the system shows control groups. Tests use other folders.
 struct CgroupFiles {
   std::string membership = "/proc/self/cgroup";
   std::string mount = "/sys/fs/cgroup";

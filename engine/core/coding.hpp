@@ -22,7 +22,7 @@ inline void put_count(std::string& out, std::uint64_t value) {
   out += static_cast<char>(value);
 }
 
-/// The bytes of a number or of a plain struct.
+/// The bytes of a number or plain struct.
 template <typename T>
 std::string_view bytes_of(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -38,8 +38,8 @@ inline void put_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-/// Reads values from the front of a byte string. After a value that does not fit, `ok` stays false
-/// and all further values are zero or empty.
+/// Reads values from the front of a byte string. After a value that does not fit, `ok` is false and
+/// all further values are zero or empty.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
@@ -89,7 +89,7 @@ class Decoder {
   }
 
   bool ok() const { return ok_; }
-  /// Marks the values as contradicting the format.
+  /// Declares the values read so far malformed.
   void fail() { ok_ = false; }
   std::size_t left() const { return bytes_.size(); }
 
@@ -98,7 +98,7 @@ class Decoder {
   bool ok_ = true;
 };
 
-// A template over these two types, called a "coder", describes the fields of a record once for both
+// A "coder", a template over FieldWriter and FieldReader, lists the fields of a record once for
 // writing and reading.
 
 class FieldWriter {
@@ -143,7 +143,7 @@ class FieldReader {
     if (decoder_.count_up_to<bool>(1)) text(value.emplace());
   }
   /// True if `count` records of at least `least` bytes each may follow. Call it before a resize: a
-  /// damaged count must not determine how much memory is allocated.
+  /// damaged count must not set the size of an allocation.
   bool fits(std::uint64_t count, std::uint64_t least) {
     if (!decoder_.ok() || count > decoder_.left() / least) decoder_.fail();
     return decoder_.ok();

@@ -15,7 +15,7 @@ namespace hmmjit {
 
 namespace {
 
-// A signal handler may read and clear this.
+// Atomic: a signal handler reads and clears it.
 std::atomic<bool> status_line_shown{false};
 constexpr std::string_view kErase = "\r\x1b[K";  // moves to the first column and clears the line
 

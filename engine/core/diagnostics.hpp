@@ -9,8 +9,8 @@
 namespace hmmjit {
 
 /// Writes `text` to standard error, unbuffered and in one piece where the system allows it.
-/// Failures are ignored, because a lost standard error (closed, full, its reader gone) must never
-/// change what a run does. Thread-safe.
+/// Failures are ignored, because a lost standard error (closed, full, its reader gone) must not
+/// change the results of a run. Thread-safe.
 void print_diagnostic(std::string_view text) noexcept;
 
 /// Shows a line on the terminal that the next call rewrites and `print_diagnostic` erases; empty
@@ -23,12 +23,12 @@ void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   print_diagnostic(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// Whether standard output is a pipe whose reader has gone.
+/// True if standard output is a pipe whose reader has gone.
 bool standard_output_unread() noexcept;
 
-/// Replaces closed descriptors 0, 1 and 2 by placeholders that refuse reading (0) or writing (1) or
-/// swallow diagnostics (2). Otherwise the next file opened would get that number and receive the
-/// standard stream's data. Must be called before any file is opened.
+/// Opens /dev/null for each closed descriptor 0, 1 or 2: reads from 0 and writes to 1 fail, writes
+/// to 2 are dropped. Otherwise the next opened file would get that number, and with it the standard
+/// stream's data. Call it before any file is opened.
 void occupy_standard_streams() noexcept;
 
 }  // namespace hmmjit

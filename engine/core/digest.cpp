@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-// Inlined, so that no run-time library is needed.
+// Inlined: needs no shared library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,4 +1,4 @@
-// Digests and checksums of content: XXH3 (seed 0), so fast that only memory limits it.
+// Digests and checksums of content: XXH3 (seed 0), as fast as memory.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@
 
 namespace hmmjit {
 
-/// 128 bits: enough to treat equal digests as equal bytes, forgeries apart.
+/// 128 bits: enough to treat equal digests as equal bytes, unless somebody forges them.
 struct Digest {
   std::uint64_t low = 0, high = 0;
 
@@ -28,10 +28,10 @@ struct Digest {
 
 Digest digest_of(std::string_view bytes);
 
-/// 64 bits of `size` bytes. Detects damage, not forgery.
+/// A 64-bit checksum of `size` bytes. Detects damage, not forgery.
 std::uint64_t checksum(const void* data, std::size_t size);
 
-/// Computes the same values over bytes that arrive in pieces. One thread at a time.
+/// Computes digest_of() and checksum() of bytes that arrive in pieces. One thread at a time.
 class DigestStream {
  public:
   DigestStream();

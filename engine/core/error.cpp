@@ -21,8 +21,8 @@ std::string Error::to_string() const {
   if (!where.empty()) text = where + ": ";
   text += message;
   if (!remedy.empty()) text += "; " + remedy;
-  // Names and tokens of damaged files end up in messages: keep them on one line and let no control
-  // characters reach a terminal.
+  // Messages quote names and tokens of damaged files: keep them on one line, and keep control
+  // characters from the terminal.
   for (char& c : text) {
     auto byte = static_cast<unsigned char>(c);
     if (c == '\n' || c == '\r' || c == '\t') {

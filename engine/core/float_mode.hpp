@@ -1,4 +1,4 @@
-// The floating-point mode of a thread, held in its control register.
+// The floating-point control register of a thread.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ inline FloatMode float_mode() {
 }
 inline void set_float_mode(FloatMode mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
 /// FZ flushes subnormal results to zero. Unlike x86's mode it also treats subnormal operands as
-/// zero; only models with probabilities below exp(-87) have any, in their tables.
+/// zero; only the tables of models with probabilities below exp(-87) have any.
 inline FloatMode flushing_to_zero(FloatMode mode) { return mode | (FloatMode{1} << 24); }
 #else
 #error "hmmjit runs on x86-64 and on 64-bit ARM"
 #endif
 
-/// Sets a mode for a scope, then restores the previous one. Must stay on its thread.
+/// Sets a mode for a scope, then restores the previous one. Destroy it on the thread that made it.
 class FloatModeScope {
  public:
   explicit FloatModeScope(FloatMode mode) : before_(float_mode()) { set_float_mode(mode); }

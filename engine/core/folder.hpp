@@ -9,8 +9,8 @@
 namespace hmmjit {
 
 /// The names in a folder without "." and "..", sorted. Fails with kInput if the folder cannot be
-/// read; throws std::bad_alloc if memory runs out. Iterators of libstdc++'s std::filesystem would
-/// end the process then, because their increment is noexcept but allocates.
+/// read; throws std::bad_alloc if memory runs out. (std::filesystem's iterators of libstdc++ would
+/// end the process: their increment is noexcept but allocates.)
 Result<std::vector<std::string>> names_in_folder(const std::string& folder);
 
 }  // namespace hmmjit

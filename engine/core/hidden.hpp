@@ -1,4 +1,4 @@
-// Members of a type that only one source file knows.
+// Members whose type is defined in one source file only.
 #pragma once
 
 #include <memory>
@@ -6,8 +6,8 @@
 
 namespace hmmjit {
 
-/// Owns a T. Because it knows how to delete it, its owner needs no destructor and no move functions
-/// of its own where T is incomplete.
+/// Owns a T, with its deleter: a class with such a member needs no user-declared destructor or move
+/// functions where T is incomplete.
 template <typename T>
 using Hidden = std::unique_ptr<T, void (*)(T*)>;
 

@@ -3,10 +3,11 @@
 
 namespace hmmjit {
 
-/// While one exists, the program's signal handlers postpone the end of the process: only this
-/// thread knows the state of the files that it creates or publishes. Any number may exist, on any
-/// threads; they must be short. If the process has already been interrupted, the constructor does
-/// not return. Without handlers that call `interrupt`, as in a library, a hold has no effect.
+/// While a hold exists, the program's signal handlers postpone the end of the process: only the
+/// holding thread knows the state of the files that it creates or publishes. Any number of holds
+/// may exist, on any threads; keep them short. If the process has already been interrupted, the
+/// constructor does not return. Without handlers that call `interrupt`, as in a library, a hold has
+/// no effect.
 class InterruptionHold {
  public:
   InterruptionHold() noexcept;
@@ -22,9 +23,9 @@ class InterruptionHold {
   bool for_good_ = false;
 };
 
-/// Called by a signal handler that wants to end the process because of `signal`. True: the
-/// caller must end the process, and no hold begins from now on. False: `signal` is postponed until
-/// the last hold ends, or another thread is already ending the process. Async-signal-safe.
+/// For a signal handler that wants to end the process because of `signal`. True: the handler must
+/// end the process; no hold begins from now on. False: `signal` is postponed until the last hold
+/// ends, or another thread is already ending the process. Async-signal-safe.
 bool interrupt(int signal) noexcept;
 
 }  // namespace hmmjit

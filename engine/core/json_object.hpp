@@ -53,7 +53,7 @@ class JsonObject {
     }
   }
   void flag(std::string_view name, bool value) { member(name) += value ? "true" : "false"; }
-  /// An array on one line; `append` writes the next element to the end of the text it is given.
+  /// An array on one line; `append(text, element)` writes one element to the end of `text`.
   template <typename Range, typename Append>
   void array(std::string_view name, const Range& elements, Append&& append) {
     std::string& out = member(name);

@@ -24,7 +24,7 @@ std::uint64_t available_memory(const MemoryFiles& files) {
 }
 
 Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const MemoryFiles& files) {
-  // With this much left, searches with ordinary models complete on one thread, as measured.
+  // Measured: enough for a search with ordinary models on one thread.
   constexpr std::uint64_t kLeast = std::uint64_t{20} << 20;
   const auto group_left = cgroup_memory_left(files.groups);
   const std::uint64_t available = available_memory(files, group_left);
@@ -57,7 +57,7 @@ std::optional<std::uint64_t> matrix_that_fits(const CgroupFiles& files) {
 }
 
 std::uint64_t peak_resident_memory() {
-  // Not getrusage: its maximum includes that of the process that started this one.
+  // getrusage would include the maximum of the process that started this one.
   if (const auto kilobytes = value_in_kernel_file("/proc/self/status", "VmHWM:"))
     return *kilobytes * 1024;
   struct rusage usage {};

@@ -10,14 +10,14 @@
 
 namespace hmmjit {
 
-/// Where the kernel reports free memory. Tests use files of their own.
+/// The files in which the kernel reports free memory. Tests use other files.
 struct MemoryFiles {
   std::string machine = "/proc/meminfo";
   CgroupFiles groups;
 };
 
 /// Bytes that can be allocated now without swapping or being killed: the smaller of the machine's
-/// free memory (MemAvailable of proc(5), which counts the page cache that can be dropped; 1 GiB if
+/// free memory (MemAvailable of proc(5), including the page cache that can be dropped; 1 GiB if
 /// unknown) and the limits of the control groups.
 std::uint64_t available_memory(const MemoryFiles& files = {});
 
@@ -27,10 +27,10 @@ inline constexpr std::uint64_t kProgramMemory = std::uint64_t{24} << 20;
 inline constexpr std::uint64_t kThreadMemory = std::uint64_t{8} << 20;
 
 struct MemoryGrant {
-  std::uint64_t bound;  ///< on the resident size, in bytes
+  std::uint64_t bound;  ///< for the resident size, in bytes
   int threads;
-  std::uint64_t available;  ///< available_memory() when this was made
-  /// Bytes left by the control groups when this was made; nullopt without a limit.
+  std::uint64_t available;  ///< available_memory() at the time of the grant
+  /// Bytes left by the control groups at the time of the grant; nullopt without a limit.
   std::optional<std::uint64_t> group_left;
 };
 

@@ -1,4 +1,4 @@
-// Locale-independent conversion between text and numbers (LC_ALL must never change a result).
+// Locale-independent conversion between text and numbers (LC_ALL must not change a result).
 #pragma once
 
 #include <cstdint>

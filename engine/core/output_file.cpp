@@ -73,9 +73,8 @@ const char* usual_remedy_of(int error) {
   }
 }
 
-// The descriptor that a path such as /dev/stdout or /dev/fd/3 stands for; -1 for other paths.
-// Opening such a path by name would overwrite a redirected file from its start, and would put the
-// temporary into /dev.
+// The descriptor of a path such as /dev/stdout or /dev/fd/3; -1 for other paths. Opening such a
+// path by name would overwrite a redirected file from its start and put the temporary into /dev.
 int named_descriptor(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -95,8 +94,8 @@ std::unexpected<Error> output_error(const std::string& path, const char* action,
               remedy_of(error, usual_remedy_of(error)));
 }
 
-// Gives a new file the owner, group and permissions of the one that it will replace. Only root may
-// set the owner. Another group than the old file's gets no more than everybody has.
+// Gives a new file the owner, group and permissions of the file that it will replace. Only root may
+// set the owner. If the group cannot be set, it gets only the permissions of everybody.
 void take_permissions(int file, const struct stat& old) {
   mode_t mode = old.st_mode & 0777;
   if (::fchown(file, old.st_uid, old.st_gid) != 0 &&
@@ -143,7 +142,7 @@ std::expected<std::filesystem::path, int> follow_links(const std::string& path) 
   return file;
 }
 
-// Equal for all names of a file that may not exist yet, hard links apart.
+// A name that is equal for all paths of a file, except hard links. The file need not exist.
 std::string canonical_name(const std::string& path) {
   const std::filesystem::path file = follow_links(path).value_or(path);
   std::error_code error;
@@ -155,8 +154,8 @@ std::string canonical_name(const std::string& path) {
 // ---- Temporaries
 //
 // A temporary lies next to its output, under a name that the next run finds, and its process holds
-// a lock on it. An unlocked one was left behind by a killed process, on whatever machine, and is
-// removed. On file systems without locks nothing is removed.
+// a lock on it. A killed process, on any machine, leaves an unlocked temporary, which the next run
+// removes. On file systems without locks nothing is removed.
 
 constexpr int kNumberedNames = 8, kOtherNames = 100;
 
@@ -178,7 +177,7 @@ int create_temporary(const std::string& name, int* slot) {
   const InterruptionHold hold;  // until the name is registered
   const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return -1;
-  if (!take_lock(descriptor, name, true)) {  // whoever took it for an abandoned one removes it
+  if (!take_lock(descriptor, name, true)) {  // another process took it for abandoned and removes it
     ::close(descriptor);
     errno = EEXIST;
     return -1;
@@ -191,7 +190,7 @@ void remove_if_abandoned(const std::string& name) {
   const int descriptor = ::open(name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return;
   struct stat info {};
-  // Those of root may belong to the owner of the file that they were to replace.
+  // A temporary of root may belong to the owner of the file to replace.
   const uid_t user = ::geteuid();
   if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
       (user == 0 || info.st_uid == user) && take_lock(descriptor, name, false))
@@ -200,7 +199,7 @@ void remove_if_abandoned(const std::string& name) {
 }
 
 // Waits until the file system has accepted all bytes, as on closing; returns 0 or an errno. The
-// descriptor stays open for its lock; on network file systems, closing a second one waits.
+// descriptor stays open for its lock; on network file systems, closing a duplicate waits.
 int wait_until_accepted(int descriptor) {
   if (const int second = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0); second >= 0)
     return ::close(second) == 0 || errno == EINTR ? 0 : errno;
@@ -212,7 +211,7 @@ int wait_until_accepted(int descriptor) {
 Result<OutputFile> OutputFile::create(const std::string& path) {
   OutputFile file;
   file.path_ = path;
-  // The system would write a file whose name ends at the NUL.
+  // The system would end the name at the NUL.
   if (path.contains('\0')) return output_error(path, "open", EINVAL);
   if (const int number = named_descriptor(path); number >= 0) {
     file.descriptor_ = ::fcntl(number, F_DUPFD_CLOEXEC, 0);
@@ -251,7 +250,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   if (error == 0) {
     if (exists) take_permissions(file.descriptor_, info);
     if (!exists || file.may_replace(info)) {
-      // An empty file may be open in the program that made it (mkstemp) and reads the result there.
+      // The program that made an empty file (mkstemp) may read the result through its descriptor.
       if (exists && info.st_size > 0) ::close(std::exchange(file.old_, -1));
       return file;
     }
@@ -296,8 +295,8 @@ int OutputFile::begin_temporary() {
   return error;
 }
 
-// In a shared folder only a file's owner may replace it, even if others may write to it. A mount
-// point, as containers use for single files, cannot be replaced at all.
+// In a shared folder only its owner may replace a file, even if others may write to it. A mount
+// point (containers mount single files) cannot be replaced at all.
 bool OutputFile::may_replace(const struct stat& old) const {
 #ifdef STATX_ATTR_MOUNT_ROOT
   struct statx place {};
@@ -377,8 +376,8 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   return status();
 }
 
-// True if the old file is the empty one that was there at the beginning, and no other process fills
-// it. Otherwise it is released, and the temporary takes its name.
+// True if the old file is still the empty file that create() found, and no other process fills it.
+// Otherwise releases it, and the temporary takes its name.
 bool OutputFile::fills_old_file() {
   struct stat info {};
   if (old_ >= 0 && !durable_ && take_lock(old_, place_, true) && ::fstat(old_, &info) == 0 &&
@@ -462,7 +461,7 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
     return published;
   }
   for (OutputFile* file : files) {
-    // Otherwise the temporary name holds the replaced file, or what was copied.
+    // In the other steps, the temporary name belongs to the replaced file or to the copied bytes.
     if (file->step_ == Step::kNew || file->step_ == Step::kReplaced) file->temporary_.clear();
     forget_temporary(std::exchange(file->slot_, -1));
     file->discard();
@@ -501,7 +500,7 @@ std::optional<Identity> identity_of(const std::string& path, bool input) {
   const int number = input && path == "-" ? STDIN_FILENO : named_descriptor(path);
   if (number >= 0) {
     if (::fstat(number, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-    // Several outputs may share an open file, one after the other.
+    // Several outputs may follow each other in one open file.
     return Identity{{}, true, info.st_dev, info.st_ino, !input};
   }
   Identity identity{.path = canonical_name(path)};
@@ -514,14 +513,14 @@ std::optional<Identity> identity_of(const std::string& path, bool input) {
   return identity;
 }
 
-// The first of several names of a file. Thousands of outputs are looked up.
+// Finds an earlier name of the same file. Hashed, because there may be thousands of outputs.
 class KnownFiles {
  public:
   void add(const Identity& file, const NamedFile& as) {
     if (!file.path.empty()) by_path_.emplace(file.path, &as);
     if (file.exists) by_inode_.emplace(std::tuple(file.shared, file.device, file.inode), &as);
   }
-  // Null: none is the same file, or only open files that both may share.
+  // Null: no known file is the same, except open files that both may share.
   const NamedFile* find(const Identity& file) const {
     if (const auto found = by_path_.find(file.path); found != by_path_.end()) return found->second;
     if (!file.exists) return nullptr;

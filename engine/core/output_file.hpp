@@ -1,4 +1,4 @@
-// A file that appears under its final name only when it is complete.
+// A file that gets its final name only once complete.
 #pragma once
 
 #include <sys/stat.h>
@@ -16,18 +16,17 @@ namespace hmmjit {
 
 /// Writes to a temporary next to `path`, which is renamed to `path` on publication. If the object
 /// is destroyed first, the temporary is removed and nothing appears under `path`; the temporary of
-/// a killed process is removed by the next process that writes the same output. A path that names
-/// something other than a regular file (/dev/null, a pipe; "-" is NOT special) is written in place;
-/// /dev/stdout, /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link is kept: its
-/// target is replaced, keeping its permissions and, where possible, its group and owner, or is
-/// created. A writable file that cannot be replaced (its folder accepts no new files, or it is
-/// another user's file in /tmp) is overwritten on publication from an unnamed temporary in $TMPDIR
-/// or /tmp: until then it is unchanged, but a full disk or a kill during the copy leaves a partial
-/// file. A file that is empty from creation to publication is filled in the same way, unless the
-/// output is durable: a program that made it (mkstemp) reads the result through its own descriptor;
-/// after an error it is empty again. One thread at a time.
-/// `discard_all_temporaries` removes all temporaries of the process, from a signal handler or
-/// before _exit.
+/// a killed process is removed by the next process that writes the same output. Anything but a
+/// regular file (/dev/null, a pipe; "-" is NOT special) is written in place; /dev/stdout,
+/// /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link is kept: its target is
+/// replaced, keeping its permissions and, where possible, its group and owner, or is created. A
+/// writable file that cannot be replaced (its folder accepts no new files, or it is another user's
+/// file in /tmp) is overwritten on publication from an unnamed temporary in $TMPDIR or /tmp: until
+/// then it is unchanged, but a full disk or a kill during the copy leaves a partial file. An
+/// existing file that stays empty until publication is filled in the same way, unless the output is
+/// durable: a program that made the file (mkstemp) can read the result through its own descriptor.
+/// After an error the file is empty again. One thread at a time. `discard_all_temporaries` removes
+/// all temporaries of the process, from a signal handler or before _exit.
 class OutputFile {
  public:
   /// Fails with kOutput.
@@ -36,16 +35,16 @@ class OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  /// Makes publication wait until the bytes are on the disk, so that after a power failure the name
-  /// refers to the complete new file or the old one.
+  /// Makes publication wait for the disk: after a power failure, the name refers to the complete
+  /// new file or the old one.
   void make_durable() { durable_ = true; }
-  /// Buffered write. A failure (disk full) is remembered and returned by the next status, flush or
-  /// publication; later writes are dropped.
+  /// Buffered write. After a failure (disk full), later writes are dropped, and status, flush and
+  /// publication return the error.
   void write(std::string_view bytes);
   /// kOutput once a write has failed.
   Status status() const;
-  /// Fails with kOutput unless write_at() can be used: not on a pipe, nor on a descriptor that
-  /// appends or has been written to. Call it before the first write.
+  /// Fails with kOutput unless write_at() can be used: a pipe, or a descriptor that appends or has
+  /// been written to, does not allow it. Call it before the first write.
   Status require_start() const;
   /// Overwrites bytes from file offset `offset` on. Fails with kOutput, for example if the file
   /// cannot be positioned (a pipe).
@@ -88,7 +87,7 @@ class OutputFile {
   int descriptor_ = -1;
   int old_ = -1;   // the file to overwrite from the temporary
   int slot_ = -1;  // index in the process-wide table of temporaries
-  int process_ = 0;  // that created the temporary: a forked child leaves it alone
+  int process_ = 0;  // creator of the temporary: a forked child leaves it alone
   Step step_ = Step::kWritten;
   bool durable_ = false;
   int write_error_ = 0;
@@ -101,9 +100,9 @@ struct NamedFile {
 };
 
 /// Fails with kUsage if an output has an empty name, is the same file as another output, or is one
-/// of `inputs` ("-": standard input), because one of the two would be lost. Files are compared by
-/// device and inode, or by resolved path. Devices and pipes may be named any number of times, and
-/// so may open descriptors, which are written one after the other.
+/// of `inputs` ("-": standard input), because one of the two would be lost. Compares files by
+/// device and inode, or by resolved path. Devices, pipes and open descriptors may be named several
+/// times; outputs to one descriptor follow each other.
 Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
 
 }  // namespace hmmjit

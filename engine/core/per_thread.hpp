@@ -11,8 +11,8 @@
 namespace hmmjit {
 
 /// Scratch memory and counters of threads: `local` returns the calling thread's object, created on
-/// first use. A lookup takes a lock, so it belongs at the beginning of a task, not in its loops.
-/// Objects outlive their threads.
+/// first use. The lookup takes a lock: call it at the start of a task, not in its loops. Objects
+/// outlive their threads.
 template <typename T>
 class PerThread {
  public:
@@ -27,7 +27,8 @@ class PerThread {
     if (mine == nullptr) mine = std::make_unique<T>();
     return *mine;
   }
-  /// Lets further threads take the objects of those so far, which must have finished with them.
+  /// Passes the objects of all threads so far, which must have finished with them, to further
+  /// threads.
   void reuse() {
     const std::lock_guard lock(mutex_);
     for (auto& [thread, object] : objects_) idle_.push_back(std::move(object));

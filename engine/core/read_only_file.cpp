@@ -25,7 +25,7 @@ Result<Descriptor> open_regular_file(const std::string& path, std::uint64_t& siz
   const auto other = [&] {
     return fail(ErrorCode::kInput, "not a regular file", path, "name a file");
   };
-  if (path.contains('\0'))  // the system would open a file whose name ends there
+  if (path.contains('\0'))  // the system would end the name there
     return fail(ErrorCode::kInput, "the name contains a NUL", path, "check the name");
   struct stat info {};
   // Opening a pipe would end its writer, or wait for one.

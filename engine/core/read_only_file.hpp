@@ -1,4 +1,4 @@
-// Files that are read at arbitrary offsets, or mapped.
+// Files read at any offset, or mapped.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace hmmjit {
 /// never a signal (a mapping would raise SIGBUS). Threads may read concurrently. Movable.
 class ReadOnlyFile {
  public:
-  /// Fails with kInput when the file is missing, unreadable or not a regular file; throws
-  /// std::bad_alloc when the system has no memory to open it.
+  /// Fails with kInput if the file is missing, unreadable or not a regular file; throws
+  /// std::bad_alloc if the system has no memory to open it.
   static Result<ReadOnlyFile> open(const std::string& path);
   /// Size when the file was opened.
   std::uint64_t size() const { return size_; }
   /// Fills `to` with the bytes from offset `at` on. Fails with kInput if the file is shorter or
   /// unreadable.
   Status read(std::uint64_t at, std::span<char> to) const;
-  /// Asks the system to read this part into its cache ahead of use.
+  /// Asks the system to read `size` bytes from offset `at` into its cache.
   void prefetch(std::uint64_t at, std::uint64_t size) const;
 
  private:
@@ -56,8 +56,8 @@ Result<std::string> read_whole_file(const std::string& path);
 /// The first `count` bytes of a file, or all of a shorter one. Fails as ReadOnlyFile does.
 Result<std::string> read_beginning(const std::string& path, std::size_t count);
 
-/// The content of a file of /proc or of a control group, whose size is unknown; empty if
-/// unreadable. Unlike std::ifstream, it does not mistake a lack of memory for a missing file.
+/// The content of a file in /proc or of a control group, whose size the system does not tell; empty
+/// if unreadable. std::ifstream would mistake a lack of memory for a missing file.
 std::string read_kernel_file(const std::string& path);
 /// The number after the word `key` at the beginning of a line of such a file.
 std::optional<std::uint64_t> value_in_kernel_file(const std::string& path, std::string_view key);

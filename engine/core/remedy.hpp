@@ -1,4 +1,4 @@
-// What helps after a failed call of the operating system.
+// Remedies for failed system calls.
 #pragma once
 
 #include <cerrno>

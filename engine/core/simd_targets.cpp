@@ -17,7 +17,7 @@ bool has_half_floats() {
 }
 #endif
 
-// Every extension that Highway's functions of a target may use.
+// Checks every extension that Highway may use for a target.
 std::int64_t detect() {
   std::int64_t targets = HWY_STATIC_TARGET;
 #if HWY_ARCH_X86

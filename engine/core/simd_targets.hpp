@@ -1,7 +1,7 @@
 // The vector instruction sets of this machine, as Highway's bits (HWY_AVX2 and so on).
 //
-// Uses only Highway's headers: loading its library measures the clock's resolution, which takes
-// longer than a small search.
+// Uses only Highway's headers: loading its library measures the resolution of the clock, which
+// takes longer than a small search.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ namespace hmmjit {
 /// The kOutput error for a temporary file that has changed or lost data.
 std::unexpected<Error> damaged_spool_file();
 
-/// K-way merge of sorted sources. Among equal values, those of earlier sources come first. `Source`
-/// has `Result<bool> next(Value&)`, which returns false at its end.
+/// K-way merge of sorted sources. Of equal values, the one from the earlier source comes first.
+/// `Source` has `Result<bool> next(Value&)`, which returns false at its end.
 template <typename Value, typename Source, typename Before>
 class KWayMerge {
  public:
@@ -46,7 +46,7 @@ class KWayMerge {
   }
 
  private:
-  // The standard heap has its greatest element on top, so the order is reversed.
+  // Reversed: the standard heap has its greatest element on top.
   struct Later {
     const KWayMerge& merge;
     bool operator()(std::size_t a, std::size_t b) const {
@@ -80,7 +80,7 @@ class SpoolRun {
   /// Reads the next record, valid until the next call. Returns false at the end and frees the
   /// buffer. Fails with kOutput.
   Result<bool> next(std::string_view& record);
-  /// The same for `count` bytes that were appended to the file without a size.
+  /// Takes the next `count` bytes, appended to the file without a size.
   Result<std::string_view> take(std::uint64_t count);
 
  private:
@@ -107,7 +107,7 @@ class Sorted {
   Status add(Value value) {
     held_ += order_.bytes(value);
     values_.push_back(std::move(value));
-    // A vector doubles when it grows, and old and new storage coexist during the copy.
+    // A quarter: a growing vector doubles, and old and new storage coexist during the copy.
     return held_ > memory_ / 4 ? spill() : Status{};
   }
   /// Writes the values in memory to the file, as a run.
@@ -116,7 +116,7 @@ class Sorted {
     held_ = 0;
     return {};
   }
-  /// Adds `values` to the file as a run and frees them.
+  /// Sorts `values`, writes them to the file as a run, and frees them.
   Status add_run(std::vector<Value>& values) {
     if (values.empty()) return {};
     if (!file_) {
@@ -163,14 +163,14 @@ class Sorted {
   void end() { merged_.reset(); }
 
  private:
-  // Runs at a time; runs merged into one, at least; size of the write buffer.
+  // Bound on open runs; fewest runs that a merge takes; write buffer in bytes.
   static constexpr std::size_t kMostRuns = 64, kLeastMerged = 16,
                                kWriteBuffer = std::size_t{1} << 14;
 
-  // A range of the file.
+  // Byte range of the file.
   struct Run {
     std::uint64_t begin, end;
-    int level = 0;  // how often its values have been merged, at most
+    int level = 0;  // how often any of its values has been merged
   };
   struct OpenRun {
     SpoolRun records;
@@ -189,7 +189,7 @@ class Sorted {
     bool operator()(const Value& a, const Value& b) const { return order->before(a, b); }
   };
 
-  // Values are large, so their indices are sorted instead.
+  // The sorted order of `values`, as indices: values are too large to swap.
   std::vector<std::size_t> sorted_places(const std::vector<Value>& values) const {
     std::vector<std::size_t> places(values.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
@@ -213,9 +213,9 @@ class Sorted {
       open.push_back({SpoolRun(*file_, run.begin, run.end, buffer), &order_});
     merged_.emplace(std::move(open), Before{&order_});
   }
-  // Bounds the buffers of a merge: merges the runs of the lowest levels, which are the last ones,
-  // so that equal values keep their order. A run rises by a level each time, so that n runs are
-  // written O(log n) times.
+  // Keeps the number of runs below kMostRuns. Merges only the last runs, which have the lowest
+  // levels, so equal values keep their order. Each merge raises the level, so a value is written
+  // O(log n) times for n runs.
   Status merge_youngest() {
     std::size_t first = runs_.size();
     int level = 0;
@@ -240,7 +240,7 @@ class Sorted {
   Order order_;
   std::vector<Value> values_;
   std::vector<std::size_t> places_;  // indices of the values in memory, in order
-  std::size_t place_ = 0;            // the next one of these
+  std::size_t place_ = 0;            // index of the next one in places_
   std::optional<SpoolFile> file_;
   std::vector<Run> runs_;                                    // in order; the levels never rise
   std::optional<KWayMerge<Value, OpenRun, Before>> merged_;  // set while runs are read

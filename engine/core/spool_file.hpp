@@ -32,7 +32,7 @@ class SpoolFile {
   std::uint64_t size() const { return written_ + buffer_.size(); }
   /// Reads at most `size` bytes from `offset` on; fewer at the end.
   Status read(std::uint64_t offset, std::size_t size, std::string& bytes);
-  /// Gives back the disk space of bytes that are not read again, if the file system can.
+  /// Frees the disk space of a range that will not be read again, if the file system can.
   void release(std::uint64_t begin, std::uint64_t end);
   /// Calls `use` with all bytes in order, piece by piece.
   Status for_each(const std::function<Status(std::string_view)>& use);

@@ -27,7 +27,7 @@ inline std::string_view take_word(std::string_view* text) {
   return word;
 }
 
-/// Removes the text up to the next `end`, and that character, and returns it without the character.
+/// Removes the text up to and including the next `end`, and returns it without `end`.
 inline std::string_view take_up_to(std::string_view* text, char end) {
   const std::string_view found = text->substr(0, text->find(end));
   text->remove_prefix(std::min(found.size() + 1, text->size()));

@@ -1,4 +1,4 @@
-// How many threads this process may keep busy, and how long a thread has run.
+// Cores, threads and CPU times of this process.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ int available_cores();
 /// CUDA driver, abort or hang if a thread is refused.
 bool can_start_threads(int count);
 
-/// Raises the calling thread's nice value by `steps`; not restored, since the system need not allow
-/// it.
+/// Raises the calling thread's nice value by `steps`, for good: the system may forbid lowering it
+/// again.
 void lower_thread_priority(int steps);
 
 /// A thread that runs `work`, under a static `name` of at most 15 characters. If `work` runs out of
@@ -30,7 +30,7 @@ void lower_thread_priority(int steps);
 std::thread thread_until_out_of_memory(const char* name, std::function<void()> work,
                                        std::function<void()> out_of_memory);
 
-/// The error for threads that the system has refused: "`threads` cannot be started".
+/// The error for threads that the system refused to start: "`threads` cannot be started".
 Error refused_threads(std::string_view threads, const std::system_error& refusal);
 
 /// CPU time used by the calling thread so far, in seconds.
@@ -50,8 +50,8 @@ class CoreClock {
 };
 
 /// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker
-/// thread of HMMER's SSE build does; results printed below 1e-307 depend on it. Restores
-/// the previous mode when destroyed. Construct one per thread that runs float stages.
+/// thread of HMMER's SSE build does; printed results below 1e-307 depend on it. Restores the
+/// previous mode when destroyed. Each thread that runs float stages needs one.
 class FlushToZeroScope : public FloatModeScope {
  public:
   FlushToZeroScope() : FloatModeScope(flushing_to_zero(float_mode())) {}

@@ -74,7 +74,7 @@ void for_each_index(int threads, std::size_t count, const std::function<void(std
   std::atomic<std::size_t> next = 0;
   Workers workers(static_cast<int>(most));
   workers.run([&] {
-    if (next < count) workers.add();  // each worker starts the next
+    if (next < count) workers.add();  // each worker starts one more
     try {
       for (std::size_t i = next++; i < count; i = next++) work(i);
     } catch (...) {

@@ -1,4 +1,4 @@
-// Threads that share work.
+// A pool of worker threads.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace hmmjit {
 
-/// A pool of at most `threads` worker threads, including the one that calls run(). Each calls the
-/// same function once, which takes pieces of work until none is left, for example from an agenda.
-/// If the system refuses a thread, the others do its part. Workers run with flush-to-zero set.
+/// At most `threads` worker threads, including the caller of run(). Each calls the same function
+/// once; the function takes tasks, for example from an agenda, until none is left. If the system
+/// refuses a thread, the others do its work. Workers run with flush-to-zero set.
 ///
 ///   Workers workers(16);
 ///   workers.run([&] {
-///     while (auto piece = next()) {
+///     while (auto task = next()) {
 ///       if (more_waits()) workers.add();
-///       perform(*piece);
+///       perform(*task);
 ///     }
 ///   });
 class Workers {
@@ -34,7 +34,7 @@ class Workers {
   void run(std::function<void()> work);
   /// Starts a worker unless the maximum is reached. Thread-safe; called by workers.
   void add();
-  /// Number of threads that work or may still be started. Thread-safe.
+  /// Number of threads that run or may still be started. Thread-safe.
   int threads() const;
 
  private:

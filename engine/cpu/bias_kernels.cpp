@@ -1,8 +1,8 @@
 // Composition bias filter, one target per lane; each pass of foreach_target is an instruction set.
 //
-// A single target has to wait for its recurrence (a division per residue) and for a library
-// logarithm; concurrent targets hide both latencies. Each lane performs the operations of
-// reference::bias_filter in the same order, so it rounds identically.
+// A single target waits for its recurrence (a division per residue) and for a library logarithm;
+// concurrent targets hide both latencies. Each lane performs the operations of
+// reference::bias_filter in order, so it rounds identically.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/bias_kernels.cpp"
 #include "hwy/foreach_target.h"
@@ -21,7 +21,7 @@ namespace hmmjit::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The widest vectors, which logarithms and divisions can fill.
+// The widest vectors: logarithms and divisions fill them.
 using Floats = hn::ScalableTag<float>;
 using Doubles = hn::Repartition<double, Floats>;
 using FloatVector = hn::Vec<Floats>;
@@ -58,8 +58,8 @@ HWY_INLINE DoubleVector LogOfParts(HalfVector z_float, HalfVector k_float) {
 
 // True if log, with a relative error of up to 1e-14, may round to a different float than the exact
 // value. 1e-14 is less than kGuard units in the last place. Rounding changes half way between two
-// floats, where the 29 mantissa bits that a float lacks are a one followed by zeros. The library's
-// logarithm is wrong by less than one unit, so elsewhere both round alike.
+// floats, where the 29 mantissa bits that a float lacks are a one followed by zeros. Elsewhere both
+// round alike: the library's logarithm is wrong by less than one unit.
 HWY_INLINE hn::Mask<Doubles> NearTie(DoubleVector log) {
   constexpr std::int64_t kGuard = 128;
   const hn::RebindToSigned<Doubles> di;
@@ -83,7 +83,7 @@ HWY_INLINE FloatVector RoundedLog(FloatVector m, FloatMask used) {
   const auto high = LogOfParts(hn::UpperHalf(half, z), hn::UpperHalf(half, k_float));
   auto result = hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 
-  // Zero, subnormal, infinite or NaN values, whose parts are meaningless.
+  // False for zero, subnormal, infinite and NaN values, whose parts are meaningless.
   const auto normal = hn::And(hn::Ge(m, hn::Set(d, std::numeric_limits<float>::min())),
                               hn::Le(m, hn::Set(d, std::numeric_limits<float>::max())));
   const bool tie = !hn::AllFalse(Doubles(), hn::Or(NearTie(low), NearTie(high)));
@@ -109,7 +109,7 @@ void RoundedLogs(const float* values, float* logs, std::size_t count) {
 }
 
 void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* scores) {
-  // Long enough to pay for loading the state, short enough for the first-level cache.
+  // Long enough to amortise loading the state, short enough for the L1 cache.
   constexpr std::size_t kBlock = 64;
   const Floats d;
   struct Lane {
@@ -122,7 +122,7 @@ void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* sc
   // values.
   alignas(64) float predicted0[kLanes], predicted1[kLanes];
   alignas(64) float t00[kLanes], t01[kLanes], sum[kLanes], ends[kLanes], active[kLanes];
-  alignas(64) float last[kLanes];  // scale of the previous step, whose logarithm is added next
+  alignas(64) float last[kLanes];  // scale of the previous step; its logarithm is added next
   alignas(64) float odds[kBlock * kLanes];
   std::fill_n(predicted0, kLanes, 0.999f);
   std::fill_n(predicted1, kLanes, 0.001f);
@@ -179,14 +179,14 @@ void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* sc
     auto a1 = hn::Zero(d);
     for (std::size_t i = 0; i < steps; ++i) {
       // The odds of state 0 are 1. Max may treat a NaN unlike the reference, but a NaN stays a NaN,
-      // and such a target is scored by the reference.
+      // and the reference then scores the target.
       const auto n1 = hn::Mul(p1, hn::Load(d, odds + i * kLanes));
       const auto best = hn::Max(hn::Max(hn::Zero(d), p0), n1);
       a0 = hn::Div(p0, best);
       a1 = hn::Div(n1, best);
       p0 = hn::Add(hn::Mul(a0, stay0), hn::Mul(a1, t10));
       p1 = hn::Add(hn::Mul(a0, leave0), hn::Mul(a1, t11));
-      // Add the logarithm one step late: nothing then waits for it, and out-of-order execution
+      // Add the logarithm one step late: then nothing waits for it, and out-of-order execution
       // reaches the next step of the recurrence. The first logarithm, log 1 = 0, adds nothing.
       score = hn::Add(score, RoundedLog(previous, used));
       previous = best;

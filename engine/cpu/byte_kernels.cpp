@@ -1,8 +1,8 @@
 // SSV and MSV filters in bytes; each pass of foreach_target is an instruction set.
 //
 // Both use the striped layout of Farrar (2007): node k is in stripe (k-1) mod Q, lane (k-1) div Q,
-// so M(i-1,k-1) is in the previous stripe, and only the last stripe of a row has to move by a lane.
-// Score definitions: Eddy (2011), doi:10.1371/journal.pcbi.1002195.
+// so M(i-1,k-1) is in the previous stripe; only the last stripe of a row moves by a lane. Score
+// definitions: Eddy (2011), doi:10.1371/journal.pcbi.1002195.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/byte_kernels.cpp"
 #include "hwy/foreach_target.h"
@@ -28,25 +28,25 @@ namespace hn = hwy::HWY_NAMESPACE;
 // S(i,k) = max(-128, S(i-1,k-1) - cost) is one saturating signed subtraction. Registers hold the
 // row, updated in place from last stripe to first, so only cost vectors are read from memory.
 //
-// Rows are processed in pairs, after a single first row if their number is odd; with code after the
-// loop, compilers would keep the row in memory. Two cells of a diagonal are reduced to their
-// maximum before it is compared with the best so far. There are several running maxima, because a
-// single one would be a dependency chain as long as the row, with up to two clocks per step.
+// The loop takes pairs of rows, after a single first row if their number is odd: with code after
+// the loop, compilers would keep the row in memory. It reduces two cells of a diagonal to their
+// maximum, then updates a running maximum. Several running maxima avoid a dependency chain as long
+// as the row, with up to two clocks per step.
 //
 // Intel's cores execute saturating additions and maxima of 512 bits on one port, but plain
-// additions on two. `kGains` is for them: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost),
-// so max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition can only wrap after a
-// cell that already means overflow (a step gains at most the bias), where the exact maximum does
-// not matter. AMD's cores have as many ports for maxima as for additions but load at most two
-// vectors per clock, so a third load per two cells would be the bottleneck.
+// additions on two. `kGains` serves them: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost),
+// so max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. The addition wraps only after a cell
+// that already means overflow (a step gains at most the bias); the exact maximum is then
+// irrelevant. AMD's cores have as many ports for maxima as for additions, but load at most two
+// vectors per clock: a third load per two cells would be the bottleneck.
 
 template <class D, std::size_t kVectors, bool kGains, std::size_t kMaxima>
 class SsvRows {
  public:
   using V = hn::Vec<D>;
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
-  // A 128-bit block shifts the begin score into node 1 at no cost. Wider vectors rotate: their last
-  // slot is padding (cost 127), from which the begin score is rotated in.
+  // A 128-bit block shifts the begin score into node 1 at no cost. Wider vectors rotate the begin
+  // score in from their last slot, which is padding (cost 127).
   static constexpr bool kShifts = kLanes == 16;
   static constexpr std::size_t kStride = ssv_row_bytes(kLanes, kVectors, kGains);
 
@@ -95,7 +95,8 @@ class SsvRows {
   HWY_INLINE void WholeSingle(D d, const std::int8_t* table, Residue residue) {
     Single(d, Costs(table, residue), Next(d, Last()));
   }
-  /// Covers cells that no later pair covers: the last stripe's output between the rows of a pair.
+  /// Includes cells that no later pair includes: the last stripe's output between the rows of a
+  /// pair.
   HWY_INLINE void Cover(V cells) { Keep<kVectors>(cells); }
   HWY_INLINE int Best(D d) const {
     V best = best_[0];
@@ -126,7 +127,7 @@ class SsvRows {
     if constexpr (kGains) {
       Keep<j>(hn::Add(upper, hn::Load(d, second + kRow + j * kLanes)));
     } else if constexpr (j == 0) {
-      // The first stripe is entered by the begin score or the last stripe, which Cover sees.
+      // The begin score or the last stripe enters the first stripe; Cover includes the latter.
       Keep<j>(s_[j]);
     } else {
       Keep<j>(hn::Max(upper, s_[j]));
@@ -151,7 +152,7 @@ class SsvRows {
   V best_[kMaxima];
 };
 
-// Running maxima for a single target: four if there are enough registers.
+// Running maxima for a single target: four if registers suffice.
 template <class D, bool kGains>
 inline constexpr std::size_t kMaximaAlone = hn::MaxLanes(D()) == 64 && !kGains ? 4 : 2;
 
@@ -166,8 +167,8 @@ int SsvSingleKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RE
   return rows.Best(d);
 }
 
-// Short rows are bound by the dependency between a row's last stripe and the next row's first
-// stripe. Interleaving several targets hides it; a finished target is replaced by the next one.
+// The dependency of a row's first stripe on the last stripe before bounds short rows. Interleaving
+// several targets hides it. The next target replaces a finished one.
 template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
 class SsvSlots {
  public:
@@ -278,7 +279,7 @@ void SsvGroupKernel(const std::int8_t* table, std::span<const std::span<const Re
   slots.Run();
 }
 
-// One tile of a longer model: its stripes, and one byte per row from and to its neighbours.
+// One tile of a longer model: its stripes, and one byte per row from and to the neighbouring tiles.
 template <class D, std::size_t kVectors, bool kGains>
 int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RESTRICT residues,
                   std::size_t length, const std::int8_t* HWY_RESTRICT in,
@@ -326,7 +327,7 @@ template <class D, bool kGains, std::size_t... j>
 constexpr auto TileKernels(std::index_sequence<j...>) {
   return std::array<SsvTile, sizeof...(j)>{&SsvTileKernel<D, j + 1, kGains>...};
 }
-// Number of interleaved targets whose rows fit into registers, by vectors per row.
+// Interleaves as many targets as fit into registers with these vectors per row.
 template <class D, std::size_t kVectors, bool kGains>
 constexpr SsvGroup GroupKernel() {
   constexpr bool kMany = hn::MaxLanes(D()) == 64 && !kGains;
@@ -344,9 +345,9 @@ constexpr auto GroupKernels(std::index_sequence<j...>) {
 
 // ---- MSV
 //
-// Only targets that SSV cannot decide get here, so the row is kept in memory and one loop serves
-// all model lengths. The row maximum matters only if it changes the begin score or overflows, so
-// each row takes a comparison but no reduction.
+// Rare: only for targets that SSV cannot decide. So the row is in memory, and one loop serves all
+// model lengths. The row maximum matters only if it changes the begin score or overflows: a row
+// needs a comparison but no reduction.
 
 template <class D>
 int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters& parameters,
@@ -370,7 +371,7 @@ int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters
     return static_cast<std::uint8_t>(
         subtract(parameters.base > j ? parameters.base : j, parameters.tjb_tbm));
   };
-  // -1 if every E >= 0 overflows (bias 255), for which no threshold byte exists.
+  // -1: every E >= 0 overflows (bias 255), and no threshold byte exists.
   int threshold = event_threshold(J);
   auto begin = hn::Set(d, begin_score(J));
   auto largest = zero;
@@ -429,14 +430,14 @@ std::size_t SsvScan(const std::uint8_t* HWY_RESTRICT table, int stripes, std::ui
 }
 
 #if HWY_TARGET == HWY_AVX3
-// There are 32 registers; costs and gains of the 20 common residues stay near the L1 cache.
+// 32 registers; costs and gains of the 20 common residues nearly fit into the L1 cache.
 constexpr std::size_t kGainVectors = 20;
 constexpr std::size_t kWideVectors = 24;
 constexpr std::size_t kNarrowVectors = 8;
 using Bytes64 = hn::Simd<std::int8_t, 64, 0>;
 #else
-// There are 16 registers (NEON: 32) for state, maxima and rows in flight. With more than ten
-// vectors compilers spill, and two tiles of half the size are faster.
+// 16 registers (NEON: 32) for state, maxima and rows in flight. With more than ten vectors
+// compilers spill: two tiles of half the size are faster.
 constexpr std::size_t kWideVectors = HWY_TARGET == HWY_NEON ? 12 : 10;
 constexpr std::size_t kNarrowVectors = 8;
 #endif

@@ -43,10 +43,9 @@ void copy_constants(const Profile& from, Profile& to) {
   to.base = from.base;
 }
 
-// Time of one SSV row of a target in hundredths of a nanosecond, for choosing the vector width. Up
-// to three vectors, the latency of the lane rotation is the bound, above that the vector ports.
-// Measured with single targets on a 3.1 GHz Cascade Lake core and with groups of targets on a 4.3
-// GHz Zen 5 core.
+// Time of one SSV row of a target, in 0.01 ns, to choose the vector width. The latency of the lane
+// rotation bounds up to three vectors, the vector ports bound more. Measured with single targets on
+// a 3.1 GHz Cascade Lake core and with groups of targets on a 4.3 GHz Zen 5 core.
 int ssv_row_time(VectorPorts ports, int lanes, int vectors) {
   struct Times {
     std::array<int, 3> short_rows;
@@ -79,7 +78,7 @@ struct FilterScratch::State {
   AlignedArray<std::int8_t> flow[2];             // bytes between SSV tiles, one per row
   std::vector<int> best;                         // SSV's results for a batch
   std::vector<MarkedRows> chunks, marked;        // for a scan
-  std::vector<std::span<const Residue>> views;   // chunks, each with the rows that precede it
+  std::vector<std::span<const Residue>> views;   // chunks, each with the rows before it
 };
 
 FilterScratch::FilterScratch() : state_(make_hidden<State>()) {}
@@ -153,7 +152,7 @@ struct FilterTables::Tables {
 
   SsvSingle ssv_single = nullptr;  // null: tiles
   SsvGroup ssv_group = nullptr;    // null: tiles
-  std::vector<Tile> tiles;         // a single one for the single kernel
+  std::vector<Tile> tiles;         // one for the single kernel
   int ssv_lanes = 0;
   bool ssv_gains = false;
 
@@ -201,7 +200,7 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target,
   plan_ssv(byte_set);
   plan_msv(byte_set);
   plan_viterbi(*word_kernels(chosen->bit));
-  // State 0 emits the background, so its odds are 1 unless the model was made elsewhere.
+  // State 0 emits the background: its odds are 1, except in models made elsewhere.
   const float* background = bias.odds[0].data();
   if (std::all_of(background, background + Kp, [](float odds) { return odds == 1.0f; })) {
     bias_kernel = bias_kernels(chosen->bit)->bias;
@@ -227,7 +226,7 @@ void FilterTables::Tables::add_words(const WordProfile& profile) {
 // ---- SSV
 
 void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
-  // The cheapest width that holds the whole model in registers, or else tiles of the widest.
+  // The fastest width that holds the whole model in registers, else tiles of the widest.
   const auto for_these_ports = [&](const SsvShape& shape) {
     return shape.lanes != 64 || shape.gains == (ports == VectorPorts::kOneForMaxima);
   };
@@ -235,7 +234,7 @@ void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
   Tile whole{.first_node = 0, .nodes = M};
   for (const SsvShape& shape : kernels.ssv) {
     if (shape.lanes == 0 || !for_these_ports(shape)) continue;
-    // Wider rows rotate and need a padding slot between the last node and node 1.
+    // Wider rows rotate: they need a padding slot between the last node and node 1.
     const int slots = shape.lanes == 16 ? M : M + 1;
     const int vectors = divide_up(slots, shape.lanes);
     if (vectors > shape.max_vectors) continue;
@@ -332,7 +331,7 @@ void FilterTables::Tables::fill_msv(const ByteProfile& profile) {
 void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
   int best_time = std::numeric_limits<int>::max();
   for (const ViterbiShape& shape : kernels.viterbi) {
-    // On one port, 512 bits are no faster than 256 on two, and half as many stripes hide less
+    // 512 bits on one port are no faster than 256 on two, and half as many stripes hide less
     // latency.
     const bool slow = shape.lanes == 32 && ports == VectorPorts::kOneForMaxima;
     if (shape.lanes == 0 || slow) continue;
@@ -353,12 +352,12 @@ void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
 }
 
 // Bounds per node j (from 0) above which paths through delete states can beat B->M at the match
-// state where they end. Sums are ints: without gains on the way, saturation only lowers a path to a
+// state in which they end. Sums are ints: without gains on the path, saturation only lowers it to a
 // floor that beats nothing.
 struct DeleteBounds {
-  bool always = false;       // some transition gains, so no bound holds
+  bool always = false;       // some transition gains: no bound holds
   std::vector<int> returns;  // D(i,j) matters only if it exceeds B - returns[j]
-  std::vector<int> matches;  // M(i,j) matters, by paths kMDM omits, only above B - matches[j]
+  std::vector<int> matches;  // M(i,j) matters, on paths that kMDM omits, only above B - matches[j]
 };
 DeleteBounds delete_bounds(const WordProfile& words) {
   constexpr int kNever = -1 << 20;
@@ -571,7 +570,7 @@ class ExactScan {
     std::memset(row_, 0, row_bytes_);
   }
 
-  /// Scans residues from index `first` to `last`; between parts no cell reaches the threshold.
+  /// Scans residues [first, last). Between two calls' parts, no cell reaches the threshold.
   template <typename Found>
   void run(std::size_t first, std::size_t last, const Found& found) {
     const std::size_t warm = first - std::min(first, static_cast<std::size_t>(t_.M));
@@ -632,9 +631,9 @@ void mark(const MarkedRows& rows, std::vector<MarkedRows>& marked) {
   }
 }
 
-// Marks blocks that may have a cell above the threshold, by SSV that does not clear rows (clearing
-// only lowers cells). Targets are cut into chunks, which are interleaved. A chunk also reads the M
-// preceding rows, on which its cells depend.
+// Marks blocks that may have a cell above the threshold, by SSV without clearing rows (clearing
+// only lowers cells). Cuts targets into chunks and interleaves them. A chunk also reads the M rows
+// before it, on which its cells depend.
 void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const Residue>> targets,
                                      FilterScratch& scratch) const {
   FilterScratch::State& s = scratch.state();
@@ -665,8 +664,7 @@ void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const
       if (value < height) continue;
       std::size_t first = start + b * block, last = first + block + length % 2;
       if (b > 0) first += length % 2;
-      // After such a value the kernels with gains may lose a pair of cells (byte_kernels.cpp), and
-      // a target may end there.
+      // Overflow is possible: kernels with gains may then lose a pair of cells (byte_kernels.cpp).
       if (value >= 256 - 2 * bytes.bias) last += nodes;
       first = std::max(first, chunk.first);
       last = std::min(last, chunk.last);
@@ -757,9 +755,8 @@ void FilterTables::bias_filter_batch(std::span<const std::span<const Residue>> t
   std::sort(batch.begin(), batch.end(), [](const BiasTarget& a, const BiasTarget& b) {
     return a.residues.size() > b.residues.size();
   });
-  // A vector step takes as long as two residues in the scalar filter. A target that would keep the
-  // vectors waiting for more than half of its length is therefore scored alone, especially in a
-  // batch of one.
+  // A vector step takes as long as two residues in the scalar filter. So a target for which the
+  // other lanes would idle during more than half of its length is scored alone.
   constexpr std::size_t kMostLanes = 16;
   std::size_t rest = 0;  // residues of the targets after the longest
   for (const BiasTarget& target : batch) rest += target.residues.size();

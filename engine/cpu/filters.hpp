@@ -19,8 +19,7 @@ std::vector<std::string_view> available_targets();
 
 /// How a processor executes 512-bit vectors. Affects the choice of kernels, but not the results.
 enum class VectorPorts {
-  kOneForMaxima,  ///< one port for maxima and saturating additions, but two for vectors half as
-                  ///< wide (Intel)
+  kOneForMaxima,  ///< one port for maxima and saturating additions, two at half the width (Intel)
   kAlikeForAll,   ///< as many ports as for narrower vectors, or as many bytes per clock (AMD)
 };
 VectorPorts vector_ports_here();
@@ -50,14 +49,14 @@ class FilterScratch {
 };
 
 /// Striped tables of one model for the widest vectors of this CPU (or, in tests, of a named
-/// target). Immutable after construction, but for add_words(); threads may share it.
+/// target). Immutable after construction, except by add_words(); threads may share it.
 class FilterTables {
  public:
-  /// `target`: one of available_targets(); empty for the best one. Without Viterbi if the model has
-  /// no words yet.
+  /// `target`: one of available_targets(); empty: the best one. Omits Viterbi if the model has no
+  /// words yet.
   explicit FilterTables(const SearchModel& model, std::string_view target = {},
                         VectorPorts ports = vector_ports_here());
-  /// Adds the tables of Viterbi unless they are there. Other threads may run the other filters.
+  /// Adds the tables of Viterbi if missing. Meanwhile, other threads may run the other filters.
   void add_words(const WordProfile& words);
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
@@ -68,13 +67,13 @@ class FilterTables {
   /// True if `ssv` may read bytes that are not residue codes; such a score is meaningless.
   bool ssv_takes_any_byte() const;
   float msv_recurrence(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// SSV first, then the recurrence if SSV has no result. In nats; +inf on overflow.
+  /// SSV, then the recurrence if SSV has no result. In nats; +inf on overflow.
   float msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
   /// In nats; +inf on overflow, -inf without a path.
   float viterbi_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// The results of reference::ssv_scan for all targets in order, each with its target's number.
-  /// `profile` must belong to the same model. `marked`: all rows in which a cell may reach the
-  /// threshold, in order, if a device has found them; null: they are found here.
+  /// The results of reference::ssv_scan for all targets in order, each with the index of its
+  /// target. `profile` must belong to the same model. `marked`: all rows in which a cell may reach
+  /// the threshold, in order, as found by a device; null: finds them.
   void ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                 std::span<const std::span<const Residue>> targets, FilterScratch& scratch,
                 std::vector<FoundDiagonal>& found,
@@ -84,8 +83,8 @@ class FilterTables {
                     std::span<const Residue> residues, FilterScratch& scratch,
                     std::vector<reference::Diagonal>& records) const;
   float bias_filter(std::span<const Residue> residues) const;
-  /// scores[i] = bias_filter(targets[i]) with interleaved targets, which is many times faster, best
-  /// from two dozen targets on. `scores` is as long as `targets`.
+  /// scores[i] = bias_filter(targets[i]). Interleaves targets, which is many times faster, best
+  /// with two dozen or more. `scores` is as long as `targets`.
   void bias_filter_batch(std::span<const std::span<const Residue>> targets,
                          std::span<float> scores) const;
 

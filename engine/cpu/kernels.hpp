@@ -13,12 +13,13 @@
 
 namespace hmmjit::cpu {
 
-/// Number of rows in the SSV tables, more than an alphabet has: SSV reads targets directly from a
-/// mapping, and a byte that another process wrote there must not index outside the table.
+/// Rows of an SSV table, more than any alphabet needs: SSV reads targets from a mapping, and bytes
+/// that another process wrote there must not index outside the table.
 inline constexpr std::size_t kSsvCodes = 32;
 /// Bytes between rows of an SSV table: [vectors][lanes] signed costs; with SsvShape::gains
-/// [2][vectors][lanes], costs then gains max(0, -cost). Two rows that are read together lie an odd
-/// number of cache lines apart: in banked L1 caches, multiples of four lines share a bank.
+/// [2][vectors][lanes], costs then gains max(0, -cost). Rows lie an odd number of cache lines
+/// apart, because two are read together, and in banked L1 caches multiples of four lines share a
+/// bank.
 constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool gains) {
   constexpr std::size_t kLine = 64;
   const std::size_t bytes = lanes * vectors * (gains ? 2 : 1);
@@ -26,16 +27,16 @@ constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool
 }
 /// Largest S(i,k) of the SSV recurrence in one tile, -128..127, with a table of kSsvCodes rows.
 using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
-/// The same for blocks of `block` rows (an even number) of several targets, written consecutively
-/// to `best`. A target's first block has one more row if the number of its rows is odd.
+/// Largest S(i,k) of each block of `block` rows (even) of several targets, written consecutively to
+/// `best`. A target's first block has one more row if the number of its rows is odd.
 using SsvGroup = void (*)(const std::int8_t* table,
                           std::span<const std::span<const Residue>> targets, std::size_t block,
                           int* best);
 constexpr std::size_t ssv_blocks(std::size_t length, std::size_t block) {
   return length < 2 ? 1 : (length / 2 * 2 - 1) / block + 1;
 }
-/// The same for one tile of a split model: in[i] is S(i+1, last node before the tile), out[i]
-/// receives that of this tile's last slot. `out` has room for length + 4 bytes.
+/// Largest S(i,k) in one tile of a split model: in[i] is S(i+1, last node before the tile); out[i]
+/// receives the cell of this tile's last slot. `out` has room for length + 4 bytes.
 using SsvTile = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length,
                         const std::int8_t* in, std::int8_t* out);
 
@@ -69,9 +70,9 @@ struct MsvShape {
   SsvScanKernel scan = nullptr;
 };
 
-/// Words of a node that the main loop of the Viterbi filter reads, per stripe.
+/// Words per node for the main loop of the Viterbi filter.
 enum ViterbiWord { kEntry, kMM, kIM, kMDM, kMI, kII, kViterbiWords };
-/// Words needed only on rows with explicit delete states, per stripe.
+/// Words per node for rows with explicit delete states.
 enum DeleteWord { kDM, kMD, kDD, kDeleteBound, kDeleteReturn, kDeleteWords };
 
 struct ViterbiTables {
@@ -81,7 +82,7 @@ struct ViterbiTables {
   const std::int16_t* deletes = nullptr;      ///< [stripes][kDeleteWords][lanes]
   const std::int16_t* lane_bound = nullptr;   ///< [lanes] largest kDeleteBound of each lane
   int base = 0, ec = 0, ej = 0;
-  bool always_deletes = false;  ///< no bound holds: every row needs delete states
+  bool always_deletes = false;  ///< true: no bound holds, every row needs delete states
 };
 inline constexpr int kViterbiOverflow = 1 << 20;
 /// Final C word or kViterbiOverflow. `rows` is 3 * stripes * lanes words of scratch.
@@ -104,7 +105,7 @@ struct BiasTarget {
   std::uint32_t index = 0;  ///< index of its score
 };
 /// scores[index] = reference::bias_filter of every target, for models in which the odds of state 0
-/// are 1. With the longest targets first, lanes stay busy to the end.
+/// are 1. Pass the longest targets first: lanes then stay busy to the end.
 using BiasKernel = void (*)(const BiasModel& model, std::span<const BiasTarget> targets,
                             float* scores);
 /// logs[i] = float(log(double(values[i]))), with the bits of the C library; for tests.
@@ -117,14 +118,14 @@ struct BiasKernels {
 // Scalar code for the bias kernels.
 /// Replaces each value by float(log(double(value))).
 void library_logs(float* values, std::size_t count);
-/// The score of a target from the sum of all its logarithms but the last, the scale of its last
-/// step, and the sum of both states at its end; computed by the reference if that is not finite.
+/// The score of a target. `sum`: of all logarithms but the last; `last`: scale of the last step;
+/// `ends`: sum of both states at the end. Falls back to the reference if the score is not finite.
 float bias_score(const BiasModel& model, const BiasTarget& target, float sum, float last,
                  float ends);
 
 inline constexpr int kMaxShapes = 4;
 
-/// Unused shapes have lanes = 0; used ones are in order of decreasing width. A processor has at
+/// Used shapes, in order of decreasing width, then unused ones with lanes = 0. A processor uses at
 /// most one of the two 64-byte shapes, with or without gains.
 struct ByteKernels {
   SsvShape ssv[kMaxShapes];
@@ -134,7 +135,7 @@ struct WordKernels {
   ViterbiShape viterbi[kMaxShapes];
 };
 
-/// Kernels for a Highway target bit; null if not built.
+/// The kernels of a Highway target bit; null: not built.
 const ByteKernels* byte_kernels(std::int64_t target);
 const WordKernels* word_kernels(std::int64_t target);
 const BiasKernels* bias_kernels(std::int64_t target);

@@ -11,7 +11,7 @@
 
 #include "hwy/highway.h"
 
-// Targets for which the filters are written; every other one falls back to engine/reference.
+// The targets of the filters; all others fall back to engine/reference.
 #undef HMMJIT_CPU_TARGET
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 || \
     HWY_TARGET == HWY_NEON
@@ -26,8 +26,8 @@ namespace hmmjit::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Lane r of the result is lane r-1 of v; lane 0 is the last lane of v. With k = r*Q + q + 1 this
-/// moves the last stripe of a row to where the first stripe of the next row needs it.
+/// Lane r of the result is lane r-1 of v; lane 0 is the last lane of v. With k = r*Q + q + 1, this
+/// turns the last stripe of a row into the predecessors of the next row's first stripe.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V RotateLanes(D d, V v) {
   using T = hn::TFromD<D>;
@@ -41,7 +41,8 @@ HWY_INLINE V RotateLanes(D d, V v) {
     const auto swapped = hn::ConcatLowerUpper(d8, bytes, bytes);
     return hn::BitCast(d, hn::CombineShiftRightBytes<kBlockShift>(d8, bytes, swapped));
   } else {
-    // Moves every 128-bit block up by one: a permutation with a constant index is one instruction.
+    // Moves every 128-bit block up by one, by one instruction (a permutation with constant
+    // indices).
     static_assert(kBytes == 64);
     const hn::Repartition<std::uint64_t, D> d64;
     alignas(64) static constexpr std::uint64_t kPreviousBlock[8] = {6, 7, 0, 1, 2, 3, 4, 5};

@@ -30,8 +30,8 @@
 #define HMMJIT_SELECT_NEON(target, of_target)
 #endif
 
-/// Body of a function that calls `of_target`, which is compiled for every instruction set, for the
-/// given one and returns its result; null if it was not built.
+/// Body of a function that returns the result of `of_target`, as compiled for the instruction set
+/// `target`; null: not built.
 #define HMMJIT_SELECT_KERNELS(target, of_target) \
   HMMJIT_SELECT_AVX3(target, of_target)          \
   HMMJIT_SELECT_AVX2(target, of_target)          \

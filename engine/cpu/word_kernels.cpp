@@ -37,7 +37,7 @@ class ViterbiRows {
     Clear();
   }
 
-  /// Sets match and insert cells to minus infinity; delete cells are then not read.
+  /// Sets match and insert cells to minus infinity. Delete cells need no reset: they are not read.
   HWY_INLINE void Clear() {
     for (std::size_t j = 0; j < 2 * stripes_; ++j) hn::Store(Floor(), D(), match_ + j * kLanes);
   }
@@ -54,9 +54,8 @@ class ViterbiRows {
     }
   }
 
-  /// Computes one row and returns the largest M in each lane. With `kDeletes` the previous row has
-  /// delete states; this row's are then computed along with it, except across lanes
-  /// (FinishDeletes).
+  /// Computes one row and returns the largest M in each lane. `kDeletes`: the previous row has
+  /// delete states; also computes this row's, except across lanes (FinishDeletes).
   template <bool kDeletes>
   HWY_INLINE V Advance(const std::int16_t* HWY_RESTRICT scores, V begin) {
     const D d;
@@ -119,7 +118,7 @@ class ViterbiRows {
     return !hn::AllFalse(d, hn::Gt(above, begin));
   }
 
-  /// Computes D(i,k) within lanes, for a row that Advance<false> computed.
+  /// Computes D(i,k) within lanes, after Advance<false>.
   HWY_INLINE void StartDeletes() {
     const D d;
     V current = Floor();
@@ -131,8 +130,8 @@ class ViterbiRows {
     leaving_ = current;
   }
 
-  /// Computes D(i,k) across lanes. Each pass extends by one lane, until nothing improves that could
-  /// still beat B->M on returning to a match state (kDeleteReturn) or, with `kAll`, nothing at all.
+  /// Computes D(i,k) across lanes. Each pass extends by one lane, until no cell improves that could
+  /// beat B->M on its return to a match state (kDeleteReturn); `kAll`: until no cell improves.
   template <bool kAll>
   HWY_INLINE void FinishDeletes(V begin) {
     const D d;
@@ -172,8 +171,8 @@ class ViterbiRows {
   V leaving_ = Floor();  // output across lanes of the last stripe's D
 };
 
-// Stops once the largest M of a row reaches `limit`. With `kScan`, it instead records the row's
-// cells and clears the row, which then changes no special state.
+// Stops once the largest M of a row reaches `limit`. `kScan`: records such a row's cells and clears
+// the row, which changes no special state.
 template <class D, bool kScan>
 HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int M,
                            std::span<const Residue> residues, std::int16_t* rows,
@@ -184,8 +183,7 @@ HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int
   ViterbiRows<D> state(tables, rows);
   const auto lane_bound = hn::Load(d, tables.lane_bound);
   int J = kFloor;
-  // B changes only with J, and J only if E reaches J's current value, so lower rows need no
-  // reduction over lanes.
+  // B changes only with J, and J only if E reaches it: lower rows need no reduction over lanes.
   const auto event_threshold = [&](int j) {
     return std::clamp(std::max(j, tables.base) - tables.ej, kFloor, std::max(kFloor, limit - 1));
   };
@@ -217,8 +215,8 @@ HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int
       begin = hn::Set(d, begin_score(J));
       threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
     }
-    // A row with delete states computes the next row's along with it. Whether they are needed is
-    // tested only with each lane's own bound, which is not tight but costs nothing.
+    // After a row with delete states, Advance<true> has computed this row's too: the bound of each
+    // lane, loose but free, decides whether they matter. Otherwise NeedsDeletes decides.
     if (HWY_UNLIKELY(tables.always_deletes)) {
       if (!deletes) state.StartDeletes();
       state.template FinishDeletes<true>(begin);

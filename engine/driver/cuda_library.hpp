@@ -12,8 +12,8 @@ namespace hmmjit::driver {
 enum class DriverState {
   kReady,     ///< at least one device
   kNoDriver,  ///< no libcuda.so.1 on this machine
-  kStub,      ///< the toolkit's stub library was found instead of a driver
-  kNoDevice,  ///< a driver, but no device that it may use
+  kStub,      ///< the toolkit's stub library instead of a driver
+  kNoDevice,  ///< a driver without a usable device
   kTooOld,    ///< a driver without the functions hmmjit needs (before CUDA 12.0)
   kFailed,    ///< the driver does not start; the message quotes it
   kNotBuilt,  ///< hmmjit was built without CUDA headers
@@ -32,8 +32,8 @@ struct DriverReport {
 /// The kNoDevice error for any state other than kReady.
 Error error_of(const DriverReport& report);
 
-/// Opens libcuda.so.1 (or the file that $HMMJIT_CUDA_LIBRARY names) and resolves the table. Never
-/// initialises the driver, and never closes it.
+/// Opens libcuda.so.1 (or the file that $HMMJIT_CUDA_LIBRARY names) and resolves the table. Does
+/// not initialise the driver; never closes it.
 struct CudaLibrary {
   DriverReport report;  ///< kReady: `api` is complete
   DriverApi api{};

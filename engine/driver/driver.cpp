@@ -21,8 +21,8 @@ namespace {
 std::atomic<bool> exiting{false};
 std::atomic<bool> any_abandoned{false};
 
-/// Called once a driver is open. Exit handlers run before the destructors of statics that were
-/// constructed earlier, so a host program's statics that own driver objects see the flag.
+/// Call it once a driver is open. Exit handlers run before the destructors of statics constructed
+/// earlier: a host program's statics with driver objects see the flag.
 void watch_exit() {
   static const int registered = std::atexit([] { exiting.store(true); });
   (void)registered;
@@ -74,8 +74,7 @@ const char* remedy_of(int result) {
   }
 }
 
-/// For calls that tell whether a device can be used: if they fail, whatever the driver says, there
-/// is no such device.
+/// For calls that show whether a device can be used: converts any failure to kNoDevice.
 template <typename T>
 Result<T> of_start(Result<T> result) {
   if (!result && result.error().code == ErrorCode::kInternal)
@@ -231,8 +230,8 @@ Result<plan::DeviceTraits> Driver::traits(int ordinal) const {
   t.l2_bytes = l2;
   // All memory types of these devices make two transfers per clock.
   t.memory_bandwidth = 2.0 * memory_khz * 1e3 * bus_bits / 8;
-  // Newer drivers do not report clocks: predictions then use the figures of the table's device with
-  // the nearest architecture not above this one's, preferably one whose name is part of this one's
+  // Newer drivers do not report clocks. Predictions then use the figures of a known device: of the
+  // nearest architecture not above this one's, preferably with a name that is part of this one's
   // ("NVIDIA H200").
   if (t.clock_khz <= 0 || t.memory_bandwidth <= 0) {
     const plan::DeviceTraits* known = nullptr;
@@ -259,7 +258,7 @@ Result<std::shared_ptr<Device>> Driver::device(int ordinal) {
     const std::lock_guard guard(mutex_);
     if (const auto found = devices_.find(ordinal); found != devices_.end()) return found->second;
   }
-  // Without the lock: a context takes a sixth of a second.
+  // Without the lock: making a context takes a sixth of a second.
   auto device = std::make_shared<Device>();
   HMMJIT_ASSIGN(device->traits_, traits(ordinal));
   HMMJIT_TRY(check(api_.device_get(&device->handle_, ordinal), "cuDeviceGet"));
@@ -295,7 +294,7 @@ void Device::abandon() {
 
 namespace {
 
-// Whether the work before a stream's end or an event has been done.
+// True if a stream is empty or an event has passed.
 template <typename Handle>
 Result<bool> is_done(const Owned<Handle>& handle, std::string_view name,
                      int (*DriverApi::*query)(Handle)) {
@@ -333,7 +332,7 @@ Result<bool> Stream::finished() const {
   return is_done(handle_, "cuStreamQuery", &DriverApi::stream_query);
 }
 
-// Its intended successor cuLaunchHostFunc makes no call after an error.
+// Not cuLaunchHostFunc, the successor: it makes no call after an error.
 Status Stream::then(StreamCallback callback, void* argument) const {
   return device()->call("cuStreamAddCallback", &DriverApi::stream_add_callback, handle(), callback,
                         argument, 0);
@@ -426,7 +425,7 @@ Status DeviceBuffer::fill(const Stream& stream, unsigned char value, std::size_t
 
 namespace {
 
-// Maps whole pages and makes all of them present; null if there is no memory.
+// Maps whole pages and makes them present; null without memory.
 void* map_present_pages(std::size_t bytes) {
   auto* const first = static_cast<std::byte*>(map_large_pages(bytes));
   const std::size_t page = whole_pages(1);
@@ -478,7 +477,7 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
                                                          const std::string& entry_name) {
   HMMJIT_TRY(driver->require());
   std::shared_ptr<LoadedKernel> kernel(new LoadedKernel);
-  // The driver reads a cubin through its headers, and PTX as a C string.
+  // PTX needs a NUL at its end; a cubin has its size in its headers.
   const bool cubin = image.starts_with("\177ELF");
   const std::string text(cubin ? std::string_view() : image);
   const int loaded =
@@ -503,7 +502,7 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
 
 LoadedKernel::~LoadedKernel() {
   if (driver_ == nullptr || library_ == nullptr || process_is_exiting()) return;
-  // An image serves all devices, and an abandoned one may still be running it.
+  // An image serves all devices; an abandoned device may still run it.
   if (!driver_->device_abandoned_.load()) driver_->api().library_unload(library_);
 }
 

@@ -1,13 +1,12 @@
 // Devices, memory, streams and kernels: thin RAII owners over the driver's function table.
 //
-// One Driver per process suffices; it must outlive its devices. Only primary contexts are used,
-// which are retained on a device's first use and never released. Kernels are loaded independently
-// of contexts, so one loaded image serves every device of its architecture. Destructors free what
-// the object owns, except while the process exits (the driver may already be gone, and the
-// operating system frees everything) and on an abandoned device, where driver calls may never
-// return.
-// Threads: Driver, Device and LoadedKernel are immutable and may be shared. A Stream, Event or
-// buffer belongs to one thread at a time. Every call makes its device's context current.
+// One Driver per process suffices; it must outlive its devices. Uses only primary contexts,
+// retained on a device's first use and never released. Loads kernels independently of contexts: one
+// image serves every device of its architecture. Destructors free nothing while the process exits
+// (the driver may be gone, and the system frees everything), and nothing on an abandoned device,
+// where driver calls may never return. Threads: Driver, Device and LoadedKernel are immutable and
+// may be shared. A Stream, Event or buffer belongs to one thread at a time. Every call makes its
+// device's context current.
 #pragma once
 
 #include <atomic>
@@ -35,7 +34,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
  public:
   /// Opens and initialises this machine's libcuda. Never fails; see report().
   static std::shared_ptr<Driver> open();
-  /// Uses the given table (for tests) and initialises it like a real one.
+  /// Uses and initialises the given table, for tests.
   static std::shared_ptr<Driver> open(const DriverApi& api);
 
   const DriverReport& report() const { return report_; }
@@ -46,8 +45,8 @@ class Driver : public std::enable_shared_from_this<Driver> {
   int device_count() const { return device_count_; }
   /// Traits of a device, without creating a context; kNoDevice if the ordinal does not exist.
   Result<plan::DeviceTraits> traits(int ordinal) const;
-  /// The device with its primary context (120 to 190 ms the first time). kNoDevice if the driver
-  /// does not give it, and likewise for Device::memory() and Event::now(); kResources without
+  /// The device with its primary context (120 to 190 ms the first time). Fails with kNoDevice if
+  /// the driver refuses it, like Device::memory() and Event::now(), and with kResources without
   /// memory.
   Result<std::shared_ptr<Device>> device(int ordinal);
 
@@ -95,9 +94,9 @@ class Device {
   };
   Result<Memory> memory() const;
 
-  /// Call this if a kernel on this device does not end. Because freeing would wait for it in the
-  /// driver, nothing of this device is freed from now on, and the program should end with
-  /// end_process_beside_abandoned(). Thread-safe; irreversible.
+  /// For a device on which a kernel does not end: freeing would wait for the kernel, so nothing of
+  /// this device is freed from now on. End the program with end_process_beside_abandoned().
+  /// Thread-safe; irreversible.
   void abandon();
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
@@ -114,8 +113,9 @@ using DevicePtr = std::shared_ptr<Device>;
 /// True once the process has begun to exit; destructors then do not call the driver.
 bool process_is_exiting();
 
-/// A value that belongs to a device, and what releases it in the device's context. Null: nothing.
-/// Errors are ignored there; a broken context fails again at the next checked call.
+/// A value that belongs to a device, and the function that releases it in the device's context
+/// (null: none). Ignores errors of the release: a broken context fails again at the next checked
+/// call.
 template <typename T>
 class Owned {
  public:
@@ -150,7 +150,7 @@ class Owned {
 /// Ordered queue of copies, fills and launches on one device.
 class Stream {
  public:
-  /// `urgent`: this stream's kernels are scheduled before those of other streams.
+  /// `urgent`: the device schedules this stream's kernels before those of other streams.
   static Result<Stream> create(DevicePtr device, bool urgent = false);
   /// Wraps a stream of the same primary context, which must outlive the work queued on it; null
   /// means the legacy default stream. The destructor does not destroy it.
@@ -159,8 +159,8 @@ class Stream {
   Status synchronize() const;
   /// True if the queue is empty.
   Result<bool> finished() const;
-  /// Queues a call of `callback`, which is made even if earlier work fails; its result says so. It
-  /// must not call the driver.
+  /// Queues a call of `callback`, also made after failed work, which its argument `result` shows.
+  /// The callback must not call the driver.
   Status then(StreamCallback callback, void* argument) const;
   StreamHandle handle() const { return handle_.value(); }
   const DevicePtr& device() const { return handle_.device(); }
@@ -172,14 +172,14 @@ class Stream {
 class Event {
  public:
   static Result<Event> create(DevicePtr device, bool timing = false);
-  /// A timing event that has already finished, as an origin for others.
+  /// A finished timing event, as an origin for others.
   static Result<Event> now(const DevicePtr& device);
   Status record(const Stream& stream);
   Status synchronize() const;
   Result<bool> finished() const;
   /// Makes later work of `stream` wait for this event.
   Status wait_in(const Stream& stream) const;
-  /// Milliseconds between two timing events, both recorded and finished.
+  /// Milliseconds between two finished timing events.
   static Result<float> milliseconds(const Event& start, const Event& end);
   EventHandle handle() const { return handle_.value(); }
 
@@ -207,15 +207,15 @@ class DeviceBuffer {
     DevicePointer address = 0;
     std::size_t size = 0;
   };
-  // The place of `bytes` bytes at `offset`, which must lie inside.
+  // The address at `offset`; fails unless `bytes` bytes from there lie inside.
   Result<DevicePointer> at(std::size_t offset, std::size_t bytes, const char* what) const;
 
   Owned<Range> range_;
 };
 
-/// Page-locked staging memory, in pages of the process that are made present before the driver
-/// locks them. On an H200 host the driver then takes 0.3 to 0.8 ms for 4 MB; cuMemHostAlloc takes 2
-/// ms, during which no other thread can load a kernel or allocate.
+/// Page-locked staging memory. Makes the pages present before the driver locks them, which takes
+/// 0.3 to 0.8 ms for 4 MB on an H200 host; cuMemHostAlloc takes 2 ms, during which no other thread
+/// can load a kernel or allocate.
 class PinnedBuffer {
  public:
   static Result<PinnedBuffer> create(DevicePtr device, std::size_t bytes);
@@ -225,9 +225,8 @@ class PinnedBuffer {
   Owned<std::span<std::byte>> bytes_;
 };
 
-/// Page-locked memory whose size varies between uses. Outgrown buffers are kept: to free one, the
-/// driver waits until the device is idle (a third of a second during the domain stage) and blocks
-/// all other threads meanwhile.
+/// Page-locked memory that grows. Keeps outgrown buffers: to free one, the driver waits until the
+/// device is idle (a third of a second during the domain stage) and blocks all other threads.
 class GrowingPinnedBuffer {
  public:
   /// Provides at least `bytes`, rounded up to a power of two, and at least `least`. Growing loses
@@ -255,11 +254,11 @@ struct LaunchGrid {
   unsigned threads_y = 1, threads_z = 1;  ///< block dimensions beyond block_threads along x
 };
 
-/// An image that has been loaded for all devices.
+/// An image, loaded for all devices.
 class LoadedKernel {
  public:
-  /// Loads a cubin, or PTX text, which the driver compiles now. Fails with kCompile if the driver
-  /// refuses the image: then discard its cache entry and compile it again, once.
+  /// Loads a cubin, or PTX, which the driver compiles now. Fails with kCompile if the driver
+  /// refuses the image: then discard its cache entry and compile it once more.
   static Result<std::shared_ptr<LoadedKernel>> load(std::shared_ptr<Driver> driver,
                                                     std::string_view image,
                                                     const std::string& entry_name);
@@ -271,7 +270,7 @@ class LoadedKernel {
   /// caller compares with the plan's. Fails with kCompile if no block fits on a multiprocessor.
   Result<LoadedResources> prepare(const Device& device, int block_threads,
                                   std::int64_t dynamic_shared_bytes) const;
-  /// Queues one launch. The kernel's argument, a struct, is copied before this returns.
+  /// Queues one launch. Copies `parameters`, the kernel's argument (a struct), before it returns.
   Status launch(const Stream& stream, const LaunchGrid& grid, const void* parameters) const;
   KernelHandle handle() const { return kernel_; }
 
@@ -283,11 +282,11 @@ class LoadedKernel {
   std::string entry_name_;
 };
 
-/// The process ends as if a device had been abandoned: nothing waits for the devices.
+/// Makes the process end as if a device were abandoned: nothing waits for the devices.
 void leave_devices_to_the_system();
 /// If any device was abandoned, flushes the standard streams and ends the process with `status`
-/// without running exit handlers, because those of a driver whose kernel does not end may never
-/// return. Call it once all output is written.
+/// without exit handlers, because those of the driver may wait for the kernel forever. Call it once
+/// all output is written.
 void end_process_beside_abandoned(int status);
 
 }  // namespace hmmjit::driver

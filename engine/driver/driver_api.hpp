@@ -1,6 +1,6 @@
-// The driver functions that hmmjit calls, as one table of pointers that is filled from libcuda or,
-// in tests, by a fake. The types of the driver's C ABI (64-bit) are declared here so that no other
-// file needs CUDA headers; cuda_library.cpp checks them against the real ones.
+// The driver functions that hmmjit calls, as a table of pointers into libcuda or, in tests, a fake.
+// Declares the types of the driver's C ABI (64-bit): no other file needs CUDA headers;
+// cuda_library.cpp checks them against the real ones.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,7 @@ inline constexpr int kKernelMaxThreads = 0, kKernelStaticShared = 1, kKernelLoca
                      kKernelRegisters = 4, kKernelMaxDynamicShared = 8;
 }  // namespace attribute
 
-/// Every member returns a driver result code unless noted. In tables that callers receive, no
-/// member is null.
+/// Every member returns a driver result code. In tables that callers receive, no member is null.
 struct DriverApi {
   int (*init)(unsigned flags);
   int (*driver_version)(int* version);

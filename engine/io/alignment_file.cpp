@@ -16,8 +16,9 @@ namespace {
 
 using F = SequenceFormat;
 
-// The alphabet of a file that begins with `head`, from as few lines as possible; no value: from
-// more, if this is not the `whole` file. Like HMMER, counts all text but names and annotation.
+// The alphabet of a file that begins with `head`, from as few lines as possible; no value: needs
+// more than `head`, unless that is the `whole` file. Like HMMER, counts all text but names and
+// annotation.
 std::optional<const Alphabet*> guess_alphabet(std::string_view head, bool whole,
                                               const RecognisedFormat& format) {
   if (!whole) head = head.substr(0, head.rfind('\n') + 1);
@@ -71,7 +72,7 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
                   }));
   }
   if (state->alphabet == nullptr) {
-    // Text in a format other than the stated one has few letters: report its syntax error first.
+    // Text in another format than the stated one has few letters: report the syntax error instead.
     HMMJIT_TRY(make_alignment_parser(input, amino_alphabet(), format)->next());
     return fail(ErrorCode::kInput, "the letters do not tell whether this is protein, DNA or RNA",
                 input.name(), "state which it is");

@@ -15,7 +15,7 @@
 namespace hmmjit {
 
 struct AlignmentFileOptions {
-  /// An alignment format. Unset: recognised by content, and A2M by a file name that ends in .a2m.
+  /// An alignment format. Unset: recognised by content; A2M by the suffix .a2m.
   std::optional<SequenceFormat> format = std::nullopt;
   /// Null: guessed from the letters in the file, as HMMER does.
   const Alphabet* alphabet = nullptr;
@@ -23,12 +23,12 @@ struct AlignmentFileOptions {
 
 /// Reads the alignments of one file in order: any number in Stockholm and PHYLIP, one in aligned
 /// FASTA, A2M, PSI-BLAST, Clustal and SELEX; plain, gzip or zstd compressed, from a file or
-/// standard input ("-"). Stockholm's ID, AC, DE, GA, TC, NC, WT, RF, MM, SS_cons and SA_cons are
-/// kept, and SELEX's RF, MM and CS. A2M and PSI-BLAST mark consensus columns by upper case, which
+/// standard input ("-"). Keeps Stockholm's ID, AC, DE, GA, TC, NC, WT, RF, MM, SS_cons and SA_cons,
+/// and SELEX's RF, MM and CS. The upper case of A2M and PSI-BLAST, which marks consensus columns,
 /// becomes RF. Accepts and refuses what hmmbuild does (docs/differences.md). One thread per reader.
 class AlignmentReader {
  public:
-  /// Fails with kInput when nothing can be read or no format fits.
+  /// Fails with kInput if nothing can be read or no format fits.
   static Result<AlignmentReader> open(const std::string& path, const AlignmentFileOptions& options);
   static Result<AlignmentReader> open(std::unique_ptr<ByteSource> source,
                                       const AlignmentFileOptions& options);

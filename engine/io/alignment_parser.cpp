@@ -147,7 +147,7 @@ class StockholmParser final : public AlignmentParser {
   static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
 
   Result<bool> read() override {
-    index_ = {};  // clear() would take time proportional to the largest alignment so far
+    index_ = {};  // clear() takes time for the largest alignment so far
     layout_ = {};
     annotated_ = {};
     first_block_ = true;
@@ -199,8 +199,8 @@ class StockholmParser final : public AlignmentParser {
     return fmt::format("{}{}{}", kind, name.empty() ? "" : " ", name);
   }
 
-  // Returns the row of the next line of a block. Every block must repeat the lines of the first one
-  // in the same order.
+  // Returns the row of the next line of a block. Every block must repeat the lines of the first
+  // block, in order.
   Result<std::size_t> place(std::string_view kind, std::string_view name, std::string_view text) {
     if (text.empty()) return bad(line_of(kind, name) + " has no text");
     if (first_block_) {
@@ -240,7 +240,7 @@ class StockholmParser final : public AlignmentParser {
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
     if (marker[3] == 'F') return of_file(tag, text);
     if (marker[3] == 'S') return of_sequence(name, tag, text);
-    // Annotation of the columns of a row (GR) or of the alignment (GC).
+    // Annotates the columns of a row (GR) or of the alignment (GC).
     text = trim_end(text);
     std::string* kept = nullptr;
     bool known = tag == "SS" || tag == "SA" || tag == "PP";
@@ -253,7 +253,7 @@ class StockholmParser final : public AlignmentParser {
                                 : nullptr;
       known = kept != nullptr || tag == "PP_cons";
     }
-    // Other annotation may come in a different order in each block.
+    // Other annotation may have another order in each block.
     HMMJIT_ASSIGN(
         const std::size_t row,
         place(known ? fmt::format("{} {}", marker, tag) : std::string(marker), name, text));
@@ -332,11 +332,11 @@ class StockholmParser final : public AlignmentParser {
   std::unordered_map<std::string, std::size_t> annotated_;   // columns of each so far
   bool first_block_ = true;
   std::size_t lines_ = 0, rows_in_block_ = 0;  // in the current block
-  std::size_t columns_ = 0, width_ = 0;        // of the previous blocks; of this one
+  std::size_t columns_ = 0, width_ = 0;        // of the previous blocks; of the current block
 };
 
 // Aligned FASTA and A2M. In A2M, only upper case and '-' are consensus columns; the insertions
-// between them are padded to the length of the longest.
+// between two of these are padded to the longest.
 class AlignedFastaParser final : public AlignmentParser {
  public:
   using AlignmentParser::AlignmentParser;
@@ -547,7 +547,7 @@ class SelexParser final : public AlignmentParser {
     }
   }
 
-  // Reads the lines up to a blank one; none at the end of the input.
+  // Reads the lines up to a blank line; none at the end of the input.
   Result<std::vector<Line>> read_block() {
     std::vector<Line> block;
     for (;;) {
@@ -612,8 +612,8 @@ class SelexParser final : public AlignmentParser {
   }
 };
 
-// PHYLIP: the numbers of rows and columns, then rows that begin with a name of fixed width or (if
-// the width is 0) of one word. A file may hold several alignments.
+// PHYLIP: the numbers of rows and columns, then rows that begin with a name: of fixed width, or one
+// word (width 0). A file may hold several alignments.
 class PhylipParser final : public AlignmentParser {
  public:
   PhylipParser(BufferedInput& input, const Alphabet& alphabet, const RecognisedFormat& format,

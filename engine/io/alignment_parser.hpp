@@ -23,11 +23,11 @@ struct AlignedRow {
 };
 
 struct ParsedAlignment {
-  MultipleAlignment annotation;  ///< everything but rows, alphabet and columns
+  MultipleAlignment annotation;  ///< all but rows, alphabet and columns
   std::vector<AlignedRow> rows;
 };
 
-/// Parses one format; accepts and refuses the same input as HMMER. Errors name the faulty line, and
+/// Parses one format. Accepts and refuses the same input as HMMER. Errors name the faulty line, and
 /// the column of an illegal character.
 class AlignmentParser {
  public:
@@ -36,7 +36,7 @@ class AlignmentParser {
   virtual ~AlignmentParser() = default;
   /// The next alignment; nullopt after the last.
   Result<std::optional<ParsedAlignment>> next();
-  /// Must be called after the input is rewound.
+  /// Call it after the input is rewound.
   void reset() { ended_ = false; }
 
  protected:
@@ -63,7 +63,7 @@ class AlignmentParser {
   Residue gap_;
   ParsedAlignment out_;
   std::string_view line_;
-  bool ended_ = false;  // set after the only alignment of formats that hold one
+  bool ended_ = false;  // set after the only alignment of a format that holds one
 
  private:
   BufferedInput& input_;

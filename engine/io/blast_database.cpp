@@ -29,14 +29,14 @@ struct RecordText {
 };
 
 // Walks BER elements: a tag byte, then a length, which may be indefinite (two zero bytes then end
-// the element). After an error, `failed` is true and no more elements are found.
+// the element). After an error, `failed` is true and the walk ends.
 class BerReader {
  public:
   explicit BerReader(std::string_view data) : data_(data) {}
 
   bool failed() const { return failed_; }
 
-  // True if the current element has another part.
+  // True if the current element contains a further one.
   bool more() const {
     if (failed_ || at_ >= end()) return false;
     return frames_.empty() || !frames_.back().indefinite || data_[at_] != '\0';
@@ -80,7 +80,7 @@ class BerReader {
     return out;
   }
 
-  // Skips one element with all its parts.
+  // Skips one element with all elements in it.
   void skip() {
     std::size_t open = 0;
     do {
@@ -179,8 +179,8 @@ std::optional<std::int64_t> integer_member(BerReader& ber, unsigned n) {
 // Chooses a name as hmmsearch does, among the identifiers of all definition lines of a record (nr
 // has one line for each of several identical sequences): the first with both name and accession;
 // else the first with either, which becomes the name; else the first local, PDB or other number or
-// string; else the first word of the definition line. Versions of accessions are dropped. Unlike in
-// hmmsearch, PDB chains are part of the name. The description is that of the last definition line.
+// string; else the first word of the definition line. Drops the versions of accessions. Unlike in
+// hmmsearch, PDB chains belong to the name. The description is that of the last definition line.
 class Identifiers {
  public:
   void read_line(BerReader& ber) {
@@ -267,7 +267,7 @@ class Identifiers {
           ber.leave();
         }
         break;
-      case 14:  // pdb: PDB-seq-id; chains have had names since letters ran out
+      case 14:  // pdb: PDB-seq-id; chains have whole names since letters ran out
         if (ber.enter(kSequence)) {
           if (const auto molecule = string_member(ber, 0)) {
             std::string name(*molecule);
@@ -283,7 +283,7 @@ class Identifiers {
           ber.leave();
         }
         break;
-      case 2:   // gibbmt; hmmsearch has no name then
+      case 2:   // gibbmt; hmmsearch then has no name
       case 11:  // gi; the same
         if (const auto number = integer(ber); number && general_.empty())
           general_ = fmt::format("{}|{}", kind == member(2) ? "bbm" : "gi", *number);
@@ -388,7 +388,7 @@ class Volume {
     std::string_view codes;        // one byte per protein residue, or per four nucleotides
     std::string_view ambiguities;  // see append()
     std::uint32_t residues;
-    std::size_t bytes;  // in the files of headers and sequences
+    std::size_t bytes;  // in the header and sequence files
   };
   Result<Record> record(std::uint32_t i) const;
   // Appends the codes of residues [from, to) of record `i`.
@@ -495,10 +495,10 @@ Result<Volume::Record> Volume::record(std::uint32_t i) const {
   return out;
 }
 
-// Two bits encode one of ACGT, with the first residue in the highest bits. Runs of other residues
-// follow as a number of words and the words themselves: code, length - 1 and position in 4, 4 and
-// 24 bits; or, if the highest bit of the number is set, two words each: code and length - 1 in 4
-// and 12 bits, 16 unused bits, and the position.
+// Two bits encode one of ACGT; the first residue is in the highest bits. Runs of other residues
+// follow: the number of words, then one word a run (code, length - 1 and position in 4, 4 and 24
+// bits) or, if the highest bit of the number is set, two (code and length - 1 in 4 and 12 bits, 16
+// unused bits; position).
 Status Volume::append(std::uint32_t i, const Record& record, std::uint32_t from, std::uint32_t to,
                       std::vector<Residue>& out) const {
   if (kind_ != &kNucleotides) {
@@ -550,7 +550,7 @@ std::vector<std::string> words_of(std::string_view line) {
   }
 }
 
-// Alias entries that do not restrict the set of sequences.
+// Keys of an alias that do not restrict its sequences.
 constexpr std::array<std::string_view, 8> kDescriptive{
     "TITLE",      "NSEQ",         "LENGTH",   "MAXLEN",
     "STATS_NSEQ", "STATS_TOTLEN", "MASKLIST", "ALIAS_FILE_VERSION"};
@@ -559,7 +559,7 @@ constexpr std::array<std::string_view, 8> kDescriptive{
 Status find_volumes(const Kind& kind, const std::string& path, int depth,
                     std::vector<std::string>& volumes) {
   if (exists(path + kind.suffixes[0])) {
-    // Overlapping parts of an alias share volumes.
+    // The databases of an alias may share volumes.
     if (std::ranges::find(volumes, path) == volumes.end()) volumes.push_back(path);
     return {};
   }
@@ -600,7 +600,7 @@ Status find_volumes(const Kind& kind, const std::string& path, int depth,
 
 // ---- the records
 
-// Carries the volumes to BlastParser, and delivers no bytes.
+// Carries the volumes to BlastParser. Delivers no bytes.
 class BlastSource final : public ByteSource {
  public:
   // `first` is volumes[0], already opened.
@@ -690,7 +690,7 @@ class BlastParser final : public Parser {
 
   Status append_residues(const Volume::Record& record, TargetBlock& block) {
     std::uint32_t from = 0;
-    do {  // once for no residues, too: append checks the record
+    do {  // also without residues: append checks the record
       const std::uint32_t to = from + std::min(kPiece, record.residues - from);
       piece_.clear();
       HMMJIT_TRY(source_->volume().append(next_, record, from, to, piece_));
@@ -717,7 +717,7 @@ class BlastParser final : public Parser {
   std::array<Residue, 256> codes_;
   std::vector<Residue> piece_;
   std::uint32_t next_ = 0;     // record of the volume
-  std::uint64_t records_ = 0;  // read before it, of all volumes
+  std::uint64_t records_ = 0;  // records read so far, of all volumes
 };
 
 }  // namespace
@@ -734,7 +734,7 @@ Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
   const Kind& kind = kind_of(alphabet);
   std::vector<std::string> volumes;
   HMMJIT_TRY(find_volumes(kind, path, 0, volumes));
-  // Check all volumes now, so that a fault is reported before the search and not hours into it.
+  // Check all volumes now: a fault must appear before the search, not hours into it.
   for (std::size_t i = 1; i < volumes.size(); ++i) {
     const auto opened = Volume::open(kind, volumes[i]);
     if (!opened) return std::unexpected(opened.error());

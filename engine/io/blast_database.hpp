@@ -1,8 +1,8 @@
 // BLAST databases (makeblastdb, formatdb) of proteins or nucleotides as targets: versions 4 and 5,
 // one volume or an alias of several. A volume has three files: .pin or .nin (offsets of the
 // records), .phr or .nhr (definition lines, ASN.1 in BER), and .psq (residues, one byte each) or
-// .nsq (two bits each, with a list of those that are not A, C, G or T). The accession index of
-// version 5 is not needed.
+// .nsq (two bits each, and a list of residues other than A, C, G and T). The accession index of
+// version 5 is not read.
 //
 // Formats: "BLAST database format" in the NCBI C++ Toolkit Book; Blast-def-line-set in
 // objects/blastdb/blastdb.asn of that toolkit, Seq-id in objects/seqloc/seqloc.asn.
@@ -26,8 +26,8 @@ inline constexpr std::array<std::string_view, 8> kBlastSuffixes{".pin", ".phr", 
 /// True if `path` names a BLAST database: `path`.pin, .pal, .nin or .nal exists.
 bool is_blast_database(const std::string& path);
 
-/// A database whose residues belong to `alphabet`, for the parser of SequenceFormat::kNcbi; as a
-/// stream it has no bytes. Maps one volume at a time. Fails with kInput if a file is missing,
+/// Opens a database of residues of `alphabet`, for the parser of SequenceFormat::kNcbi; the source
+/// itself delivers no bytes. Maps one volume at a time. Fails with kInput if a file is missing,
 /// damaged or of another version, or if an alias restricts the database.
 Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
                                                         const Alphabet& alphabet);
@@ -36,7 +36,7 @@ Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path,
 struct BlastVolumeBytes {
   std::string_view index, headers, sequences;  ///< .pin, .phr, .psq, or .nin, .nhr, .nsq
 };
-/// The same for a volume in memory. Error messages use `name`.
+/// Opens a volume in memory. Errors use `name`.
 Result<std::unique_ptr<ByteSource>> open_blast_volume(std::string name,
                                                       const BlastVolumeBytes& bytes,
                                                       const Alphabet& alphabet);

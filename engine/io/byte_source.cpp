@@ -38,7 +38,7 @@ class Buffer {
   std::unique_ptr<char[]> data_;
   std::size_t size_ = 0;
 };
-// Number of chunks decompressed ahead: enough to keep a thread busy while the reader uses one.
+// Chunks decompressed ahead: enough to keep a thread busy while the reader uses one chunk.
 constexpr std::size_t kReadAhead = 4;
 
 std::string errno_text(int error) { return std::strerror(error); }
@@ -79,7 +79,7 @@ class RawBytes {
     }
     return filled;
   }
-  // The next bytes, about `chunk`: a view of those in memory, or read into a buffer.
+  // The next bytes, about `chunk`: a view of memory, or of a buffer for the file.
   Result<std::span<const char>> next(std::size_t chunk) {
     if (fd_ < 0) {
       const std::string_view view = first_.substr(position_, chunk);
@@ -105,7 +105,7 @@ class RawBytes {
   std::string name_;
   off_t start_ = 0;
   std::array<char, 4> head_{};
-  std::string_view first_;  // bytes in memory, or those that head() has read
+  std::string_view first_;  // bytes in memory, or bytes that head() read
   std::size_t position_ = 0;
   Buffer buffer_;  // of next()
 };
@@ -115,7 +115,7 @@ class CompressedInput {
  public:
   explicit CompressedInput(RawBytes* raw) : raw_(raw), buffer_(kChunk / 4) {}
   void clear() { begin = end = 0; }
-  // True when unread input is available.
+  // False at the end of the input.
   Result<bool> fill() {
     if (begin < end) return true;
     HMMJIT_ASSIGN(end, raw_->read(buffer_.span()));
@@ -196,8 +196,8 @@ class GzipDecompressor : public Decompressor {
   }
 
  private:
-  // Begins a member and returns true, or skips a byte of zero padding, which gzip accepts too
-  // (tapes and block devices produce it). Rejects anything else.
+  // Begins a member and returns true, or skips a byte of zero padding (from tapes and block
+  // devices; gzip accepts it). Rejects anything else.
   Result<bool> begin_member() {
     if (members_ > 0 && input_.data()[input_.begin] == 0) {
       ++input_.begin;
@@ -453,7 +453,7 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path) {
     std::string name = "standard input";
     return decoded(std::make_unique<RawBytes>(STDIN_FILENO, false, name), name, kChunk);
   }
-  if (path.contains('\0'))  // the system would open a file whose name ends there
+  if (path.contains('\0'))  // the system would end the name there
     return fail(ErrorCode::kInput, "the name contains a NUL", path, "check the name");
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {

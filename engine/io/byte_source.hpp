@@ -46,12 +46,13 @@ class ByteSource {
 
 /// Opens `path`, or standard input for "-". Compression is recognised by the first bytes of the
 /// data, not by the name: gzip (any number of members, hence also BGZF) and zstd (any number of
-/// frames). Uncompressed data under a name that ends in .gz or .zst is rejected with kInput,
-/// because it is usually the result of a failed download.
+/// frames). Rejects uncompressed data under a name in .gz or .zst (usually a failed download) with
+/// kInput.
 Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path);
 
 /// A source over bytes in memory, which must outlive it; delivers `chunk` bytes at a time.
-/// Compression is recognised as above. Readers recognise a format from the first chunk alone.
+/// Recognises compression like open_byte_source. Readers recognise a format from the first chunk
+/// alone.
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
                                                        std::size_t chunk = std::size_t{1} << 20);
@@ -60,30 +61,30 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 Result<std::unique_ptr<ByteSource>> open_file_range(const std::string& path, std::uint64_t first,
                                                     std::uint64_t last);
 
-/// All bytes of a file, decompressed. Fails with kInput where there are more than `most`, too many
-/// for `what` it should be.
+/// All bytes of a file, decompressed. Fails with kInput if they exceed `most`; the error says that
+/// this is too large for `what` ("a score matrix").
 Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,
                               std::string remedy = {});
 
-/// Lines and raw records over a ByteSource.
+/// Lines and raw records of a ByteSource.
 class BufferedInput {
  public:
   explicit BufferedInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
-  /// Makes line() fail for longer lines: an input without line ends (a few kilobytes of compressed
-  /// data can expand to gigabytes) must not exhaust memory.
+  /// Makes line() fail for lines longer than `bytes`: an input without line ends (kilobytes of
+  /// compressed data can expand to gigabytes) must not exhaust memory.
   void limit_lines(std::size_t bytes) { longest_line_ = bytes; }
 
-  /// The unread bytes of the current chunk (reads one when there is none); empty at the end. Those
-  /// of further chunks as well, which are copied, until there are `least`: fewer if the input ends.
+  /// The unread bytes of the current chunk, or of the next one; empty at the end. If they are fewer
+  /// than `least`, copies further chunks to them until there are enough or the input ends.
   Result<std::string_view> peek(std::size_t least = 1);
-  /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
+  /// Marks `count` bytes of the last peek as read. Does not count lines.
   void skip(std::size_t count) { position_ += count; }
-  /// Counts bytes that were read, but not through the source, as delivered.
+  /// Counts `bytes` that were not read through the source as delivered.
   void count(std::size_t bytes) { chunk_offset_ += bytes; }
   /// The next line without its LF (a CR stays). False at the end. The view is valid until the next
-  /// call. An unterminated last line counts. Fails with kInput if a line is too long.
+  /// call. The last line may lack its LF. Fails with kInput if a line is too long.
   Result<bool> line(std::string_view* text);
-  /// Reads `count` bytes; false if the input ends before that.
+  /// Reads `count` bytes; false if the input ends first.
   Result<bool> read(void* destination, std::size_t count);
   Status rewind();
 
@@ -91,11 +92,11 @@ class BufferedInput {
   std::uint64_t offset() const { return chunk_offset_ + position_; }
   /// Bytes that the source has delivered so far.
   std::uint64_t delivered() const { return chunk_offset_ + chunk_.size(); }
-  /// Number of the line returned last, from 1.
+  /// Number of the last line returned, from 1.
   std::uint64_t line_number() const { return line_number_; }
   ByteSource& source() const { return *source_; }
   const std::string& name() const { return source_->name(); }
-  /// "name:line" of the line returned last.
+  /// "name:line" of the last line returned.
   std::string where() const;
 
  private:
@@ -104,7 +105,7 @@ class BufferedInput {
   std::unique_ptr<ByteSource> source_;
   std::size_t longest_line_ = std::numeric_limits<std::size_t>::max();
   std::span<const char> chunk_;
-  std::vector<char> joined_;  // chunks, if chunk_ is not of the source
+  std::vector<char> joined_;  // copied chunks; chunk_ then views it
   std::uint64_t chunk_offset_ = 0;
   std::size_t position_ = 0;
   bool ended_ = false;

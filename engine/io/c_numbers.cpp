@@ -23,7 +23,7 @@ double c_atof(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc() && stop == end) return value;
-  // Hexadecimal numbers, signs, prefixes and overflow are left to the C library.
+  // The C library handles hexadecimal numbers, signs, prefixes and overflow.
   return ::strtod_l(std::string(text).c_str(), nullptr, c_locale());
 }
 

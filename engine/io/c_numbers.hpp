@@ -7,7 +7,7 @@ namespace hmmjit {
 
 /// The double nearest to the longest numeric prefix of `text` (correctly rounded, like glibc); 0.0
 /// if there is none. Accepts what strtod accepts in the "C" locale: sign, decimal or hexadecimal
-/// digits, exponent, "inf", "nan". The values in HMM files are defined by this conversion.
+/// digits, exponent, "inf", "nan". This conversion defines the values in HMM files.
 double c_atof(std::string_view text);
 
 /// The integer prefix of `text`, saturated at the limits of int; 0 if there is none.

@@ -1,4 +1,4 @@
-// Reads tables in text form, as lines of columns.
+// Reads tables in text form.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace hmmjit {
 
-/// Reads the lines of a table. A line that contains a tab is split at tabs, any other at blanks.
-/// Empty lines and lines that begin with '#' are skipped.
+/// Reads the lines of a table. Splits a line at tabs if it has any, otherwise at blanks. Skips
+/// empty lines and lines that begin with '#'.
 class ColumnReader {
  public:
   explicit ColumnReader(std::unique_ptr<ByteSource> source) : input_(std::move(source)) {}
   /// False at the end.
   Result<bool> next();
-  /// The columns of the last line; valid until next() is called again.
+  /// The columns of the last line; valid until the next call of next().
   const std::vector<std::string_view>& columns() const { return columns_; }
   /// "file:line" of the last line.
   std::string where() const { return input_.where(); }

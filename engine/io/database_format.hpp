@@ -14,7 +14,7 @@ namespace hmmjit::database_format {
 // Numbers are stored in native byte order; every supported machine is little-endian.
 static_assert(std::endian::native == std::endian::little);
 
-// As in PNG: a byte with its top bit set, line ends and a control character reveal a transfer in
+// As in PNG: the top bit of the first byte, line ends and a control character reveal a transfer in
 // text mode.
 inline constexpr std::string_view kMagic = "\x89HJDB\r\n\x1a";
 /// Sections start at multiples of this.
@@ -54,7 +54,7 @@ inline constexpr std::uint64_t stored_bytes(std::uint64_t length) {
   return round_up(length + 1, 16);
 }
 
-/// Equal for databases with the same targets in the same order, whatever their source files.
+/// Equal for databases with the same targets in the same order, even from other source files.
 inline std::uint64_t identity(const Header& header) {
   std::array<std::uint64_t, kAbout + 1> of = {header.alphabet};
   for (int i = 0; i < kAbout; ++i) of[static_cast<std::size_t>(i) + 1] = header.section[i].checksum;

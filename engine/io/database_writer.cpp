@@ -91,7 +91,7 @@ Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alp
   HMMJIT_ASSIGN(SpoolFile entries, SpoolFile::create(SpoolFile::kPiece, folder));
   HMMJIT_ASSIGN(SpoolFile text, SpoolFile::create(SpoolFile::kPiece, folder));
   auto state = make_hidden<State>(std::move(file), std::move(entries), std::move(text), alphabet);
-  // The header is written last; its space is reserved.
+  // Reserves space for the header, which is written last.
   state->file.write(std::string(sizeof(Header), '\0'));
   state->written = sizeof(Header);
   state->begin_section(kResidues);
@@ -137,8 +137,8 @@ Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
   State& s = *state_;
   s.end_section(kResidues);
 
-  // Two passes over the entries: a comparison sort of 10^9 targets would take minutes, and 4 GB for
-  // their lengths.
+  // A counting sort in two passes: a comparison sort of 10^9 targets would take minutes and 4 GB
+  // for the lengths.
   LengthCounts places;
   s.begin_section(kTargets);
   HMMJIT_TRY(s.entries.for_each([&](std::string_view chunk) -> Status {

@@ -95,8 +95,8 @@ class Record {
     return {};
   }
 
-  // Appends `count` elements to a vector or string, in pieces because the count comes from the file
-  // and may be corrupt.
+  // Appends `count` elements to a vector or string. In pieces: the count comes from the file and
+  // may be corrupt.
   template <typename Container>
   Status append(std::size_t count, Container* out) {
     while (count > 0) {
@@ -134,7 +134,7 @@ class Record {
     return {};
   }
 
-  // Annotation of M + 2 characters: that of node k is at k; the two ends are unused.
+  // Annotation: M + 2 characters, with node k at index k; both ends are unused.
   Status column(std::string* out) {
     std::size_t M = static_cast<std::size_t>(hmm_.M);
     HMMJIT_TRY(append(M + 2, out));

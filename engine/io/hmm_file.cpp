@@ -20,7 +20,7 @@ namespace {
 
 using namespace hmm_parsing;
 
-constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // for 'a'; those of 'b' to 'd' follow it
+constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // for 'a'; 'b' to 'd' have the next values
 constexpr std::uint32_t kMagicE = 0xe8ededb0u;
 constexpr std::uint32_t kMagicF = 0xe8ededbau;
 
@@ -31,8 +31,8 @@ char binary_version(std::uint32_t magic) {
   return 0;
 }
 
-// Both the rounding to float and the C library's single-precision exponential determine the last
-// bit of every score derived from the model.
+// The rounding to float and the C library's expf both determine the last bit of every score of the
+// model.
 inline float probability(double negative_log) { return ::expf(static_cast<float>(-negative_log)); }
 
 // Removes up to `count` probabilities from the front of `*line` and returns how many.
@@ -50,7 +50,7 @@ int read_probabilities(std::string_view* line, int count, float* out) {
       out[n] = 0.0f;
       continue;
     }
-    // Fast path for the form that HMMER writes, d.ddddd; c_atof reads all other forms.
+    // Fast path for HMMER's own form, d.ddddd; c_atof reads all other forms.
     std::uint32_t whole = static_cast<unsigned char>(*p - '0');
     std::uint32_t digits = 0;
     int fraction = 0;
@@ -86,7 +86,7 @@ class Ascii3Parser : private AsciiParser {
   Ascii3Parser(BufferedInput& input, char version)
       : AsciiParser(input, {.single_cutoff = true}), version_(version) {}
 
-  // Starts after the format tag's line.
+  // Starts after the line of the format tag.
   Result<Hmm> parse() {
     const auto line = [this](std::string_view tag, Tokens& tokens) {
       return header_line(tag, tokens);
@@ -144,7 +144,7 @@ class Ascii3Parser : private AsciiParser {
     std::string_view first = tokens.next();
     std::string_view second = version_ == 'a' ? first : tokens.next();
     if (second.empty()) return bad(fmt::format("STATS LOCAL {} lacks a number", which));
-    const FlushToZeroScope flush;  // as the reference reads them
+    const FlushToZeroScope flush;  // as HMMER does
     float a = static_cast<float>(c_atof(first)), b = static_cast<float>(c_atof(second));
     if (version_ == 'a') {  // one mu for MSV and Viterbi, one lambda for all three scores
       if (equal_ignoring_case(which, "VLAMBDA")) {
@@ -271,8 +271,8 @@ Status HmmReader::detect() {
   HMMJIT_ASSIGN(std::string_view head, input_.peek());
   if (!head.starts_with("HMMER")) foreign_ = recognise_other_file(head);
   if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
-    // Binary files have their writer's byte order; big-endian ones are rejected because of their
-    // magic.
+    // Binary files have their writer's byte order. The magic number reveals big-endian files, which
+    // are rejected.
     std::uint32_t magic;
     std::memcpy(&magic, head.data(), 4);
     version_ = binary_version(magic);

@@ -19,8 +19,8 @@ namespace hmmjit {
 /// Suffixes of the files that hmmpress writes next to a profile file.
 inline constexpr const char* kPressedSuffixes[] = {".h3m", ".h3f", ".h3p", ".h3i"};
 
-/// Longest line, and longest string of a binary file, in bytes. hmmsearch has no limit; the longest
-/// line in Pfam's models has a few hundred bytes.
+/// Longest line, and longest string of a binary file, in bytes. hmmsearch has no limit; Pfam's
+/// longest line has a few hundred bytes.
 inline constexpr std::size_t kLongestModelLine = std::size_t{4} << 20;
 
 enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
@@ -36,19 +36,19 @@ enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
 /// One thread per reader. Source: HMMER user's guide, "Profile HMM file format".
 class HmmReader {
  public:
-  /// Fails with kInput when the file is missing, empty, or not a profile file.
+  /// Fails with kInput if the file is missing, empty, or not a profile file.
   static Result<HmmReader> open(const std::string& path);
   static Result<HmmReader> open(std::unique_ptr<ByteSource> source);
 
   /// The next model; nullopt after the last. Do not call it again after an error.
   Result<std::optional<Hmm>> next();
-  /// Reads to the end and returns how many models were left. Takes a fraction of the time of next()
-  /// and overlooks most errors that next() finds.
+  /// Reads to the end and returns the number of remaining models. Much faster than next(), but
+  /// misses most errors that next() finds.
   Result<std::size_t> count();
-  /// Offset, in the decompressed file, of the first byte after the last model returned.
+  /// Offset of the first byte after the last model returned, in the decompressed file.
   std::uint64_t offset() const { return input_.offset(); }
   Compression compression() const { return input_.source().compression(); }
-  /// The file that is read: the given path or its .h3m.
+  /// The file read: the given path or its .h3m.
   const std::string& name() const { return input_.name(); }
   HmmFormat format() const { return format_; }
 

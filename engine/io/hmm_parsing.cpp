@@ -45,7 +45,7 @@ const Alphabet* alphabet_named(std::string_view name) {
   return nullptr;
 }
 
-// True if this line occurs in both formats and was handled.
+// Handles a line that occurs in both formats; false for other lines.
 Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
   if ((tag == "NAME" || tag == "ACC" || tag == "DESC") && Tokens(tokens).rest().contains('\0'))
     return bad(fmt::format("a NUL byte in the line of {}", tag));

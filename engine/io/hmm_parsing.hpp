@@ -55,8 +55,8 @@ std::unexpected<Error> truncated(const BufferedInput& input, const std::string& 
 
 const Alphabet* alphabet_named(std::string_view name);
 
-/// Whether scores of these match emissions or transitions are finite or -infinity: HMMER aborts
-/// searches with others. It accepts any in insert emissions, which no score uses.
+/// True if the scores of these match emissions or transitions are finite or -infinity: HMMER aborts
+/// searches with other scores. It accepts any insert emissions, which no score uses.
 inline bool are_probabilities(std::span<const float> values) {
   return std::ranges::all_of(
       values, [](float p) { return p >= 0 && p <= std::numeric_limits<float>::max(); });
@@ -109,7 +109,7 @@ class AsciiParser {
 
   /// The next line of node k; fails at the end of the input.
   Status body_line(int k, std::string_view* line);
-  /// Makes space for node k. Grows node by node, because LENG may be arbitrary in a damaged file.
+  /// Makes space for node k. Grows node by node: a damaged file may have any LENG.
   void grow(int k);
   /// Fails unless `token`, the first of a match line, is k.
   Status expect_node(int k, std::string_view token) const;
@@ -132,7 +132,7 @@ class AsciiParser {
 /// Reads one model, after the line of its format tag.
 Result<Hmm> read_version2(BufferedInput& input);
 /// Reads one binary record, after its magic number. `version` is 'a'..'f'. Without `probabilities`
-/// it skips the probabilities, which are most of a record.
+/// it skips the probabilities, most of a record.
 Result<Hmm> read_binary(BufferedInput& input, char version, bool probabilities);
 
 }  // namespace hmmjit::hmm_parsing

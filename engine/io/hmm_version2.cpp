@@ -14,8 +14,8 @@
 namespace hmmjit::hmm_parsing {
 namespace {
 
-// Score s = 1000 log2(p / null), so p = null exp(s ln2 / 1000). The constant has exactly the digits
-// that HMMER uses, because they determine the last bits.
+// Score s = 1000 log2(p / null), so p = null exp(s ln2 / 1000). The constant has HMMER's digits,
+// because they determine the last bits.
 float probability(std::string_view score, float null) {
   if (score[0] == '*') return 0.0f;
   return static_cast<float>(null * std::exp(c_atoi(score) * 0.00069314718));

@@ -1,4 +1,4 @@
-// FASTA. Residues are translated by table, one vector at a time, and line ends are removed.
+// FASTA. Translates residues by table, one vector at a time, and removes line ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,7 @@ class FastaParser : public Parser {
     if (block.full(residues, targets)) return {};
     HMMJIT_ASSIGN(bool some, advance());
     if (some && block.size() == 0) {
-      // Growth by doubling would copy every residue again. Reserving costs only address space:
-      // unused pages are never touched.
+      // Reserve: growth by doubling would copy every residue again. Unused pages are never touched.
       bool likely_all = chunk_.size() < kLikelyWhole;
       room_ = likely_all ? chunk_.size()
                          : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece;
@@ -224,8 +223,8 @@ class FastaParser : public Parser {
     return block[block.size() - 1].name;
   }
 
-  // Grows the block by a factor of four for a target that is longer than expected: copies are then
-  // few and small, and unused pages are never touched.
+  // Quadruples the memory of the block for an unexpectedly long target: copies are then few and
+  // small, and unused pages are never touched.
   void make_room(TargetBlock& block) {
     const std::uint64_t others = block.residue_count() + block.size() + 1;
     const std::uint64_t needed = others + length_;

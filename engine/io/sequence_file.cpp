@@ -35,7 +35,7 @@ std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet) {
 std::array<std::uint8_t, 256> unaligned_table(const SequenceFormatOptions& options) {
   std::array<std::uint8_t, 256> table = residue_table(options.alphabet);
   for (char c : {' ', '\t', '\r', '\n'}) table[static_cast<unsigned char>(c)] = kIgnored;
-  // In hmmsearch, '-' is an alignment gap; its synonyms '_' and '.' are accepted.
+  // hmmsearch refuses '-', an alignment gap, but accepts its synonyms '_' and '.'.
   for (char c : options.text_mode ? kGaps : std::string_view("-"))
     table[static_cast<unsigned char>(c)] = kSpecial;
   return table;
@@ -106,7 +106,7 @@ class AlignedTargets final : public Parser {
         rows_ = std::move(alignment->rows);
         next_ = 0;
       }
-      // Alignments may be large: free each row once it is delivered.
+      // Alignments may be large: free each row on delivery.
       AlignedRow row = std::exchange(rows_[next_++], {});
       std::erase_if(row.codes, [&](Residue code) {
         return code == alphabet_.gap() || code == alphabet_.missing();
@@ -187,7 +187,8 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     return std::unexpected(format.error());
   }
   state->format = format->format;
-  // hmmsearch accepts a file of line feeds, and an empty one if an alignment format is asserted.
+  // hmmsearch accepts a file of line feeds only, and an empty one if an alignment format is
+  // asserted.
   if (head.empty() && !is_alignment_format(state->format) && state->format != SequenceFormat::kNcbi)
     return fail(ErrorCode::kInput, "the sequence file is empty", name,
                 "check whether what made it has failed");

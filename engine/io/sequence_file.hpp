@@ -30,15 +30,15 @@ struct SequenceFormatOptions {
   bool text_mode = false;
 };
 
-/// Opens `path`, a result of find_sequence_file ("-": standard input). Opens a BLAST database if
-/// `options` assert SequenceFormat::kNcbi, or if they assert nothing and only a BLAST database has
-/// this name; `options` are then set to kNcbi.
+/// Opens `path`, a result of find_sequence_file ("-": standard input). Opens a BLAST database, and
+/// sets `options.format` to kNcbi, if that is asserted, or if no format is and only a BLAST
+/// database has this name.
 Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path,
                                                          SequenceFormatOptions& options);
 
-/// Reads targets in file order. Every row of an alignment is a target, without its gaps. Compressed
-/// input and standard input are read like plain files; unlike in hmmsearch, alignments are
-/// recognised there too. Targets may have up to 2^31 - 1 residues. One thread per reader.
+/// Reads targets in file order. Every row of an alignment, without gaps, is a target. Unlike
+/// hmmsearch, recognises alignments in compressed and standard input too. Targets may have up to
+/// 2^31 - 1 residues. One thread per reader.
 class SequenceReader {
  public:
   /// Looks for `path` as given, then in the directories of the environment variable BLASTDB; "-" is
@@ -48,20 +48,20 @@ class SequenceReader {
                                      const SequenceFormatOptions& options);
 
   /// Appends whole targets to `block` until it is full (TargetBlock::full) or the input ends; sets
-  /// its first index if it was empty. False at the end, if nothing was appended. After an error the
-  /// block holds the targets before the bad one; do not call it again.
+  /// its first index if it was empty. False at the end, if nothing was appended. After an error,
+  /// the block holds the targets before the bad one: do not call again.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues,
                           std::uint64_t max_targets = std::numeric_limits<std::uint64_t>::max());
 
-  /// Makes a longer target a kResources error that names it and its length; residues beyond the
-  /// limit are counted but not stored. Does not apply to alignments, which are read as a whole.
+  /// Refuses longer targets with a kResources error that gives name and length; counts residues
+  /// beyond the limit without storing them. Has no effect on alignments, which are read as a whole.
   void limit_targets(std::uint64_t residues);
 
   /// Restarts at the first target; kInput if the input is a pipe.
   Status rewind();
   /// The input, for decode_ahead() on any thread.
   ByteSource& source() const;
-  /// Bytes of it that have been delivered, decompressed.
+  /// Bytes that the input has delivered, after decompression.
   std::uint64_t bytes_read() const;
 
   /// The path opened (after the BLASTDB search) or "standard input".

@@ -44,7 +44,7 @@ std::string lower(std::string_view text) {
 // SELEX without blanks as gaps: each line has a name and one word of text, the lines of a block
 // have equal lengths, and all blocks have the same first name and number of lines. Like HMMER,
 // examines three blocks and allows one blank line between them. `cut`: the file may continue after
-// `head`, whose last line is then ignored, unless it is the only one.
+// `head`; ignores the last line of `head` then, unless it is the only one.
 bool looks_like_selex(std::string_view head, bool cut) {
   std::string_view first_name;
   std::size_t blocks = 0, lines = 0, lines_before = 0, width = 0, seen = 0;
@@ -84,9 +84,9 @@ struct PhylipText {
   bool cut;  // true if the file may continue after `text`
   std::uint64_t rows, columns;
 
-  // The number of blocks for a layout and a width of names (0: names end at the first blank); 0 if
-  // the text does not fit. In an interleaved block, residues must be aligned; in sequential layout,
-  // all rows must have the same number of lines.
+  // The number of blocks if the text has this layout and width of names (0: names end at the first
+  // blank); 0 if it does not fit. In an interleaved block, residues must be aligned; in sequential
+  // layout, all rows must have the same number of lines.
   std::size_t blocks(bool interleaved, std::size_t name_width) const {
     std::string_view rest = text, first;
     std::uint64_t row = 0, done = 0, share = 0;  // done: columns of this row (or block) read so far
@@ -152,9 +152,9 @@ struct PhylipText {
   }
 };
 
-// Like HMMER, rejects text that fits both layouts unless it is one block, which both read alike,
-// and accepts names of ten columns or of the width that leaves the right number of residues. Names
-// that end at the first blank are an extension, because many programs write them.
+// Like HMMER, rejects text that fits both layouts, unless it is one block (the layouts are then
+// equal), and accepts names of ten columns or of the width that leaves the right number of
+// residues. Names that end at the first blank are an extension: many programs write them.
 std::optional<RecognisedFormat> recognise_phylip(const PhylipText& text) {
   const std::size_t interleaved = text.name_width(true), none = std::string_view::npos;
   if (interleaved != none && text.blocks(true, interleaved) == 1)
@@ -273,7 +273,7 @@ std::optional<ForeignFile> recognise_foreign_file(std::string_view head) {
     std::string_view magic;
     ForeignFile file;
   };
-  // An FM index has no signature. It begins with its directions, DNA, 4 letters, 2 bits a letter.
+  // An FM index has no signature. Its first bytes: directions, DNA, 4 letters, 2 bits a letter.
   constexpr ForeignFile kFmIndex{"it is an FM index of makehmmerdb",
                                  "search the sequence file that it was made from"};
   static constexpr Kind kKinds[] = {
@@ -306,7 +306,7 @@ std::optional<ForeignFile> recognise_foreign_file(std::string_view head) {
   if (head.starts_with("BZh") && head.size() > 6 && head.substr(4, 3) == "1AY")
     return ForeignFile{"it is compressed with bzip2",
                        "decompress it on the way: bzcat FILE | ... -"};
-  // NULs fill the header of an archive. In text the letters may be a part of "mustard".
+  // NULs fill the header of an archive. Without them, the letters may be part of "mustard".
   if (head.size() > 262 && head.substr(257, 5) == "ustar" && head.substr(0, 257).contains('\0'))
     return ForeignFile{"it is a tar archive", "unpack it first: tar -xf FILE"};
   const std::string start = lower(trim(head.substr(0, 64)));

@@ -38,9 +38,9 @@ std::string_view sequence_format_name(SequenceFormat format);
 
 enum class FileContent { kSequences, kAlignments };
 
-/// Parses the name of a format, in any case. kUsage for unknown names and for formats that are not
-/// supported: FM indices and the requests sent to a search daemon; with kAlignments, for all but
-/// alignment formats. `where`: the option, for errors.
+/// Parses the name of a format, in any case. Fails with kUsage for unknown names, for FM indices
+/// and requests to a search daemon (not supported), and, with kAlignments, for other than alignment
+/// formats. `where`: the option, for errors.
 Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string where = {},
                                              FileContent expected = FileContent::kSequences);
 
@@ -67,8 +67,7 @@ struct ForeignFile {
 /// Recognises content that no reader accepts from the first bytes of a file: archives, other
 /// compression, web pages, UTF-16, byte order marks, ...
 std::optional<ForeignFile> recognise_foreign_file(std::string_view head);
-/// As above; also recognises profiles, FASTA files and alignments, for use where something else is
-/// expected.
+/// Recognises also profiles, FASTA files and alignments, for readers of anything else.
 std::optional<ForeignFile> recognise_other_file(std::string_view head);
 
 /// Decides between protein, DNA and RNA by the frequencies of letters; the rules are HMMER's.
@@ -84,13 +83,13 @@ class LetterCounts {
   std::uint64_t total_ = 0;
 };
 
-/// What `guess` tells of the beginning of `input`, which is not read: of longer and longer ones
-/// while it returns no value, up to 256 MiB. `whole`: the beginning is all of the input.
+/// Calls `guess` with longer and longer beginnings of `input`, up to 256 MiB, until it returns a
+/// value; consumes no input. `whole`: no longer beginning will follow.
 Result<const Alphabet*> guess_from_head(
     BufferedInput& input,
     const std::function<std::optional<const Alphabet*>(std::string_view head, bool whole)>& guess);
-/// The alphabet of unaligned sequences, from the first 4000 residues of the first one. Null if they
-/// do not decide.
+/// Guesses the alphabet of unaligned sequences from up to 4000 residues of the first one. Null if
+/// these are inconclusive.
 Result<const Alphabet*> guess_sequence_alphabet(BufferedInput& input);
 
 }  // namespace hmmjit

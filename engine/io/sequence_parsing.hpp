@@ -13,11 +13,11 @@
 
 namespace hmmjit::sequence_parsing {
 
-/// Length limit of a target: lengths L are int throughout the engine, and so is L + 3.
+/// Longest target, in residues: the engine computes with L + 3 as an int.
 inline constexpr std::uint64_t kLongestTarget = 2147483644u;
 
 /// Longest FASTA header line, and longest line of EMBL and GenBank files, in bytes. hmmsearch has
-/// no limit; the longest lines in NCBI's nr have a few hundred kilobytes.
+/// no limit; NCBI's nr has lines of a few hundred kilobytes.
 inline constexpr std::size_t kLongestHeader = std::size_t{16} << 20;
 
 /// Parser of one format.
@@ -26,7 +26,7 @@ class Parser {
   virtual ~Parser() = default;
   /// Appends whole targets to `block` until it is full or the input ends.
   virtual Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) = 0;
-  /// Must be called after the input is rewound.
+  /// Call it after the input is rewound.
   virtual void reset() = 0;
   /// See SequenceReader::limit_targets.
   void limit_targets(std::uint64_t residues) { longest_ = std::min(residues, kLongestTarget); }
@@ -38,7 +38,7 @@ class Parser {
   std::string model_;
 };
 
-/// `file_header`: a line that begins with '#' comes before the first record.
+/// `file_header`: a line that begins with '#' precedes the first record.
 std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input,
                                           const SequenceFormatOptions& options, bool file_header);
 /// EMBL/UniProt and GenBank/DDBJ.
@@ -47,7 +47,7 @@ std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const SequenceFor
 /// Reads the source of io/blast_database.hpp.
 std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
 
-// Classes of the other input characters (residue codes are below 32).
+// Classes of characters that are no residues (residue codes are below 32).
 inline constexpr std::uint8_t kIgnored = 0x40;  ///< bit: skip the character
 inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illegal
 
@@ -56,8 +56,8 @@ std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet);
 /// Character classes of unaligned formats: the alphabet without '-'; white space is ignored.
 std::array<std::uint8_t, 256> unaligned_table(const SequenceFormatOptions& options);
 
-/// A NUL byte in a target's name, accession or description is an error: C strings end there, so
-/// different names would become equal and programs that read the results would fail.
+/// A NUL byte in a target's name, accession or description is an error: C strings end there:
+/// different names would become equal, and readers of the results would fail.
 inline bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 std::unexpected<Error> nul_byte(const std::string& where, std::string_view name);
 std::unexpected<Error> too_long(const std::string& where, std::string_view name);

@@ -46,7 +46,7 @@ std::size_t page_size() {
   return size;
 }
 
-// The page-aligned part of [begin, end) for madvise: all touched pages, or only whole ones.
+// The pages of [begin, end) for madvise: all `touched` pages, or only whole ones.
 std::pair<char*, std::size_t> pages(const void* begin, const void* end, bool touched) {
   const auto mask = static_cast<std::uintptr_t>(page_size() - 1);
   auto from = reinterpret_cast<std::uintptr_t>(begin), to = reinterpret_cast<std::uintptr_t>(end);
@@ -67,7 +67,7 @@ AlignedBytes aligned_bytes(std::uint64_t size) {
       ::operator new[](std::max<std::uint64_t>(size, 1), std::align_val_t{kSectionAlignment})));
 }
 
-// Bytes of the file: in place, or a copy.
+// Bytes of the file, in place or copied.
 struct Piece {
   const char* data = nullptr;
   std::shared_ptr<const char> own;  // empty: the bytes are in the mapping or in memory
@@ -153,7 +153,7 @@ Status TargetDatabase::State::read_header() {
   if (header.file_bytes != size)
     return damaged(name,
                    fmt::format("the file has {} bytes, {} were written", size, header.file_bytes));
-  // The checks below can fail only for files that another program wrote.
+  // Only files of another program can fail the checks below.
   if (header.alphabet < 1 || header.alphabet > 3)
     return damaged(name, fmt::format("alphabet {} is unknown", header.alphabet));
   const Alphabet& alphabet = alphabet_of(static_cast<AlphabetType>(header.alphabet));
@@ -215,8 +215,8 @@ Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
   return out;
 }
 
-// Entries are contiguous in both pools, so each one determines the next one's position. `first`:
-// index of the first entry, whose residues and text must be at the given positions.
+// Residues and text are contiguous, so each entry determines the positions of the next one.
+// `first`: index of the first entry, whose residues and text must start at the given positions.
 Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
                                             std::uint64_t first, std::uint64_t first_residue,
                                             std::uint64_t first_text) const {
@@ -235,8 +235,8 @@ Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
   return {};
 }
 
-// Checks the residues of these entries, which begin at `at`. If the file is mapped, code that uses
-// residues as indices checks them again (model/residue_copies.hpp).
+// Checks the residues of these entries, which begin at `at`. Code that uses residues of a mapped
+// file as indices checks them again (model/residue_copies.hpp).
 Status TargetDatabase::State::check_residues(std::span<const TargetEntry> copies,
                                              std::uint64_t first, const Residue* at) const {
   const auto codes = static_cast<Residue>(summary.alphabet->Kp);
@@ -276,7 +276,7 @@ Status TargetDatabase::State::check_zeros(std::uint64_t from, std::uint64_t to,
   });
 }
 
-// Loads these pages all at once, before they fault in one by one.
+// Loads these pages at once, instead of by one page fault each.
 void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_piece) const {
   if (!mapped()) return;
   const auto [from, size] = pages(where.data, where.data + size_of_piece, true);
@@ -360,9 +360,9 @@ Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fract
     // bytes * share / of, computed without overflow: shares are below `of`, which is below 2^32.
     const std::uint64_t whole = s.bytes_of(kResidues) / of, rest = s.bytes_of(kResidues) % of;
     const std::uint64_t limit = whole * share + rest * share / of;
-    // Interpolation search: target lengths are similar, so few steps suffice, and on a network file
-    // system each step costs a round trip. Every other step bisects, which bounds the number of
-    // steps for any distribution of lengths.
+    // Interpolation search: lengths are similar, so few steps suffice, and on a network file system
+    // each step costs a round trip. Every other step bisects, which bounds the steps for any
+    // lengths.
     std::uint64_t first = 0, last = s.summary.targets;
     std::uint64_t at_first = kDatabaseAlignment, at_last = s.bytes_of(kResidues);
     for (bool halve = false; first < last; halve = !halve) {
@@ -408,7 +408,7 @@ Status TargetDatabase::verify() const {
   }
   HMMJIT_TRY(s.check_zeros(end_of_last, s.summary.file_bytes, "after the last section"));
 
-  // The checksums match, so any error found below was made by the program that wrote the file.
+  // The checksums match: any error found below is of the program that wrote the file.
   HMMJIT_ASSIGN(const Piece front, s.piece(s.start_of(kResidues), kDatabaseAlignment));
   const auto* const padding = reinterpret_cast<const Residue*>(front.data);
   if (find_other(padding, padding + kDatabaseAlignment, kPaddingCode) !=
@@ -496,7 +496,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     Storage() = default;
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
-    // Drops the pages only; they are read from the file again when needed.
+    // Drops only the pages: the system reads them again when needed.
     ~Storage() {
       if (!database->state_->mapped() || database->state_->resident) return;
       for (const auto& [begin, bytes] :
@@ -525,9 +525,9 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   stored->residues = {residues.data + kDatabaseAlignment, residues.own};
   const std::uint64_t end_of_block = next_ + entries.size();
   if (std::uint64_t checked = s.checked; end_of_block > checked) {
-    // Prefetch the next block while this one is searched, because on a network file system each
-    // page fault costs a round trip. Repeat the advice for every block: a busy system drops it, and
-    // it costs little for pages in memory.
+    // Prefetch the next block during the search of this one: on a network file system each page
+    // fault costs a round trip. Repeat the advice for every block: a busy system drops it, and for
+    // pages in memory it costs little.
     constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
     std::uint64_t after_range = s.bytes_of(kResidues);
     if (end_of_targets < s.summary.targets) {

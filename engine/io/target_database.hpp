@@ -36,41 +36,40 @@ struct DatabaseSummary {
   std::uint64_t targets = 0, residues = 0;
   std::uint32_t longest = 0, shortest = 0;  ///< target lengths in residues; both 0 without targets
   std::uint64_t file_bytes = 0;
-  std::uint64_t identity = 0;  ///< digest of the targets and their order, whatever their source
+  std::uint64_t identity = 0;  ///< digest of the targets and their order, not of the source files
   std::vector<DatabaseSection> sections;
 };
 
 /// True if a file that begins with `head` (8 bytes are enough) is a target database.
 bool is_target_database(std::string_view head);
-/// The same for a named file. False for anything but a regular file, because bytes read from a pipe
+/// The same for the file `path`. False for anything but a regular file: bytes read from a pipe
 /// would be lost. Fails with kInput if the file cannot be read.
 Result<bool> is_target_database_file(const std::string& path);
 
 enum class DatabaseAccess {
-  /// The file is mapped, and blocks of targets are views of it. If the file is truncated while it
-  /// is mapped, the process receives SIGBUS and must handle it.
+  /// Maps the file; blocks of targets are views of it. If the file is truncated meanwhile, the
+  /// process receives SIGBUS and must handle it.
   kMap,
-  /// kMap for databases that are read many times: pages stay mapped, and residues are checked when
-  /// they are first read. Each later pass costs 0.1 ms per block.
+  /// kMap for databases that are read many times: keeps pages mapped, and checks residues on first
+  /// reading only. Each later reading takes 0.1 ms per block.
   kResident,
-  /// Blocks of targets are read into memory of their own: a truncated file is an error value, and
-  /// checked bytes cannot change. For host programs, which have their own signal handlers.
+  /// Copies blocks of targets: a truncated file gives an error, and checked bytes cannot change.
+  /// For host programs, which have their own signal handlers.
   kRead,
 };
 
 /// A database open for reading. Immutable; threads may share it.
 ///
 /// Opening reads only the header (which has its own checksum), in constant time. Readers check the
-/// rest as they use it: they refuse entries that point outside their section and residues outside
-/// the alphabet, so a damaged file causes an error, never an invalid access. verify() finds all
-/// other damage.
+/// rest as they use it: entries that point outside their section and residues outside the alphabet
+/// give an error, never an invalid access. verify() finds all other damage.
 class TargetDatabase {
  public:
-  /// Fails with kInput if the file is no database, has another version or a damaged header, or is
-  /// truncated.
+  /// Fails with kInput if the file is no database, is of another version, is truncated, or has a
+  /// damaged header.
   static Result<std::shared_ptr<const TargetDatabase>> open(
       const std::string& path, DatabaseAccess access = DatabaseAccess::kMap);
-  /// The same for bytes in memory, which are copied. Error messages use `name`.
+  /// Copies a database from memory. Errors use `name`.
   static Result<std::shared_ptr<const TargetDatabase>> from_bytes(std::string name,
                                                                   std::string_view bytes);
 
@@ -126,9 +125,9 @@ class DatabaseReader {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Writes a database, which appears under its name when finish() succeeds. Keeps entries and text
-/// in unnamed temporary files in the output's folder; finish() needs 4 bytes of memory per target.
-/// One thread at a time.
+/// Writes a database, which gets its name when finish() succeeds. Keeps entries and text in unnamed
+/// temporary files in the output's folder; finish() needs 4 bytes of memory per target. One thread
+/// at a time.
 class DatabaseWriter {
  public:
   /// Fails with kOutput.

@@ -13,19 +13,18 @@ namespace hmmjit {
 /// ".gz" (gzip) or ".zst" (Zstandard) if an output of this name is compressed, otherwise empty.
 std::string_view compressed_suffix(std::string_view name);
 
-/// Compresses text that comes piece by piece.
+/// Compresses text that arrives in pieces.
 class Compressor {
  public:
   virtual ~Compressor() = default;
-  /// Passes compressed bytes to `out`; with `end`, all that are left. Call it once with `end`.
+  /// Passes compressed bytes to `out`; with `end`, all remaining ones. `end` must be the last call.
   virtual void compress(std::string_view text, bool end,
                         const std::function<void(std::string_view)>& out) = 0;
 };
 /// Throws std::bad_alloc.
 std::unique_ptr<Compressor> make_gzip();
 
-/// An OutputFile that is compressed if compressed_suffix() of its name is not empty. One thread at
-/// a time.
+/// An OutputFile, compressed if compressed_suffix() of its name is not empty. One thread at a time.
 class TextOutput {
  public:
   /// Fails with kOutput; throws std::bad_alloc if a compressor cannot allocate memory.

@@ -8,7 +8,7 @@
 #include "io/sequence_parsing.hpp"
 #include "io/translate.hpp"
 
-// The instruction sets in between are not faster.
+// Other instruction sets are not faster.
 #undef HMMJIT_PARSING_TARGET
 #if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || \
     HWY_TARGET == HWY_AVX3
@@ -32,7 +32,7 @@ std::size_t translate_vector(const TranslationTable& table, const char* in, std:
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t N = hn::Lanes(d);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
-  // 32 entries take two 16-byte shuffles; both halves are repeated in every 16-byte block.
+  // A table of 32 entries needs two 16-byte shuffles; each 16-byte block holds a copy of each half.
   const hn::Full128<std::uint8_t> half;
   const auto low = hn::LoadDup128(d, table.letter.data());
   const auto high = hn::LoadDup128(d, table.letter.data() + hn::Lanes(half));

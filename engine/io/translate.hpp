@@ -31,7 +31,7 @@ struct ParsingKernels {
   std::size_t (*find_line_end)(const char*, std::size_t);
   std::size_t (*count_lines)(const char*, std::size_t, char);
 };
-/// The sets that this machine supports, fastest first. The last one works on every machine.
+/// The instruction sets of this machine, fastest first. The last one works on every machine.
 const std::vector<ParsingKernels>& parsing_kernel_sets();
 
 /// Translates up to `count` characters to residue codes at `out` (room for `count` +
@@ -43,7 +43,7 @@ std::size_t translate(const TranslationTable& table, const char* in, std::size_t
 /// Offset of the first CR or LF, or `count`.
 std::size_t find_line_end(const char* in, std::size_t count);
 
-/// Number of characters `end`.
+/// How often `end` occurs.
 std::size_t count_lines(const char* in, std::size_t count, char end);
 
 }  // namespace hmmjit::sequence_parsing

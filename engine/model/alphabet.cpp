@@ -8,9 +8,9 @@
 namespace hmmjit {
 namespace {
 
-// A degenerate symbol and the residues it may stand for.
+// A degenerate symbol and its possible residues.
 using Degenerate = std::pair<char, std::string_view>;
-// An input character that stands for another one.
+// An input character and its canonical one.
 using Synonym = std::pair<char, char>;
 
 Alphabet build(AlphabetType type, std::string_view name, int K, std::string_view symbols,
@@ -50,7 +50,7 @@ constexpr float kNucleicBackground[] = {0.25f, 0.25f, 0.25f, 0.25f};
 
 constexpr Degenerate kAminoDegenerates[] = {
     {'B', "DN"}, {'J', "IL"}, {'Z', "EQ"}, {'O', "K"}, {'U', "C"}, {'X', "ACDEFGHIKLMNPQRSTVWY"}};
-// IUPAC codes; T also stands for U, since the digit table maps both.
+// IUPAC codes. T includes U: the digit table maps both.
 constexpr Degenerate kDnaDegenerates[] = {{'R', "AG"},  {'Y', "CT"},  {'M', "AC"},  {'K', "GT"},
                                           {'S', "CG"},  {'W', "AT"},  {'H', "ACT"}, {'B', "CGT"},
                                           {'V', "ACG"}, {'D', "AGT"}, {'N', "ACGT"}};

@@ -12,7 +12,7 @@ using Residue = std::uint8_t;
 
 inline constexpr int kMaxCodes = 29;  ///< largest Kp of any alphabet (amino)
 inline constexpr int kMaxBases = 20;  ///< largest K
-/// Code between and after packed targets; it scores minus infinity in every filter table.
+/// Code between and after packed targets. Scores minus infinity in every filter table.
 inline constexpr Residue kPaddingCode = 31;
 inline constexpr Residue kInvalidCode = 255;
 
@@ -28,7 +28,7 @@ struct Alphabet {
   std::string_view symbols;  ///< Kp characters, index = code
   /// Background frequencies of the K residues (null model), not renormalised.
   std::array<float, kMaxBases> background;
-  /// Bit y of degeneracy[x] is set if code x may stand for residue y; zero for - * ~.
+  /// Bit y of degeneracy[x]: code x may be residue y. Zero for - * ~.
   std::array<std::uint32_t, kMaxCodes> degeneracy;
   /// Maps input characters to codes, and characters outside the alphabet to kInvalidCode.
   /// Case-insensitive; includes synonyms ('_' and '.' are gaps; in DNA 'U' is T, 'X' is N, ...).
@@ -46,7 +46,7 @@ const Alphabet& amino_alphabet();
 const Alphabet& dna_alphabet();
 const Alphabet& rna_alphabet();
 const Alphabet& alphabet_of(AlphabetType type);
-/// Whether sequences of one alphabet can be read as the other's: DNA and RNA have the same codes.
+/// True if both alphabets have the same codes, as DNA and RNA do.
 inline bool same_codes(const Alphabet& a, const Alphabet& b) { return a.Kp == b.Kp; }
 
 }  // namespace hmmjit

@@ -4,7 +4,8 @@
 
 namespace hmmjit {
 
-/// What was searched, and how many targets passed each filter (for DNA and RNA: residues).
+/// Number of targets and residues searched, and of targets that passed each filter (for DNA and
+/// RNA: residues).
 struct FilterCounters {
   std::uint64_t targets = 0, residues = 0;
   std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;

@@ -27,7 +27,7 @@ std::vector<float> match_occupancy(const Hmm& hmm) {
   std::vector<float> occupancy(static_cast<std::size_t>(hmm.M) + 1);
   occupancy[1] = hmm.t(0, kMI) + hmm.t(0, kMM);
   for (int k = 2; k <= hmm.M; ++k) {
-    // The complement is computed in double because the reference's constant is a double.
+    // The complement is a double, because HMMER's constant is.
     const float before = occupancy[k - 1];
     const float stay = before * (hmm.t(k - 1, kMM) + hmm.t(k - 1, kMI));
     occupancy[k] =
@@ -63,7 +63,7 @@ struct StateProbabilities {
   std::vector<double> M, I, D;
 };
 
-// Steps 1 and 2: every path begins in M1.
+// The first two steps: every path begins in M1.
 void begin_paths(const Hmm& hmm, StateProbabilities& first, StateProbabilities& second) {
   first.M[1] = 1;
   first.D[2] = hmm.t(1, kMD);

@@ -12,7 +12,7 @@
 
 namespace hmmjit {
 
-/// Order of the seven transitions of a node, in memory as in the files.
+/// Order of the seven transitions of a node, in memory and in files.
 enum Transition : int { kMM = 0, kMI, kMD, kIM, kII, kDM, kDD, kTransitions };
 
 /// Score distribution parameters in bits: Gumbel (mu, lambda) for MSV and Viterbi, exponential tail
@@ -41,7 +41,7 @@ struct Hmm {
   std::vector<float> transition;         ///< [(M+1) x 7], row k, order of Transition
   std::array<float, kMaxBases> compo{};  ///< model composition, all zero when absent
 
-  // Annotation strings of M characters (that of node k at index k-1); empty if absent.
+  // Annotation: M characters, node k at index k-1; empty if absent.
   std::string consensus;  ///< never empty after reading: computed if the file has none
   std::string rf, mm, cs;
   std::vector<int> map;  ///< [M+1] alignment column of each node, from 1; or empty
@@ -51,7 +51,7 @@ struct Hmm {
   /// Longest expected hit on a nucleotide target (MAXL); see max_length().
   std::optional<int> max_length;
   Calibration calibration;
-  /// HMMER2 import: the file carries no HMMER3 statistics; build::calibrate fills them in.
+  /// Imported from HMMER2: the file lacks HMMER3's statistics, and build::calibrate adds them.
   bool needs_calibration = false;
 
   /// The values of node k.
@@ -73,15 +73,15 @@ struct Hmm {
 void renormalise(Hmm& hmm);
 
 /// The consensus: for every node the first residue of maximum match probability, in upper case if
-/// that is >= 0.5 (amino) or 0.9 (nucleic). Used if a file has no CONS column.
+/// the probability is >= 0.5 (amino) or 0.9 (nucleic). Used if a file has no CONS column.
 std::string compute_consensus(const Hmm& hmm);
 
 /// [M+1]: probability that the match state of node k is visited (Eddy 2008, local entry); element 0
 /// is unused.
 std::vector<float> match_occupancy(const Hmm& hmm);
 
-/// The shortest length that a sequence emitted by the core model exceeds with a probability below
-/// `beta`; at most 20 times the model's length.
+/// The shortest length that a sequence of the core model exceeds with a probability below `beta`;
+/// at most 20 M.
 int max_length(const Hmm& hmm, double beta);
 
 }  // namespace hmmjit

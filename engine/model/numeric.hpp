@@ -1,4 +1,4 @@
-// Small sums whose exact rounding affects results.
+// Sums whose rounding affects results.
 #pragma once
 
 #include <span>
@@ -25,8 +25,8 @@ float compensated_sum(std::span<const float> values);
 /// Divides by the compensated sum; if it is zero, all values become equal.
 void normalise(std::span<float> values);
 
-/// log(exp(a) + exp(b)) in nats from a table with steps of 1/1000 nat, as in the reference. Its
-/// error (up to 0.0005) is visible in printed biases. -inf is allowed.
+/// log(exp(a) + exp(b)) in nats, from HMMER's table with steps of 1/1000 nat: its error (up to
+/// 0.0005) is visible in printed biases. Accepts -inf.
 float table_log_sum(float a, float b);
 
 }  // namespace hmmjit

@@ -1,6 +1,6 @@
 // A device's results for a target after the filters: its regions, the clusters of regions with
-// several domains, and the envelope scores. They equal those of the CPU's domain stage
-// (engine/domain), which continues from them, bit for bit.
+// several domains, and the envelope scores. The CPU's domain stage (engine/domain) continues from
+// them; they equal its own results bit for bit.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace hmmjit {
 
-/// An envelope with all results that depend on its matrices (Eddy 2011).
+/// An envelope with all results of its matrices (Eddy 2011).
 struct ScoredEnvelope {
   float forward_nats = 0;  ///< of the unihit model; NaN: none
-  bool sound = false;      ///< false: decoding overflowed, and the envelope is dropped
+  bool sound = false;      ///< false: decoding overflowed; the envelope is dropped
   float accuracy = 0;      ///< expected accuracy of the path
   /// Expected odds of the alphabet's residues; not set for an envelope from a cluster.
   std::array<float, 20> null2{};
@@ -43,11 +43,11 @@ struct ParsedRegion {
 
 struct ParsedTarget {
   float forward_nats = 0;  ///< of the Forward filter; NaN: none
-  bool decoded = false;    ///< false: decoding overflowed, there are no domains
+  bool decoded = false;    ///< false: decoding overflowed; no domains
   float expected_domains = 0;
   std::vector<ParsedRegion> regions;
 
-  /// Residues in regions and envelopes that have no results yet.
+  /// Residues in regions and envelopes without results.
   std::uint64_t residues_left() const {
     std::uint64_t left = 0;
     const auto add = [&](int first, int last, bool known) {

@@ -14,13 +14,12 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kWordMinimum = -32768;
 constexpr int kWordMaximum = 32767;
 
-// As in the reference, which is written in C, logarithms of probabilities are computed in double
-// and rounded to float once.
+// As in HMMER (C): computed in double, rounded to float once.
 float log_of(float p) { return static_cast<float>(std::log(static_cast<double>(p))); }
 
-// scale * score, rounded half away from zero. Contains no calls, so that loops over a row are
-// vectorised. Callers saturate beyond the limit; infinite and NaN scores come only from files with
-// impossible probabilities and behave as in the reference's x86 conversions.
+// scale * score, rounded half away from zero. No calls: compilers vectorise loops over rows.
+// Callers saturate beyond the limit. Infinite and NaN scores come only from files with impossible
+// probabilities; they behave as in HMMER's x86 conversions.
 int rounded(float scale, float score) {
   constexpr float kLimit = 1048576.0f;
   float v = scale * score;
@@ -47,7 +46,7 @@ std::int16_t word_score(float scale, float score) {
                                                   : 0);
 }
 
-// The reference's single-precision exponential (not libm's), inlined into loops over rows.
+// HMMER's single-precision exponential, not libm's. Inlined into loops over rows.
 inline float polynomial_exp(float x) {
   // Cephes-type polynomial (Moshier): x = n ln 2 + y, with exp(y) by a degree-6 polynomial.
   constexpr float kLimit = 88.3762626647949f;
@@ -68,14 +67,14 @@ inline float polynomial_exp(float x) {
   p = p * z;
   p = p + y;
   p = p + 1.0f;
-  // Computes 2^n through the exponent field: n = -127 gives 0 and n = 128 infinity.
+  // 2^n by the exponent field: n = -127 gives 0, n = 128 infinity.
   const float result = p * std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
   const float outside = x > kLimit ? std::numeric_limits<float>::infinity() : x * 0.0f;
   return x > -kLimit && x <= kLimit ? result : (x <= -kLimit ? 0.0f : outside);
 }
 
-// Sets all scores: those of emissions by `emission(score)`, those of transitions by
-// `transition(score, limit)`, with the limits of words.
+// Sets emission scores by `emission(score)` and transition scores by `transition(score, limit)`;
+// limits apply to words.
 template <typename Score, typename Emission, typename OfTransition>
 void fill_scores(const Profile& profile, Score impossible, const Emission& emission,
                  const OfTransition& transition, NodeScores<Score>& out) {
@@ -89,10 +88,10 @@ void fill_scores(const Profile& profile, Score impossible, const Emission& emiss
     const float* scores = profile.match.data() + (nodes + 1) * x + 1;
     for (int k = 0; k < M; ++k) match[k] = emission(scores[k]);
   }
-  // Rounding must not turn a transition into a gain, nor an insert extension into a free one.
+  // Rounding must not make a transition a gain, nor an insert extension free.
   out.entry.resize(nodes);
   for (int k = 0; k < M; ++k) out.entry[k] = transition(profile.entry[k + 1], 0);
-  // Stored either with the node they enter (index k) or with the node they leave (k - 1).
+  // Stored with the node that they enter (index k) or leave (k - 1).
   const auto store = [&](std::vector<Score>& to, Transition a, int first, int limit) {
     to.assign(nodes, impossible);
     const float* scores = profile.transition[a].data() + 1;
@@ -114,7 +113,7 @@ float move_probability(int L, bool multihit) {
 }
 
 Profile make_match_scores(const Hmm& hmm) {
-  const FlushToZeroScope flush;  // as the reference builds its profiles
+  const FlushToZeroScope flush;  // as HMMER builds profiles
   const Alphabet& alphabet = *hmm.alphabet;
   const int M = hmm.M;
   const std::size_t row = static_cast<std::size_t>(M) + 1;
@@ -130,7 +129,7 @@ Profile make_match_scores(const Hmm& hmm) {
       scores[k] = static_cast<float>(std::log(static_cast<double>(hmm.match_p(k, x)) / f));
     }
   }
-  // Degenerate codes score the background-weighted mean of their members. Even a single member is
+  // Degenerate codes score the background-weighted mean of their members. A single member is also
   // multiplied and divided, which may change its last bit.
   for (int x = alphabet.K + 1; x < alphabet.nonresidue(); ++x) {
     float* scores = profile.match.data() + row * x;
@@ -189,7 +188,7 @@ ByteProfile make_byte_profile(const Profile& profile) {
   for (int x = 0; x < bytes.Kp; ++x) {
     std::uint8_t* cost = bytes.cost.data() + static_cast<std::size_t>(x) * M;
     const float* scores = profile.match.data() + (static_cast<std::size_t>(M) + 1) * x + 1;
-    const float scale = bytes.scale;  // a byte store might alias the members
+    const float scale = bytes.scale;  // copies: a byte store may alias the members
     const int bias = bytes.bias;
     for (int k = 0; k < M; ++k) cost[k] = biased_byte_cost(scale, bias, scores[k]);
   }
@@ -233,9 +232,9 @@ OddsProfile make_odds_profile(const Profile& profile) {
 
 int float_stripes(int M) { return std::max(2, (M + 3) / 4); }
 
-// The cell has a lower bound: D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) in Forward, D(k) >= E in
+// Lower bound of the cell: D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) in Forward, D(k) >= E in
 // Backward. 2^-25 is half a unit of the smallest significand; the other factor covers the rounding
-// of the bound itself.
+// of the bound.
 float deletion_bound(double smallest) {
   constexpr double kHalfUnit = 0x1p-25;
   constexpr double kRoundingMargin = 1.0 - 1e-5;
@@ -287,7 +286,7 @@ float forward_nats(float log_scale, float last_c, float move) {
 }
 
 float null_p1(int L) {
-  // From 2^24 residues on the quotient may round to 1, whose logarithm of the rest is infinite.
+  // From 2^24 residues on, the quotient may round to 1, and log(1 - p1) would be infinite.
   constexpr float kMost = 0x1.fffffep-1f;
   return std::min(static_cast<float>(L) / static_cast<float>(std::int64_t{L} + 1), kMost);
 }
@@ -309,10 +308,10 @@ BiasModel make_bias_model(const Hmm& hmm) {
   const std::array<const std::array<float, kMaxBases>*, 2> emission{&alphabet.background,
                                                                     &hmm.compo};
   for (int s = 0; s < 2; ++s) {
-    model.odds[s].fill(1.0f);  // remains for gap, nonresidue and missing data
+    model.odds[s].fill(1.0f);  // stays 1 for gap, nonresidue and missing data
     for (int x = 0; x < alphabet.nonresidue(); ++x) {
       if (x == alphabet.gap()) continue;
-      // The ratio of sums over the members, unlike match scores, which use the mean.
+      // A ratio of sums over the members; match scores use the mean.
       float numerator = 0, denominator = 0;
       for (int y = 0; y < alphabet.K; ++y) {
         if ((alphabet.degeneracy[x] >> y & 1) == 0) continue;

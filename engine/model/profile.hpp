@@ -2,8 +2,8 @@
 //
 // Hmm -> Profile (log odds, floats) -> ByteProfile (SSV/MSV), WordProfile (Viterbi),
 //                                      OddsProfile (Forward and everything after it).
-// All are in natural node order, with one emission row per residue code; vector and GPU layouts are
-// derived from them. Arithmetic: Eddy 2011 (accelerated profile HMM searches), with hmmsearch's
+// All have natural node order and one emission row per residue code; engine/layout derives vector
+// and GPU layouts. Arithmetic: Eddy 2011 (accelerated profile HMM searches), with hmmsearch's
 // rounding, bit for bit.
 #pragma once
 
@@ -76,14 +76,14 @@ struct WordProfile : NodeScores<std::int16_t> {
 
 WordProfile make_word_profile(const Profile& profile);
 
-/// Odds ratios (floats, exponentiated by the reference's polynomial); impossible: 0.
+/// Odds ratios (floats, by HMMER's exponential polynomial); impossible: 0.
 using OddsProfile = NodeScores<float>;
 
 OddsProfile make_odds_profile(const Profile& profile);
 
 /// Bounds below which the delete flow from one of the four lanes into the next changes no cell: an
-/// addend below half a unit in the last place of a cell leaves it unchanged, and all later addends
-/// of the chain are smaller. Negative if the model has no such bound.
+/// addend below half a unit in the last place of a cell leaves the cell unchanged, and all later
+/// addends of the chain are smaller. Negative: the model has no such bound.
 struct DeletionBounds {
   std::array<float, 32> forward{};  ///< by residue code, times B(i-1)
   float backward = -1;              ///< times E(i)
@@ -92,7 +92,7 @@ DeletionBounds deletion_bounds(const OddsProfile& odds);
 /// The bound for one code, from the smallest product of entry, match and match-delete odds over all
 /// nodes but the last.
 float deletion_bound(double smallest);
-/// Converts scores to odds with the reference's polynomial.
+/// Converts scores to odds with HMMER's polynomial.
 void exponentiate(std::span<const float> scores, float* odds);
 /// Number of stripes Q of M nodes in the four lanes of the float stages (Farrar 2007).
 int float_stripes(int M);
@@ -105,7 +105,7 @@ struct LengthModel {
 LengthModel length_model(int L, bool multihit);
 
 /// Forward's score in nats from the sum of the logarithms of its scale factors and C(L); NaN on
-/// underflow or overflow, where the reference gives up.
+/// underflow or overflow, where HMMER's Forward fails.
 float forward_nats(float log_scale, float last_c, float move);
 /// Adds the logarithm of a scale factor, as Forward does row by row.
 float add_log(float log_scale, float factor);
@@ -133,10 +133,10 @@ struct SearchModel {
 };
 /// Builds all forms. Cost: about 60 us per 100 nodes.
 std::shared_ptr<const SearchModel> make_search_model(Hmm hmm);
-/// Builds what SSV, MSV and bias need: `bytes`, `bias` and the match scores of `profile`. Takes
-/// half as long.
+/// Builds the forms for SSV, MSV and bias: `bytes`, `bias` and the match scores of `profile`. Takes
+/// half the time.
 std::shared_ptr<SearchModel> begin_search_model(Hmm hmm);
-/// Builds the rest. It leaves `hmm`, `bytes` and `bias` alone: other threads may read them.
+/// Builds the remaining forms. Other threads may meanwhile read `hmm`, `bytes` and `bias`.
 void complete(SearchModel& model);
 
 }  // namespace hmmjit

@@ -1,4 +1,4 @@
-// The reference's fast random number generator, whose exact sequence determines sampled traces and
+// HMMER's fast random number generator. Its exact sequence determines sampled traces and
 // calibrations.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace hmmjit {
 
 /// 32-bit linear congruential generator x' = 69069 x + 1 (Marsaglia's multiplier), seeded through
-/// Jenkins' 96-bit mix (Dr. Dobb's Journal, 1997) so that similar seeds start far apart. A value
+/// Jenkins' 96-bit mix (Dr. Dobb's Journal, 1997) so that similar seeds start far apart. Value
 /// type: copies continue independently. One thread at a time.
 class LinearCongruential {
  public:
@@ -26,8 +26,8 @@ class LinearCongruential {
     return static_cast<double>(state_) * 0x1p-32;
   }
 
-  /// Chooses an index with the given weights, which need not sum to one; always draws one deviate.
-  /// Weights and their running sum are compared in double.
+  /// Chooses an index with probability proportional to its weight; always draws one deviate. Sums
+  /// and compares in double.
   int choose(std::span<const float> weights) {
     const double roll = uniform();
     double norm = 0;

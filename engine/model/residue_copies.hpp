@@ -1,4 +1,4 @@
-// Checked residues that can no longer change.
+// Checked residues that cannot change.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,9 @@
 
 namespace hmmjit {
 
-/// Residues of targets, for code that uses them as table indices or reads them twice. If a block is
-/// a view of a mapped database, another process may overwrite the file even after a check, so its
-/// residues are copied and checked again. Residues in a block's own storage are used in place. One
-/// thread at a time.
+/// Residues of targets, for code that uses them as table indices or reads them twice. Copies and
+/// checks the residues of a mapped database, because another process may overwrite the file at any
+/// time. Uses residues in a block's own storage in place. One thread at a time.
 class ResidueCopies {
  public:
   /// The residues of target `i` of `block`, with one readable byte on either side; valid until

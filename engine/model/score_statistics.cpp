@@ -31,15 +31,15 @@ float nats_to_bits(float nats) {
 
 namespace {
 
-// False if P may not fall strictly with the score: the limit is within rounding of 0 or 1, or the
-// calibration is not a distribution. Every score is then evaluated.
+// False if P may not decrease strictly with the score: the limit is within rounding of 0 or 1, or
+// the calibration is no distribution. Then every score is evaluated.
 bool is_regular(double location, double lambda, double limit) {
   return limit > 1e-300 && limit < 0.999999 && lambda > 1e-3 && lambda < 1e3 &&
          std::abs(location) < 1e4;
 }
 
 ScoreBand band_around(double deciding, double lambda) {
-  // A hundredth of a bit changes P by nearly one percent, far more than any rounding.
+  // 0.01 bit changes P by nearly one percent, far more than any rounding.
   const double margin = 0.01 + 0.01 / lambda;
   return {static_cast<float>(deciding - margin), static_cast<float>(deciding + margin)};
 }

@@ -1,4 +1,4 @@
-// P-values and E-values of bit scores (Eddy 2008), in the reference's exact operations.
+// P-values and E-values of bit scores (Eddy 2008), with HMMER's exact operations.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@ double exponential_log_survival(double x, double tau, double lambda);
 /// E-value of a P-value whose logarithm is `log_p`. Like in hmmsearch, results below the smallest
 /// normal double are zero, whatever the mode of the thread.
 double e_value(double log_p, double search_space = 1);
-/// Float difference of two nat scores in bits: divided by ln 2 in double, rounded to float.
+/// Converts a difference of scores from nats to bits: divides by ln 2 in double, rounds to float.
 float nats_to_bits(float nats);
 
 /// Bit scores between which "P > limit" must be evaluated: scores below `rejects` fail, scores
@@ -26,8 +26,8 @@ struct ScoreBand {
 ScoreBand gumbel_band(double mu, double lambda, double limit);
 ScoreBand exponential_band(double tau, double lambda, double limit);
 
-/// Decides "P > limit" for one Gumbel distribution by a band of scores, so that exponentials are
-/// only computed for scores within it. Always gives exactly gumbel_survival's answer.
+/// Decides "P > limit" for one Gumbel distribution, exactly as gumbel_survival would. Computes
+/// exponentials only for scores within a band.
 class PValueGate {
  public:
   PValueGate(double mu, double lambda, double limit)

@@ -5,8 +5,8 @@
 namespace hmmjit {
 namespace {
 
-// C libraries serve allocations of this size by mmap: reserved pages that are unused take no
-// memory, and shrinking the vector would only copy it.
+// C libraries use mmap for allocations of this size: unused pages take no memory, and shrinking the
+// vector would only copy it.
 constexpr std::size_t kOwnMapping = std::size_t{1} << 25;
 
 }  // namespace

@@ -22,8 +22,8 @@ struct TargetView {
   int length() const { return static_cast<int>(residues.size()); }
 };
 
-/// The position of a target in the arrays of its block or database; the bytes are the same in
-/// memory and in a database file (docs/database-format.md).
+/// The position of a target in the arrays of its block or database, with the same layout in memory
+/// and in a database file (docs/database-format.md).
 struct TargetEntry {
   std::uint64_t residues;                      ///< offset of the first residue
   std::uint64_t text;                          ///< offset of the name in the pool
@@ -43,10 +43,10 @@ struct TargetStorage {
   std::shared_ptr<const void> owner;  ///< keeps the arrays alive
 };
 
-/// A run of consecutive targets of one file. Filled by a sequence reader, then immutable and
-/// shareable. Storage: all residues in one array, one kPaddingCode after each target (and before
-/// the first), so that vector code may read one past either end; all text in one pool. A block may
-/// also be a view of another owner's arrays of this kind; it is then immutable from the start.
+/// Consecutive targets of one file. Filled by a sequence reader, then immutable: threads may share
+/// it. Storage: all residues in one array, one kPaddingCode after each target (and before the
+/// first), so vector code may read one past either end; all text in one pool. A block may also be a
+/// view of another owner's arrays, immutable from the start.
 class TargetBlock {
  public:
   TargetBlock();
@@ -70,7 +70,7 @@ class TargetBlock {
 
   /// Empties the block but keeps its memory for further targets.
   void clear();
-  /// Reserves memory for `residues` residues in total, so that adding them copies nothing.
+  /// Reserves memory for `residues` residues in total: adding them then copies nothing.
   void reserve(std::size_t residues) { residues_.reserve(residues); }
 
   // Building: begin_target, then append residues in pieces, then end_target.
@@ -83,8 +83,8 @@ class TargetBlock {
   /// Drops a target that was begun but not ended.
   void abandon_target();
   void shrink_to_fit();
-  /// Whether it holds `residues` residues, as many bytes of entries and text (targets with few
-  /// residues take memory too), or `targets` targets.
+  /// True with `residues` residues, as many bytes of entries and text (short targets take memory
+  /// too), or `targets` targets.
   bool full(std::uint64_t residues,
             std::uint64_t targets = std::numeric_limits<std::uint64_t>::max()) const {
     return residue_count_ >= residues || size() >= targets ||
@@ -95,7 +95,7 @@ class TargetBlock {
   using Entry = TargetEntry;
   const Entry& entry(std::size_t i) const { return view_.owner ? view_.entries[i] : targets_[i]; }
 
-  TargetStorage view_;  // in use if it has an owner; then the vectors are empty
+  TargetStorage view_;  // in use if it has an owner; the vectors are then empty
   std::vector<Residue> residues_;
   std::vector<char> text_;
   std::vector<Entry> targets_;

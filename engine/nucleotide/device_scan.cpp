@@ -34,14 +34,15 @@ namespace dev = hmmjit_device;
 
 constexpr int kRows = dev::kBlockRows;
 constexpr const char* kVariant = "multi_lane_blocks";
-// A launch has about as many items as the device processes concurrently, because the rows before an
-// item are computed twice; it has more if items would exceed this size.
+// Most blocks of rows in an item. A launch has only as many items as the device processes
+// concurrently, because the rows before each item are computed twice, unless items would exceed
+// this size.
 constexpr std::uint32_t kMostBlocksOfItem = 256;
-// Bytes of marks that wait for the threads; minimum and maximum number of models they belong to.
+// Bound on the marks that wait for threads, in bytes; fewest and most models with waiting marks.
 constexpr std::size_t kWaitingMarks = std::size_t{64} << 20;
 constexpr std::size_t kFewestWaiting = 4, kMostWaiting = 64;
 
-// The profile with which a model reads residues in place of their complements.
+// The profile that reads residues as their complements.
 ByteProfile complemented(const ByteProfile& profile) {
   ByteProfile out = profile;
   const auto M = static_cast<std::ptrdiff_t>(profile.M);
@@ -51,7 +52,7 @@ ByteProfile complemented(const ByteProfile& profile) {
   return out;
 }
 
-// The largest value of a plain recurrence in the rows from `first` on.
+// The largest value of the plain recurrence in the rows from `first` on.
 int largest_value(const ByteProfile& profile, std::span<const Residue> rows, std::size_t first) {
   const auto M = static_cast<std::size_t>(profile.M);
   std::vector<int> row(M + 1, 0);
@@ -107,7 +108,7 @@ void ScanMarks::append(const StrandPart& part, std::size_t sequence,
 struct DeviceScan::State {
   using Marks = std::shared_ptr<const ScanMarks>;
 
-  // A launch for one model, with its own buffers, so that two can follow each other without a gap.
+  // A launch for one model. Own buffers let two launches follow each other without a gap.
   struct Launch {
     driver::Stream stream;
     driver::Event begin, end;
@@ -146,7 +147,7 @@ struct DeviceScan::State {
     std::span<const Residue> residues;
     std::size_t blocks = 0;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<driver::DeviceBuffer, std::size_t>>
-        items;  // by the numbers of blocks in an item and before it
+        items;  // by numbers of blocks: in an item, before it
     struct Requested {
       plan::Plan plan;
       std::shared_future<Result<compile::KernelPtr>> kernel;
@@ -165,12 +166,12 @@ struct DeviceScan::State {
   struct Block {
     std::span<const Residue> residues;
     std::vector<Windows> windows;      // by model
-    std::deque<std::size_t> requests;  // models whose windows wait
+    std::deque<std::size_t> requests;  // models with waiting windows
     std::vector<Marks> marks;       // by model
     std::vector<char> done;         // marks are final, even if null
     std::vector<std::size_t> uses;  // remaining calls of marks()
     std::size_t waiting = 0;        // marks with remaining uses
-    bool ended = false;             // threads will not ask any more
+    bool ended = false;             // threads make no more requests
     bool idle = true;               // the device has finished
   };
 
@@ -186,7 +187,7 @@ struct DeviceScan::State {
   void give_up(Error error) noexcept;
   Status scan_block();
   Status upload(std::span<const Residue> residues);
-  // The next work for the device.
+  // The next task of the device.
   struct Next {
     std::optional<std::size_t> windows = {};  // windows of this model
     std::optional<std::size_t> model = {};    // SSV with this model
@@ -204,7 +205,7 @@ struct DeviceScan::State {
     (void)memory.resize_buffer(buffer.size(), 0);
     buffer = {};
   }
-  // `more`: room for later requests, added if the buffer has to be replaced.
+  // `more`: room for later requests, added if the buffer must be replaced.
   Status provide(driver::DeviceBuffer& buffer, std::size_t bytes, std::size_t more = 0) {
     if (buffer.size() >= bytes) return {};
     release(buffer);
@@ -231,7 +232,7 @@ struct DeviceScan::State {
     flowing = flows;
     changed.notify_all();
   }
-  // True if the device can deliver results without much delay.
+  // True if results of the device come without much delay.
   bool serves() const HMMJIT_REQUIRES(mutex) {
     return !failed && !block.idle && (flowing || settings.wait_for_device);
   }
@@ -255,9 +256,9 @@ struct DeviceScan::State {
   Block block HMMJIT_GUARDED_BY(mutex);
   bool stop HMMJIT_GUARDED_BY(mutex) = false;
   bool ready HMMJIT_GUARDED_BY(mutex) = false;  // the device has been opened
-  bool given_up HMMJIT_GUARDED_BY(mutex) = false;  // a warning has said so, too
+  bool given_up HMMJIT_GUARDED_BY(mutex) = false;  // and a warning has been given
   bool failed HMMJIT_GUARDED_BY(mutex) = false;
-  bool flowing HMMJIT_GUARDED_BY(mutex) = false;  // marks will come without much delay
+  bool flowing HMMJIT_GUARDED_BY(mutex) = false;  // marks come without much delay
   Error failure HMMJIT_GUARDED_BY(mutex);
   std::thread thread;
 };
@@ -346,7 +347,7 @@ void DeviceScan::State::run() {
     }
     Status scanned = scan_block();
     if (!scanned && scanned.error().code == ErrorCode::kResources) {
-      // The threads find the rows of the remaining models.
+      // The threads scan for the remaining models.
       memory.warn(scanned.error());
       scanned = collect_all();
     }
@@ -380,8 +381,8 @@ Status DeviceScan::State::upload(std::span<const Residue> residues) {
   return {};
 }
 
-// Windows come first, because threads wait for them, then the next model that threads have yet to
-// reach, once there is room for its marks. Empty if there is no work and the caller does not wait.
+// Windows come first: threads wait for them. Then the next model that no thread has reached, once
+// there is room for its marks. Empty if there is no task and the caller does not wait.
 DeviceScan::State::Next DeviceScan::State::next_work(std::size_t from, bool waits) {
   const std::size_t bytes = std::max<std::size_t>(2 * d.blocks, 1);
   const std::size_t most = std::clamp(kWaitingMarks / bytes, kFewestWaiting, kMostWaiting);
@@ -401,7 +402,7 @@ DeviceScan::State::Next DeviceScan::State::next_work(std::size_t from, bool wait
   }
 }
 
-// Requests the kernels for all models, so that several are compiled concurrently.
+// Requests the kernels for all models at once: several are compiled concurrently.
 void DeviceScan::State::request_kernels() {
   const auto request = [&](plan::Stage stage, int M, int Kp,
                            const plan::PlanOptions& options) -> Result<Device::Requested> {
@@ -433,7 +434,7 @@ Result<const gpu::ReadyKernel*> DeviceScan::State::kernel_of(plan::Stage stage,
   if (const auto& requested = d.requested.at(of);
       requested &&
       requested->kernel.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    // Threads that wait for windows already have their marks.
+    // Do not wait: threads that need windows already have marks.
     if (stage == plan::Stage::kViterbi && !settings.wait_for_device) return nullptr;
     set_flowing(false);
     requested->kernel.wait();
@@ -523,7 +524,7 @@ Status DeviceScan::State::count_launch(gpu::Timed timed, const driver::Event& fr
                                        double expected_seconds) {
   HMMJIT_ASSIGN(const float begin, driver::Event::milliseconds(d.origin, from));
   HMMJIT_ASSIGN(const float end, driver::Event::milliseconds(d.origin, to));
-  // Far from the origin both lose digits; these errors cancel in the sum of busy times.
+  // Far from the origin, both lose digits; the errors cancel in the sum of busy times.
   HMMJIT_ASSIGN(const float taken, driver::Event::milliseconds(from, to));
   const double busy =
       std::max(0.0, static_cast<double>(end) - std::max(static_cast<double>(begin), d.busy_until));
@@ -563,9 +564,9 @@ Status DeviceScan::State::collect(Launch& slot) {
   return {};
 }
 
-// Leaves out blocks that an overflow may have changed, which takes effect in the next M rows and
-// may cause another one. An item's first rows are reported by the item before it, whose values may
-// be lower there because of earlier overflows: hence three times M.
+// Skips blocks that an overflow may have changed: an overflow affects the next M rows and may cause
+// another one. The item before reports an item's first rows, perhaps too low after earlier
+// overflows: hence three times M.
 void DeviceScan::State::check_marks(const SearchModel& model, const gpu::ReadyKernel& kernel,
                                     const ScanMarks& marks) const {
   const auto M = static_cast<std::size_t>(model.bytes.M);
@@ -693,7 +694,7 @@ Result<std::vector<int>> DeviceScan::State::best_cells(const ScanModel& model,
   for (std::uint32_t& length : lengths)
     length = static_cast<std::uint32_t>(viterbi_length(length, model.window_length));
 
-  // Counters, tables and the list of windows, followed by the results.
+  // Counters, tables, the list of windows, then the results.
   layout::WordStage stage(m.words, lengths);
   layout::TableBlock up(sizeof(dev::LateCounters));
   stage.place(up);
@@ -765,7 +766,7 @@ void DeviceScan::State::check_cells(const ScanModel& model, const gpu::ReadyKern
           const int length =
               viterbi_length(static_cast<std::int64_t>(residues.size()), model.window_length);
           const int cpu = highest_cell(words, words.move(length), residues);
-          // The kernel adds E->C, and its lowest word stands for all below.
+          // The kernel adds E->C and saturates at the lowest word.
           if (cell == std::max(cpu, reference::ViterbiRow::kMinimum - words.ec)) return {};
           return search_run::Difference{
               plan::Stage::kViterbi, {}, std::to_string(cell), std::to_string(cpu)};
@@ -872,8 +873,8 @@ Status DeviceScan::end_block() {
     MutexLock lock(s.mutex);
     s.block.ended = true;
     s.changed.notify_all();
-    // If a device is demanded and there is none, even the shortest search reports an error. Other
-    // searches do not wait for the driver.
+    // If the user demands a device, even the shortest search waits to report that there is none.
+    // Other searches do not wait for the driver.
     while (!s.failed && (s.ready ? !s.block.idle : s.settings.demanded)) lock.wait(s.changed);
     if (!s.ready) s.block.idle = true;
     if (s.failed && !s.ready && s.settings.demanded) return std::unexpected(s.failure);

@@ -1,10 +1,9 @@
-// Match odds with background frequencies estimated from an envelope, and how the model's own odds
-// change when they are restored afterwards.
+// Match odds with the background frequencies of an envelope, and the model's own odds after their
+// restoration.
 //
-// The reference overwrites the model's odds and later recomputes them from probabilities, which
-// changes the last bits of some. All later Forward scores of the query use the changed odds, and
-// the probabilities of the next piece are computed from them. After a few turns they reach a fixed
-// point.
+// HMMER overwrites the model's odds and restores them from probabilities, which changes the last
+// bits of some. All later Forward scores of the query use the changed odds, and so does the next
+// computation of probabilities. After a few turns (restorations) the odds reach a fixed point.
 #pragma once
 
 #include <array>
@@ -18,7 +17,7 @@
 
 namespace hmmjit::nucleotide {
 
-/// The odds of a query after some turns, and the corresponding probabilities.
+/// The odds of a query after some turns, and their probabilities.
 struct EmissionState {
   domain::EmissionRows rows;          ///< domain::kCodeRows
   AlignedArray<float> probabilities;  ///< [K][Q][kLanes]
@@ -38,11 +37,11 @@ class Emissions {
 
   /// The state after `turns` restorations. Equal states share an object.
   std::shared_ptr<const EmissionState> after(std::uint64_t turns);
-  /// The state that further turns do not change; null if it is not reached after a few turns.
+  /// The state that further turns do not change; null if a few turns do not reach it.
   std::shared_ptr<const EmissionState> settled();
 
   /// The number of rows that estimate() needs for an envelope: one per residue of the alphabet, or
-  /// one per code if the envelope contains other codes.
+  /// one per code if the envelope contains degenerate codes.
   int rows_of(std::span<const Residue> envelope) const;
   /// Computes `count` rows; the row of code x is row first_row + x of `out`.
   void estimate(const EmissionState& state, const Background& background, int first_row, int count,

@@ -19,7 +19,7 @@ bool same_subject(const Hit& a, const Hit& b, bool by_name) {
   return by_name ? a.subject->name == b.subject->name : a.subject->index == b.subject->index;
 }
 
-// True if both are the same occurrence, found in two windows or pieces.
+// True if both are one occurrence, found in two windows or pieces.
 bool duplicates(const Hit& a, const Hit& b, bool by_name) {
   constexpr int kSameEnd = 3;
   constexpr double kSameShare = 0.95;
@@ -34,7 +34,7 @@ bool duplicates(const Hit& a, const Hit& b, bool by_name) {
          covered(a) || covered(b);
 }
 
-// Sorts hits by subject and removes duplicates: of two neighbours, the lower P-value stays.
+// Sorts hits by subject and removes duplicates: of two neighbours, keeps the lower P-value.
 void remove_duplicates(std::vector<StoredHit>& hits, bool by_name) {
   std::ranges::stable_sort(hits, [&](const StoredHit& x, const StoredHit& y) {
     const Hit &a = x.hit, &b = y.hit;
@@ -65,7 +65,7 @@ bool passes(const Rule& rule, const domain::Domain& domain) {
                     : e_value(domain.log_p) <= rule.e_value;
 }
 
-// The reference's single-precision logarithm.
+// HMMER's single-precision logarithm.
 float polynomial_log(float x) {
   constexpr float kSqrtHalf = 0.707106781186547524f;
   constexpr float kCoefficients[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,

@@ -1,4 +1,4 @@
-// Makes final hit lists: E-values, removal of duplicates, thresholds, order.
+// Final hit lists: removes duplicates, applies thresholds, sorts.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace hmmjit::nucleotide {
 
-/// Makes the list of a query or, in a Scan, of a target. `hits`: in the order in which they were
-/// found, with their final log_p. `by_name`: compares subjects by name instead of index. `scores`:
-/// the model of all hits, for their column scores; null: without these.
+/// The hit list of a query or, in a Scan, of a target. `hits`: in search order, with final log_p.
+/// `by_name`: compares subjects by name instead of index. `scores`: the model of all hits, to
+/// compute column scores; null: none.
 HitList finish_hits(std::vector<StoredHit> hits, bool by_name, const FilterCounters& counters,
                     const SearchModel* scores);
 

@@ -8,7 +8,7 @@ namespace hmmjit::nucleotide {
 namespace {
 
 constexpr int kPiecesOfBlock = 1000;
-// A target that begins within a block may take this fraction of a block even if less is left.
+// A target that begins within a block may always take this fraction of a block.
 constexpr double kLeastShare = 0.05;
 
 }  // namespace
@@ -44,7 +44,7 @@ void Partitioner::count(std::int64_t residues) {
 }
 
 void Partitioner::cut(std::size_t target, std::int64_t length, std::vector<Piece>& pieces) {
-  if (length == 0) count(0);  // nhmmer's blocks hold records without residues, too
+  if (length == 0) count(0);  // nhmmer's blocks count records without residues
   for (std::int64_t done = 0; done < length;) {
     std::int64_t most = block_length_;
     if (gathered_ && done == 0) {

@@ -1,4 +1,4 @@
-// Cuts targets into pieces, which are searched one after the other on each strand.
+// Cuts targets into pieces, each searched on both strands.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace hmmjit::nucleotide {
 
-/// Residues `first` to `last` of a target, 1-based. A search with windows of length W also reads up
-/// to W residues before them.
+/// Residues `first` to `last` of a target, 1-based. With windows of length W, a search also reads
+/// up to W residues before `first`.
 struct Piece {
   std::size_t target = 0;
   std::int64_t first = 0, last = 0;
@@ -23,19 +23,19 @@ struct Piece {
   }
 };
 
-/// A piece on one strand, including the residues before it that windows of length W need: its start
-/// on that strand of its block (BlockStrands), and its number of residues.
+/// A piece on one strand, with the residues before it that windows need: its start on this strand
+/// of its block (BlockStrands) and its number of residues.
 struct StrandPart {
   std::int64_t begin = 0, length = 0;
   bool bottom = false;
 };
 
-/// Both strands of a block: its targets one after the other with padding in between, and the
-/// reverse complement of that.
+/// Both strands of a block: its targets in order, separated by padding, and their reverse
+/// complement.
 class BlockStrands {
  public:
-  /// Sets the block, which must live as long as its residues are read. `bottom`: whether the bottom
-  /// strand will be read.
+  /// Sets the block, which must outlive all uses of its residues. `bottom`: makes the bottom
+  /// strand.
   void assign(const TargetBlock& targets, bool bottom, int threads);
   std::span<const Residue> top() const { return top_; }
   /// `target`: index in the block.
@@ -51,7 +51,7 @@ class BlockStrands {
   AlignedArray<Residue> bottom_;
 };
 
-/// Cuts targets in order. A value type: the pieces depend on the lengths of all targets so far.
+/// Cuts targets in order. Value type. The pieces depend on the lengths of all targets so far.
 class Partitioner {
  public:
   Partitioner(Partition partition, int block_length)

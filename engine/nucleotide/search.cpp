@@ -38,12 +38,12 @@ const std::array<Residue, 256>& complements() {
 
 namespace {
 
-// Residues per task, unless it takes one strand of a piece: enough to fill the vectors.
+// Residues of a run, unless it is one strand of a piece: enough to fill the vectors.
 constexpr std::int64_t kResiduesOfRun = 1 << 17;
 
-// A device takes one model after the other, and answers for all windows of a model together. A
-// run's search is therefore divided into steps, and threads take a step of the following models
-// before they take the next step of a model.
+// A device takes one model after the other and answers for all windows of a model together.
+// Therefore a run's search has steps, and threads take a step of the following models before the
+// next step of a model.
 enum Step : std::size_t { kFilter, kScan, kEnvelopes, kTrim, kDomains, kSteps };
 constexpr std::array<std::size_t, kSteps> kModelsAhead{0, 2, 10, 16, 22};
 
@@ -63,7 +63,7 @@ struct Scratch {
   std::vector<cpu::MarkedRows> marked;
 };
 
-// The residues of the units, in the direction of each.
+// The residues of the units, each in its direction.
 std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> units,
                                                        const BlockStrands& strands,
                                                        std::size_t first_target, int window_length,
@@ -78,8 +78,8 @@ std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> uni
   return scratch.sequences;
 }
 
-// A query with its tables. Most models of a library find no window, so the tables of the domain
-// stage are made for the first one.
+// A query with its tables. Those of the domain stage are made at the first window: most models of a
+// library find none.
 struct Model {
   Model(const Query& of, const Options& options) : query(of), filters(query, options) {}
   // Thread-safe.
@@ -138,8 +138,8 @@ std::shared_ptr<const Subject> subject_of(const TargetView& target, std::uint64_
                                                  std::string(target.description), target.length()});
 }
 
-// Turns an exception of the domain stage into an error.
-Status without_large_matrices(const std::function<void()>& work) {
+// Converts an exception of the domain stage to an error.
+Status catch_matrix_too_large(const std::function<void()>& work) {
   try {
     work();
   } catch (const domain::MatrixTooLarge& e) {
@@ -163,9 +163,9 @@ Status check(const Query& query) {
   return {};
 }
 
-// A model's hits depend on how often its emissions were restored before (emissions.hpp), so runs
-// are ordered. A run whose predecessors are still being searched starts from a guess; if the guess
-// was wrong, its domains are found again.
+// A model's hits depend on the number of earlier restorations of its emissions (emissions.hpp), so
+// runs have an order. A run whose predecessors are unfinished guesses this number; after a wrong
+// guess, its domains are found again.
 struct Search::State {
   struct Run {
     std::size_t first_unit = 0, count = 0;
@@ -173,8 +173,8 @@ struct Search::State {
   struct RunResult {
     std::vector<Candidate> candidates;
     std::vector<Window> windows;
-    // Index in the device's request for the model: first of the run's first candidate, then of its
-    // first window, finally of the run itself.
+    // Index in the model's current request: of the run's first candidate, then of its first window,
+    // finally of the run.
     std::size_t first = 0;
     std::vector<ParsedWindows> parsed;
     DomainProgress progress;
@@ -196,7 +196,7 @@ struct Search::State {
     std::size_t next HMMJIT_GUARDED_BY(mutex) = 0;
     bool committing HMMJIT_GUARDED_BY(mutex) = false;
     std::uint64_t turns HMMJIT_GUARDED_BY(mutex) = 0;
-    // Runs whose envelopes have been found and add turns.
+    // Runs whose envelopes are found and add turns.
     std::vector<std::pair<std::size_t, std::uint64_t>> turned HMMJIT_GUARDED_BY(mutex);
     std::array<Handover, kSteps - 1> handovers HMMJIT_GUARDED_BY(mutex);
     std::vector<std::atomic<bool>> finished;  // by run
@@ -242,7 +242,7 @@ struct Search::State {
     scan(model, s, *result, {});
     finish(run, model, block, s, std::move(result));
   }
-  // The same steps with a device that answers in between.
+  // The same steps, with a device between them.
   void take_step(Step step, std::size_t run, std::size_t model, const TargetBlock& block);
   // Null if the run needs no further steps.
   std::unique_ptr<RunResult> perform(Step step, std::size_t run, std::size_t model,
@@ -428,8 +428,8 @@ void Search::State::align(WindowParser* parser, std::size_t model, std::size_t r
   result.asked.reset();
 }
 
-// A run that needs no further steps completes all remaining handovers at once: most runs are done
-// after the first step, and nhmmscan has a run for each sequence.
+// A finished run completes all remaining handovers at once: most runs finish in the first step, and
+// nhmmscan has a run per sequence.
 void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
                               std::unique_ptr<RunResult> result) {
   Progress& p = progress[model];
@@ -440,7 +440,7 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
   } else if (p.finished[run].exchange(true)) {
     return;
   }
-  // Count all steps before a request can run out of memory, because other runs wait for them.
+  // Count all steps before a request, which may run out of memory: other runs wait for the counts.
   std::array<bool, kSteps> complete{};
   for (std::size_t left = step; left < end; ++left) {
     Handover& of = p.handovers[left];
@@ -451,7 +451,7 @@ void Search::State::hand_over(Step step, std::size_t run, std::size_t model,
     if (complete[left]) request(static_cast<Step>(left), model, p);
 }
 
-// After a model's last run, sends the device what it is to answer.
+// Sends the model's request to the device, after its last run.
 void Search::State::request(Step step, std::size_t model, const Progress& p) {
   const auto& of_runs = p.handovers[step].runs;
   switch (step) {
@@ -488,8 +488,7 @@ void Search::State::request_cells(std::size_t model,
   if (!windows.empty()) device->request_cells(model, layout::pack_targets(windows));
 }
 
-// Uses the emissions that the first windows see, and those that nearly all windows see if the model
-// has hits.
+// Uses the emissions of the first windows, and those of nearly all windows if the model has hits.
 void Search::State::request_parse(std::size_t model,
                                   std::span<const std::unique_ptr<RunResult>> of_runs,
                                   std::uint64_t turns) {
@@ -535,7 +534,7 @@ void Search::State::request_envelopes(std::size_t model, std::size_t round,
   if (!request.runs.empty()) parser->request(model, round, std::move(request));
 }
 
-// The number of turns before `run`, as far as it is known.
+// The number of turns before `run`, as far as known.
 std::uint64_t Search::State::turns_before(Progress& p, std::size_t run) {
   const MutexLock lock(p.mutex);
   std::uint64_t turns = p.turns;
@@ -555,7 +554,7 @@ void Search::State::find(std::size_t model, Scratch& s, RunResult& result) const
 
 void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResult& result) {
   Progress& p = progress[model];
-  // nhmmscan's targets begin with the model's own emissions.
+  // In nhmmscan, each target begins with the model's own emissions.
   if (!scans()) result.turns_before = turns_before(p, run);
   find(model, s, result);
   if (result.turns_after == result.turns_before) return;
@@ -563,7 +562,7 @@ void Search::State::find(std::size_t run, std::size_t model, Scratch& s, RunResu
   p.turned.emplace_back(run, result.turns_after - result.turns_before);
 }
 
-// Aligns the envelopes that are still open.
+// Aligns the open envelopes.
 void Search::State::find_domains(std::size_t model, Scratch& s, RunResult& result) const {
   const DomainContext context = context_of(model, result, s);
   while (!result.progress.open.empty()) align_open(context, result.progress, nullptr, {}, nullptr);
@@ -652,15 +651,16 @@ Status Search::add(const TargetBlock& block) {
   if (device) s.device->begin_block(s.strands.top(), runs);
   Status searched;
   try {
-    searched = without_large_matrices([&] {
+    searched = catch_matrix_too_large([&] {
       if (!device) {
-        // Threads reuse cached data.
+        // In this order, threads reuse cached data.
         for_each_index(s.options.threads, runs * models, [&](std::size_t n) {
           if (!s.stopped()) s.search(n / models, n % models, block);
         });
         return;
       }
-      // Threads wait for each other's steps, so all are taken, but do nothing after a failure.
+      // Threads wait for each other's steps: take them all, even after a failure, when they do
+      // nothing.
       std::exception_ptr failure;
       for_each_index(s.options.threads, kSteps * runs * (models + kModelsAhead.back()),
                      [&](std::size_t n) {
@@ -722,7 +722,7 @@ Status Search::scan(const TargetBlock& block, Scan& found) {
   const FlushToZeroScope flush;
   State& s = *state_;
   const std::size_t first = s.targets - block.size();
-  // As in the reference, the top strand counts even if only the bottom one is searched.
+  // As in HMMER, the top strand counts even if only the bottom strand is searched.
   const std::uint64_t strands_counted = s.options.strands == Strands::kTop ? 1 : 2;
   const double strands_read = s.options.strands == Strands::kBoth ? 2 : 1;
   found.targets.resize(block.size());

@@ -31,7 +31,7 @@ class DeviceScan;
 
 enum class Strands { kBoth, kTop, kBottom };
 
-/// How targets are cut into pieces. May change results, because a cut may divide a domain.
+/// How targets are cut into pieces. Affects results: a cut may divide a domain.
 enum class Partition {
   kGathered,  ///< short targets share a block: nhmmer with worker threads
   kSerial,    ///< each target is cut separately: nhmmer --cpu 0
@@ -43,7 +43,7 @@ struct Options {
   double F1 = 0.02, F2 = 3e-3, F3 = 3e-5;
   bool bias = true;
   int B1 = 110, B2 = 240, B3 = 1000;  ///< window lengths up to which bias counts in full
-  /// `null2`: re-estimates emissions for each envelope. The other members have their usual meaning.
+  /// `null2`: re-estimates emissions for each envelope. Other members as documented there.
   domain::DomainOptions domain;
   Strands strands = Strands::kBoth;
   Partition partition = Partition::kGathered;
@@ -63,7 +63,7 @@ struct Rule {
 };
 
 /// A model to search with. Its cutoffs (--cut_ga) are the scores of both rules. Its alphabet
-/// provides the background frequencies, and the letters in which targets are shown.
+/// provides the background frequencies and the letters of displayed targets.
 struct Query {
   std::shared_ptr<const SearchModel> model;
   int window_length = 0;  ///< W: MAXL of the model, --w_length, max_length(hmm, --w_beta)
@@ -98,7 +98,7 @@ struct StoredHit {
   Rule report, include;
 };
 
-/// Maxima over all stored hits, including duplicates and unreported ones; for column widths.
+/// Maxima over all stored hits, including duplicates and unreported hits, for column widths.
 struct Extents {
   std::size_t name = 0, accession = 0, shown = 0;  ///< characters; shown: accession, else name
   std::int64_t position = 0;                       ///< of alignment ends
@@ -125,7 +125,7 @@ const std::array<Residue, 256>& complements();
 /// The hits on each target of a block, of all models so far.
 struct Scan {
   struct Target {
-    std::vector<StoredHit> hits;  ///< in the order in which they were found
+    std::vector<StoredHit> hits;  ///< in search order
     FilterCounters counters;
   };
   /// The result of a target, once all models have searched it. Call it once per target.
@@ -139,19 +139,18 @@ struct Scan {
 /// nhmmscan: scan().
 class Search {
  public:
-  /// `device`: computes SSV marks and more, for one search at a time; null: CPU only. `verifier`:
-  /// checks some of its answers; null: nothing does.
+  /// `device` computes SSV marks and more, for one search at a time; null: CPU only. `verifier`
+  /// checks some of its answers; may be null.
   Search(std::vector<Query> queries, const Options& options, DeviceScan* device = nullptr,
          search_run::Verifier* verifier = nullptr);
 
   /// Searches whole targets with all models; results do not depend on the division into blocks.
   /// Fails with kResources if a matrix would be too large, with kInterrupted once cancelled, and as
-  /// the verifier does.
-  /// The block may be released afterwards.
+  /// the verifier does. The block may then be released.
   Status add(const TargetBlock& block);
   /// The result of a model after the last block. Call it once per model.
   HitList finish(std::size_t query);
-  /// Searches the next block, and adds the hits to those that earlier models have on it. Requires
+  /// Searches the next block and adds the hits to those of earlier models. Requires
   /// Partition::kTargets; `Z` and `column_scores` are ignored. Fails as add() does.
   Status scan(const TargetBlock& block, Scan& found);
   /// Sums over all threads. Do not call it during calls of other functions.

@@ -37,7 +37,7 @@ class Finder {
         to_find_(c_.options.domain),
         views_(views_of(context)),
         passed_(c_.windows.size(), 0) {
-    to_find_.null2 = false;  // by traces, which is not used
+    to_find_.null2 = false;  // null2 by traces is not used
     std::vector<std::span<const Residue>> residues;
     for (const TargetView& view : views_) residues.push_back(view.residues);
     bias_.assign(views_.size(), 0.0f);
@@ -52,7 +52,7 @@ class Finder {
       const auto before = c_.model.emissions.after(turns);
       const auto after = c_.options.domain.null2 ? c_.model.emissions.after(turns + 1) : before;
       if (before == after) return batches(at, c_.windows.size(), *before, *before);
-      // All windows up to the first one with an envelope see the initial emissions.
+      // Up to the first window with an envelope, windows use the initial emissions.
       const std::size_t count = std::min(kWindowsOfBatch, c_.windows.size() - at);
       const Found found = find(at, count, *before, *before);
       const auto first = std::ranges::find_if(found, [](const auto& of) { return !of.empty(); });
@@ -112,7 +112,7 @@ class Finder {
         c_.model.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
         [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
         to_find_, c_.scratch.workspace, nats, found, parsed);
-    // With --seed 0, a generator that runs on gives other traces the second time.
+    // With --seed 0 the generator is not reseeded: a second run would sample other traces.
     if (c_.verifier == nullptr || parsed.empty() || !to_find_.reseed) return found;
     for (int piece = 0; piece < c_.verifier->pieces(); ++piece) {
       const std::size_t n = c_.verifier->choose(count);
@@ -121,7 +121,7 @@ class Finder {
     return found;
   }
 
-  // Compares what a device has found in a window with the CPU's envelopes.
+  // Compares a device's findings in a window with the CPU's envelopes.
   void check(std::size_t window, const EmissionState& emissions, float nats, const Envelopes& found,
              const std::vector<gpu::UsedKernel>& kernels) {
     const TargetView& view = views_[window];
@@ -151,8 +151,8 @@ class Finder {
         });
   }
 
-  // The envelopes of the first window that has any. Regions after the first one with an envelope
-  // sample their traces with the later emissions.
+  // The envelopes of the first window with any. Regions after the first region with an envelope
+  // sample traces with the later emissions.
   Envelopes resampled(std::size_t window, Envelopes found, const EmissionState& before,
                       const EmissionState& after) {
     const std::size_t region = found.front().region;
@@ -221,7 +221,7 @@ class Scorer {
     return out;
   }
 
-  // Returns those of the chosen envelopes that a device has not scored.
+  // Returns the chosen envelopes that the device did not score.
   std::vector<std::size_t> take_scored(std::span<Envelope> envelopes,
                                        std::span<const std::size_t> chosen,
                                        const EstimatedEnvelopes& estimated,
@@ -248,7 +248,7 @@ class Scorer {
     return left;
   }
 
-  // Compares what take_scored() has taken with the CPU's alignments.
+  // Compares the results in take_scored() with the CPU's alignments.
   void check(std::span<const Envelope> envelopes, std::span<const std::size_t> chosen,
              std::span<const std::optional<ScoredEnvelope>> scored,
              const std::vector<gpu::UsedKernel>& kernels) {
@@ -264,7 +264,7 @@ class Scorer {
             again.domain.reset();
             const std::size_t only = 0;
             align({&again, 1}, {&only, 1});
-            // A sum that is not a number equals nothing.
+            // NaN equals nothing.
             if (again.domain && std::isnan(again.domain->accuracy_sum)) return {};
             if (again.domain == taken.domain) return {};
             const auto parts = [](const Envelope& e) {
@@ -387,7 +387,7 @@ class Scorer {
     }
   }
 
-  // Scores with the model's emissions those envelopes that a device has not.
+  // Scores envelopes without a device's score, with the model's emissions.
   void score_normally(std::span<Envelope> envelopes, const EmissionState& normal) {
     std::vector<domain::Job> jobs;
     for (std::size_t n = 0; n < envelopes.size(); ++n)
@@ -433,7 +433,7 @@ class Scorer {
 
   const DomainContext& c_;
   DomainScratch& s_;
-  domain::DomainTimes& times_;  // of envelopes and alignments; the workspace has the others
+  domain::DomainTimes& times_;  // of envelopes and alignments; other times are in the workspace
   std::vector<TargetView> views_;
   std::vector<WindowDomain> domains_;
 };

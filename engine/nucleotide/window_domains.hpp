@@ -63,21 +63,21 @@ struct Envelope {
   int length() const { return last - first + 1; }
 };
 
-/// Envelopes with their own match odds, followed by some with the model's.
+/// A device's input: envelopes with their own match odds, then some envelopes with the model's.
 struct EstimatedEnvelopes {
   TargetBlock residues;         ///< one target per envelope
   domain::EmissionRows rows;    ///< for the codes of one envelope after the other
   std::vector<int> first_rows;  ///< of each envelope, and the end
-  /// Indices into DomainProgress of the envelopes with the model's odds.
+  /// Indices into DomainProgress::envelopes of those with the model's odds.
   std::vector<std::size_t> normal;
   std::vector<const domain::EmissionRows*> normal_rows;  ///< for each of these
 };
 
-/// The domains of windows, found in alignment rounds, between which a device may align.
+/// Progress of the domains of windows: alignment rounds, each on a device or the CPU.
 struct DomainProgress {
   bool found = false;
   std::vector<Envelope> envelopes;  ///< in the order of the windows
-  /// Envelopes to align next: first all, then those that their alignments have trimmed.
+  /// Envelopes to align next: first all, then those trimmed by their alignments.
   std::vector<std::size_t> open;
   int rounds = 0;
 };
@@ -90,21 +90,21 @@ struct DomainContext {
   std::span<const std::span<const Residue>> sequences;
   std::span<const Window> windows;
   DomainScratch& scratch;
-  Times& times;  ///< adds what the workspace does not count
+  Times& times;                              ///< receives the times that the workspace lacks
   search_run::Verifier* verifier = nullptr;  ///< checks some of a device's answers
 };
 
 /// Finds the envelopes. `turns`: number of restorations of emissions before these sequences; adds
-/// those in the sequences, as long as they matter. Adds the residues that pass Forward to
-/// `counters`. Like the functions below, throws domain::MatrixTooLarge.
+/// those in the sequences, while they matter. Adds the residues that pass Forward to `counters`.
+/// Like the functions below, throws domain::MatrixTooLarge.
 DomainProgress find_envelopes(const DomainContext& context, std::span<const ParsedWindows> parsed,
                               std::uint64_t& turns, FilterCounters& counters);
-/// The emissions of the open envelopes and, once these are trimmed, all envelopes with the model's
-/// emissions as well. Null if there are none.
+/// The open envelopes with their own emissions and, once trimmed, also all envelopes with the
+/// model's. Null: no envelopes.
 std::shared_ptr<const EstimatedEnvelopes> estimate_open(const DomainContext& context,
                                                         const DomainProgress& progress);
-/// Aligns the open envelopes and opens those that get trimmed, unless that has happened already.
-/// `scored`: a device's results for `estimated`, by `kernels`; empty: none.
+/// Aligns the open envelopes. The first call then opens those that get trimmed. `scored`: a
+/// device's results for `estimated`, by `kernels`; empty: none.
 void align_open(const DomainContext& context, DomainProgress& progress,
                 const EstimatedEnvelopes* estimated,
                 std::span<const std::optional<ScoredEnvelope>> scored,

@@ -19,14 +19,14 @@
 namespace hmmjit::nucleotide {
 namespace {
 
-// Threads wait for a launch that has begun, but no longer than about this.
+// Longest wait of a thread for a launch that has begun, approximately.
 constexpr double kLaunchSeconds = 0.2;
-// Limits on the windows or envelopes, and the emissions, of one domain stage request, so that
-// several models fit into a launch.
+// Limits on windows or envelopes, and on emissions, of a domain stage request: several models must
+// fit into a launch.
 constexpr std::size_t kWindowsOfRequest = 4096;
 constexpr std::size_t kEmissionBytesOfRequest = std::size_t{64} << 20;
 
-// Meanwhile, threads that pack windows and read answers have as much to do as the device.
+// Three: packing windows and reading answers takes the threads as long as the device.
 constexpr std::size_t kParserLanes = 3;
 
 struct Work {
@@ -128,12 +128,12 @@ struct WindowParser::State {
   Status parse(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
   Status score(Lane& lane, std::span<const WorkPtr> batch, const gpu::DomainKernels& chosen);
   void ask(const WorkKey& key, Work work);
-  // The work once it is done or taken back; null if there is none.
+  // The work, once done or taken back; null: none.
   WorkPtr take(const WorkKey& key, MutexLock& lock) HMMJIT_REQUIRES(mutex);
   Status launch_all(Lane& lane, std::deque<gpu::DomainRequest>& requests,
                     const gpu::DomainKernels& chosen, std::optional<std::uint32_t> trace_seed);
   Status open(Lane& lane) const;
-  // Waits until the kernel has been compiled. Empty if there is none.
+  // Waits until the kernel is compiled. Empty: no kernel.
   Result<gpu::ReadyKernel> kernel_of(gpu::Link link, int length, int alphabet_codes);
   Result<gpu::DomainKernels> kernels_of(const Lengths& lengths, int alphabet_codes);
 
@@ -143,8 +143,8 @@ struct WindowParser::State {
   gpu::Counters& counters;
   const gpu::Settings& settings;
   ScanMemory& memory;
-  // The mutex is held while kernels are compiled. Those of envelopes, which are compiled later,
-  // have their own, so that windows do not wait for them.
+  // The mutex is held during compiles. Envelopes have a second set: windows must not wait for its
+  // later compiles.
   struct KernelSet {
     Mutex mutex;
     std::map<Lengths, gpu::DomainKernels> kernels HMMJIT_GUARDED_BY(mutex);
@@ -200,7 +200,7 @@ void WindowParser::State::run() {
   }
 }
 
-// Compiling a kernel does not make threads wait, because no launch has begun.
+// Threads do not wait for a compile: no launch has begun.
 Status WindowParser::State::serve(Lane& lane, const Work& next) {
   const Lengths lengths = lengths_of(next);
   const Result<gpu::DomainKernels> chosen = kernels_of(lengths, next.model()->bytes.Kp);

@@ -1,9 +1,10 @@
 // Forward, Backward, decoding and sampled traces of windows, and then their envelopes, on a device,
 // by the kernels of gpu/domain_stage.hpp.
 //
-// A launch takes as long as its longest window, even if it has few. So waiting models share one,
-// and several lanes make launches. The newest requests go first; a thread that reaches a model
-// whose windows still wait takes them back. So neither side idles, whichever is faster.
+// A launch with few windows still takes the time of its longest window. So waiting models share a
+// launch, and several lanes launch. The newest requests go first; a thread that reaches a model
+// whose windows still wait takes them back. So neither threads nor device idle, whichever are
+// faster.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,7 @@ struct EnvelopeRequest {
   std::shared_ptr<const SearchModel> model;
   std::vector<std::shared_ptr<const EstimatedEnvelopes>> runs;
 };
-/// By run and envelope; empty: fall back to the CPU.
+/// Results by run and envelope; empty: falls back to the CPU.
 struct ScoredRuns {
   gpu::UsedKernels kernels;
   std::vector<std::vector<std::optional<ScoredEnvelope>>> runs = {};
@@ -50,7 +51,7 @@ class ScanMemory : public gpu::DeviceMemory {
   gpu::Cascade::Resize resize() {
     return [this](std::size_t from, std::size_t to) { return resize_buffer(from, to); };
   }
-  /// Warns of the first lack of memory.
+  /// Warns at the first lack of memory.
   void warn(const Error& error) {
     if (!warned_.exchange(true) && settings_.on_warning)
       settings_.on_warning(error.to_string() + "; going on with the CPU for some targets");
@@ -64,17 +65,17 @@ class ScanMemory : public gpu::DeviceMemory {
 /// Thread-safe. Its own threads serve the device.
 class WindowParser {
  public:
-  /// All references must outlive it. Call source.cancel() before the destructor, which
-  /// waits for any kernel that is being compiled.
+  /// All references must outlive this object. Call source.cancel() first: the destructor waits for
+  /// running compiles.
   WindowParser(driver::DevicePtr device, std::shared_ptr<driver::Driver> driver,
                gpu::KernelSource& source, gpu::Counters& counters, const gpu::Settings& settings,
                ScanMemory& memory);
 
-  /// At most one request per model until finish(), and one per round of its envelopes.
+  /// Requests windows at most once per model, and envelopes once per round, until finish().
   void request(std::size_t model, ParseRequest request);
   void request(std::size_t model, std::size_t round, EnvelopeRequest request);
-  /// The device's findings for each set of emissions; null if there are none. Waits only for a
-  /// launch that has begun.
+  /// The device's findings for each set of emissions; null: none. Waits only for a launch that has
+  /// begun.
   std::shared_ptr<const std::vector<ParsedWindows>> parsed(std::size_t model);
   /// The same for envelopes. Call it once per run.
   std::shared_ptr<const ScoredRuns> scored(std::size_t model, std::size_t round);

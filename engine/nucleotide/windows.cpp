@@ -16,7 +16,7 @@ constexpr double kLn2 = 0.69314718055994529;
 constexpr double kLoops = 3.0;
 constexpr std::int64_t kLongestWindow = 80000, kLongestOverlap = 40000;
 
-// Converts doubles as the reference's processor does.
+// Converts doubles like x86, HMMER's processor.
 int to_int(double x) {
   return x > -2147483649.0 && x < 2147483648.0 ? static_cast<int>(x)
                                                : std::numeric_limits<int>::min();
@@ -41,7 +41,7 @@ reference::SsvScan ssv_scan_of(const SearchModel& model, int W, double F1) {
           .floor = bytes.base - tjb - bytes.tbm};
 }
 
-// A node's share of the window is the insert length that is exceeded only once in 10^7.
+// A node's share of the window: the insert length exceeded with a probability of 1e-7.
 void spread_window(const OddsProfile& odds, std::vector<float>& before, std::vector<float>& after) {
   const int M = odds.M;
   before.assign(static_cast<std::size_t>(M) + 2, 0.0f);
@@ -61,8 +61,8 @@ void spread_window(const OddsProfile& odds, std::vector<float>& before, std::vec
   for (int k = 2; k < M; ++k) before[k] += before[k - 1];
 }
 
-// Appends the window around a diagonal of a sequence of L residues. There is none for some models
-// whose inserts are so rare that lengths of spread_window() are negative.
+// Appends the window around a diagonal of a sequence of L residues. Appends none if lengths of
+// spread_window() are negative, as in some models with very rare inserts.
 void add_extended(std::vector<Window>& windows, const WindowModel& model,
                   const reference::Diagonal& d, std::int64_t L, std::size_t sequence,
                   std::size_t group) {
@@ -80,7 +80,7 @@ void add_extended(std::vector<Window>& windows, const WindowModel& model,
   if (start <= end) windows.push_back({sequence, start, end - start + 1, group});
 }
 
-// Unites neighbours from `from` on, of one sequence, that overlap by more than `share` of the
+// From `from` on, merges neighbours of one sequence that overlap by more than `share` of the
 // shorter one.
 void merge(std::vector<Window>& windows, std::size_t from, float share) {
   if (windows.size() - from < 2) return;
@@ -152,7 +152,7 @@ std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Seque
   }
   times.msv += {clock.lap(), residues_of(candidates) * M};
   std::erase_if(candidates, [&](const Candidate& c) {
-    // These bits are not rounded to float, but their P-value is.
+    // HMMER rounds the P-value to float here, but not the bits.
     const float nats = c.msv_nats - null_score(c.length());
     const auto P = static_cast<float>(
         msv_survival(model.model.hmm.calibration, static_cast<double>(nats) / kLn2));
@@ -175,7 +175,7 @@ void filter_by_bias(const WindowModel& model, const Options& options, Sequences 
   });
 }
 
-// The word that a cell must reach. It wraps around, as in the reference.
+// The word that a cell must reach. Wraps around, as in HMMER.
 int viterbi_threshold(const WindowModel& model, const Candidate& c, int length, int move, int B2) {
   const auto filter_nats = static_cast<float>(static_cast<double>(null_score(length)) +
                                               static_cast<double>(c.bias_nats) *
@@ -188,7 +188,7 @@ int viterbi_threshold(const WindowModel& model, const Candidate& c, int length, 
   return static_cast<std::int16_t>(to_int(threshold));
 }
 
-// Splits long windows from `from` on; the rest of a window is appended to the list.
+// Splits long windows from `from` on, and appends the rest of each to the list.
 void split_long(std::vector<Window>& windows, std::size_t from, int W) {
   const std::int64_t step = kLongestWindow - std::min<std::int64_t>(kLongestOverlap, W);
   const std::size_t count = windows.size();
@@ -206,8 +206,7 @@ void split_long(std::vector<Window>& windows, std::size_t from, int W) {
   }
 }
 
-// Appends the windows around cells that Viterbi finds in a candidate. Returns the number of
-// residues that they cover.
+// Appends windows around cells that Viterbi finds in a candidate. Returns their number of residues.
 std::uint64_t add_viterbi_windows(const WindowModel& model, const Candidate& c, std::size_t group,
                                   int move, int threshold, Sequences sequences,
                                   cpu::FilterScratch& scratch,

@@ -1,5 +1,5 @@
-// The filters for long targets: SSV diagonals and the windows around them, the MSV and bias filters
-// for each window, Viterbi hits in it, and the windows around these (Wheeler & Eddy 2013).
+// The filters for long targets: SSV diagonals and windows around them, the MSV and bias filters of
+// each window, its Viterbi hits, and windows around these (Wheeler & Eddy 2013).
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct WindowModel {
   int W;
   cpu::FilterTables tables;
   reference::SsvScan ssv;
-  /// By node: fractions of the window length that a path may extend before and after it.
+  /// By node: the lengths of a path before and after it, as fractions of the window length.
   std::vector<float> before, after;
   float viterbi_nats = 0;  ///< score with P-value F2
 };
@@ -31,7 +31,7 @@ struct WindowModel {
 struct Window {
   std::size_t sequence = 0;
   std::int64_t start = 0, length = 0;
-  /// Windows in the same SSV window have the same number and are in filter order.
+  /// Number of the SSV window. Windows with the same number are in filter order.
   std::size_t group = 0;
 
   std::int64_t end() const { return start + length; }
@@ -40,7 +40,7 @@ struct Window {
   }
 };
 
-/// The fraction of a window's bias that counts: all of it for up to `most` residues.
+/// The fraction of a window's bias that counts: all up to `most` residues.
 inline float bias_share(std::int64_t length, int most) {
   return static_cast<float>(length < most ? length : most) / static_cast<float>(length);
 }
@@ -49,7 +49,7 @@ inline float bias_share(std::int64_t length, int most) {
 struct Candidate {
   Window window;
   float msv_nats = 0;
-  float bias_nats = 0;  ///< from the bias filter, without the length part
+  float bias_nats = 0;  ///< bias filter score without the length part
 
   int length() const { return static_cast<int>(window.length); }
 };
@@ -66,15 +66,16 @@ std::vector<Candidate> find_candidates(const WindowModel& model, const Options& 
                                        cpu::FilterScratch& scratch, FilterCounters& counters,
                                        Times& times);
 
-/// The parts of candidates in which the Viterbi scan finds cells. `best`: each candidate's highest
-/// match cell in the Viterbi filter with the length model of `viterbi_length`, or kUnknownCell;
-/// empty if none is known. A candidate whose highest cell is below the threshold is not scanned.
+/// Windows around the cells that the Viterbi scan finds in candidates. `best`: each candidate's
+/// highest match cell in the Viterbi filter with the length model of `viterbi_length`, or
+/// kUnknownCell; empty: none known. Does not scan a candidate whose highest cell is below the
+/// threshold.
 std::vector<Window> find_windows(const WindowModel& model, const Options& options,
                                  Sequences sequences, std::span<const Candidate> candidates,
                                  std::span<const int> best, cpu::FilterScratch& scratch,
                                  FilterCounters& counters, Times& times);
 inline constexpr int kUnknownCell = std::numeric_limits<int>::max();
-/// The length of the length model with which a window is scanned.
+/// The length model for scanning a window, in residues.
 inline int viterbi_length(std::int64_t window_length, int W) {
   return static_cast<int>(std::min<std::int64_t>(window_length, W));
 }

@@ -18,7 +18,8 @@
 namespace hmmjit::parts {
 namespace {
 
-// Memory of the process, and per part: its table and one block of each kind, packed and unpacked.
+// Memory of the program, and of each part: its table and one block of each kind, packed and
+// unpacked.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
 constexpr std::uint64_t kPartBytes = 4 * kBlockBytes;
 
@@ -92,7 +93,7 @@ class MergedModels final : public HitSource {
   std::uint64_t output_memory() const override { return memory_; }
 
  private:
-  // The hits of one part, judged by the thresholds of the whole search.
+  // The hits of one part, with the flags of the whole search's thresholds.
   struct PartHits {
     MergedModels* models;
     PartCursor* cursor;
@@ -154,7 +155,8 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
                 fmt::format("{} parts at once need {} MB", parts, (needed >> 20) + 1), {},
                 "raise --mem, or merge neighbouring parts into larger ones first "
                 "(hmmjit merge --part-file)");
-  // With all eight outputs, a model with hits in memory took 2.9 times MergedModels::bytes().
+  // Measured with all eight outputs: a model with hits in memory takes 2.9 times
+  // MergedModels::bytes().
   const std::uint64_t rest = bound - needed + kBlockBytes;
   return Memory{rest / 3, rest / 8};
 }
@@ -196,7 +198,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
   std::vector<std::vector<std::vector<PartPtr>>> ranges;
   std::vector<std::size_t> at(set.groups().size());
   while (at.front() < set.groups().front().parts.size()) {
-    // Extend each group to the furthest target of any group.
+    // Extend every group to the last target of any group.
     auto& range = ranges.emplace_back(set.groups().size());
     std::uint64_t end = 0;
     for (bool grown = true; grown;) {
@@ -220,7 +222,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
   return ranges;
 }
 
-// Per-model text, which only the part with a group's first target stores.
+// Text of each model, which only the part with a group's first target stores.
 Result<std::vector<ModelInfo>> describe_models(const PartSet& set) {
   std::vector<ModelInfo> models;
   for (const ModelGroup& group : set.groups()) {
@@ -282,7 +284,7 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     };
     const std::size_t from = range_bound(options.slice.first - 1u);
     const std::size_t to = range_bound(options.slice.last);
-    // Column names precede the first target with a hit, which may belong to an earlier slice.
+    // The column names precede the first target with a hit, perhaps in an earlier slice.
     bool begun = false;
     for (std::size_t r = 0; r < from; ++r) {
       for (const auto& parts : ranges[r])

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kIndexMagic = "\x89HJMX\r\n\x1a";
 constexpr std::uint32_t kIndexVersion = 1;
-// Changes of a model file are detected by its size and the bytes at both ends.
+// The size and the bytes at both ends of a model file reveal changes.
 constexpr std::uint64_t kSample = std::uint64_t{64} << 10;
 
 struct FileIdentity {

@@ -224,7 +224,7 @@ Digest model_digest(const Hmm& hmm) {
   cutoff(hmm.ga);
   cutoff(hmm.tc);
   cutoff(hmm.nc);
-  // The calibration of an imported model follows from the rest.
+  // An imported model's calibration follows from the rest.
   put_count(bytes, hmm.needs_calibration);
   if (!hmm.needs_calibration) put_bytes(bytes, hmm.calibration);
   return digest_of(bytes);

@@ -21,12 +21,12 @@ namespace hmmjit::parts {
 
 /// Version of the file's layout. Readers reject every other version.
 inline constexpr std::uint32_t kPartVersion = 1;
-/// Incremented if any byte of a result changes for the same input: parts of different versions
-/// cannot be merged.
+/// Version of the results, incremented if any result changes for the same input. Parts of different
+/// versions cannot be merged.
 inline constexpr std::uint32_t kResultVersion = 1;
 
-/// Everything on which a result depends, except the models, which are compared one by one. Parts
-/// belong to the same search if their settings are equal.
+/// Everything that determines a result, except the models, which are compared one by one. Parts
+/// with equal settings belong to the same search.
 struct PartSettings {
   std::uint32_t result_version = kResultVersion;
   Thresholds thresholds;
@@ -39,7 +39,7 @@ struct PartSettings {
   std::uint64_t database_identity = 0, targets = 0, residues = 0;
   std::string table;  ///< digest of Thresholds::table if `table` is null there
 
-  /// The bytes that are stored: lines "name: value" with exact values.
+  /// The stored text: lines "name: value" with exact values.
   std::string text() const;
   static Result<PartSettings> parse(std::string_view text);
 };
@@ -49,7 +49,7 @@ struct SettingDifference {
 };
 std::optional<SettingDifference> first_difference(std::string_view text, std::string_view other);
 
-/// Pieces `first` to `last`, from 1, of `of` equal pieces.
+/// The pieces `first` to `last` (from 1) of a whole cut into `of` equal pieces.
 struct Share {
   std::uint32_t first = 1, last = 1, of = 1;
   bool operator==(const Share&) const = default;
@@ -64,7 +64,7 @@ struct PartPlace {
   std::uint64_t first_model = 0, last_model = 0;
   std::uint64_t models = 0;  ///< of the whole search
   Share part, model_part;
-  /// Per-model text is stored only in the part with the first target.
+  /// Only the part with the first target stores the text of models.
   bool describes_models() const { return part.first == 1; }
 };
 
@@ -90,11 +90,11 @@ struct ModelHead : ModelInfo, HitCounts {
 /// Digest of everything in a model that a search uses.
 Digest model_digest(const Hmm& hmm);
 
-/// `content` receives the bytes that are part of the content digest, `rest` the others.
+/// `content` receives the bytes of the content digest, `rest` the other ones.
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
 bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
 
-/// The origin of a part; not compared.
+/// The origin of a part. Merging does not compare it.
 struct PartOrigin {
   std::string program, host, device, date;
   std::string model_file, target_file;
@@ -106,7 +106,7 @@ bool decode_origin(std::string_view bytes, PartOrigin& origin);
 
 // ---- the fixed beginning of the file ------------------------------------------------------------
 
-// As in PNG: a byte with its top bit set, line ends and a control character reveal a transfer in
+// As in PNG: the top bit of the first byte, line ends and a control character reveal a transfer in
 // text mode.
 inline constexpr std::string_view kPartMagic = "\x89HJPT\r\n\x1a";
 
@@ -137,7 +137,7 @@ static_assert(sizeof(BlockEntry) == 32);
 
 /// A block ends with the record that reaches this size.
 inline constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-/// Longer blocks must be damaged: all records are far shorter.
+/// A longer block is damaged: all records are far shorter.
 inline constexpr std::uint32_t kLargestBlock = std::uint32_t{1} << 30;
 
 }  // namespace hmmjit::parts

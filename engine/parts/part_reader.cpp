@@ -45,7 +45,7 @@ Status PartFile::read() {
   const std::uint64_t size = file_->size();
   std::string bytes;
   HMMJIT_TRY(read_at(0, std::min<std::uint64_t>(size, sizeof prelude_), bytes));
-  // An empty file may be something other than a damaged part.
+  // An empty file need not be a damaged part.
   if (!bytes.starts_with(kPartMagic.substr(0, std::min(bytes.size(), kPartMagic.size()))))
     return fail(ErrorCode::kInput, "not a part file", path_,
                 "give files that hmmjit search --part-file wrote");
@@ -63,7 +63,7 @@ Status PartFile::read() {
   if (p.file_bytes != size)
     return damaged(fmt::format("the file has {} bytes, {} were written", size, p.file_bytes));
 
-  // In a file that this program wrote, only the checksums below can fail.
+  // Only files of another program can fail here; damage fails the checksums below.
   const std::uint64_t entries = std::uint64_t{p.hit_blocks} + p.head_blocks;
   const std::uint64_t blocks_at = sizeof p + p.settings_bytes;
   if (p.bytes != sizeof p || p.settings_bytes > size - sizeof p || p.origin_offset < blocks_at ||
@@ -164,7 +164,7 @@ Status PartFile::verify() const {
 
 // ---- PartCursor ---------------------------------------------------------------------------------
 
-// Steps over the ends of blocks; false after the last block.
+// Steps to the next block at the end of one; false after the last block.
 Result<bool> PartCursor::ready(Block& block, bool of_heads, std::size_t count) {
   for (; block.number < count; ++block.number, block.at = 0, block.loaded = false) {
     if (!block.loaded)

@@ -15,8 +15,8 @@ namespace hmmjit::parts {
 /// A part open for reading. Immutable; threads may share it.
 class PartFile {
  public:
-  /// Reads and checks everything except the blocks. Without `keep_open`, opens the file again for
-  /// each read, for cases with more parts than a process may have open files. Fails with kInput.
+  /// Reads and checks everything except the blocks. Without `keep_open`, opens the file for each
+  /// read: for more parts than a process may have open files. Fails with kInput.
   static Result<std::shared_ptr<const PartFile>> open(const std::string& path,
                                                       bool keep_open = true);
 
@@ -41,7 +41,7 @@ class PartFile {
   /// Decompresses a block to `raw`; `packed` is scratch memory.
   Status read_block(const BlockEntry& entry, std::string& packed, std::string& raw) const;
   std::unexpected<Error> damaged(const std::string& what) const;
-  /// True for errors that report damaged parts, as opposed to other files.
+  /// True for errors about damaged parts, false for errors about other files.
   static bool is_damage(const Error& error);
 
  private:
@@ -67,11 +67,11 @@ class PartCursor {
 
   /// Reads the next model; false after the last.
   Result<bool> next_model(ModelHead& head);
-  /// Continues with model `index` of the model file, which must be in the part or follow it.
+  /// Continues with model `index` of the model file, which must not precede the part.
   Status seek(std::uint64_t index);
   /// Moves to the first hit of a model.
   Status begin_hits(const ModelHead& head);
-  /// Reads that model's next hit; false after the last.
+  /// Reads the next hit of that model; false after the last.
   Result<bool> next_hit(Hit& hit);
   const PartFile& part() const { return *part_; }
 

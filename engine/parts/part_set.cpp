@@ -62,7 +62,7 @@ std::string place_name(const PartFile& part) {
   return name;
 }
 
-// The numbers 1 to `of` that are not in `held`, which is disjoint and in order.
+// The pieces 1 to `of` that are not in `held` (disjoint, in order).
 std::vector<Share> gaps(std::span<const Share> held, std::uint32_t of) {
   std::vector<Share> missing;
   std::uint32_t covered = 0;

@@ -1,4 +1,4 @@
-// Combines part files: determines which belong to one search, and which are missing.
+// Sets of part files: checks that they belong to one search, and finds missing parts.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace hmmjit::parts {
 
-/// Names of part files; a folder stands for its "*.hjpart" files, sorted by name. Fails with kInput
-/// if a folder has none.
+/// Names of part files. Replaces a folder by its "*.hjpart" files, sorted by name. Fails with
+/// kInput if a folder has none.
 Result<std::vector<std::string>> find_parts(std::span<const std::string> paths);
 
 /// The parts that hold the same models, in target order.
@@ -20,7 +20,7 @@ struct ModelGroup {
   std::vector<PartPtr> parts;
 };
 
-/// A share of the targets, for a share of the models, that is in no file.
+/// A share of the targets and of the models that no file holds.
 struct MissingPart {
   Share part, model_part;
 };
@@ -33,14 +33,14 @@ class PartSet {
   static Result<PartSet> open(std::span<const std::string> paths);
 
   const PartSettings& settings() const { return groups_.front().parts.front()->settings(); }
-  /// The part that begins with the first target and the first model held.
+  /// The part with the first target and the first model held.
   const PartFile& first() const { return *groups_.front().parts.front(); }
   /// In model order.
   const std::vector<ModelGroup>& groups() const { return groups_; }
   /// In the order of array tasks; see missing_array.
   const std::vector<MissingPart>& missing() const { return missing_; }
 
-  /// Fails with kInput unless the set has all parts of the search.
+  /// Fails with kInput if parts of the search are missing.
   Status require_complete() const;
   /// The place of all parts together. Fails with kInput unless they are adjacent: the same
   /// contiguous targets for contiguous models.

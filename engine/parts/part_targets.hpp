@@ -9,10 +9,10 @@
 
 namespace hmmjit::parts {
 
-/// Sets the target range of `place.part`. Fails as the database does.
+/// Sets the targets of `place` from `place.part`. Fails as the database does.
 Status place_targets(const TargetDatabase& database, PartPlace& place);
 
-/// The targets of that range, with their indices in the whole database. Reads only their bytes.
+/// The targets of `place`, with their indices in the whole database. Reads only their bytes.
 std::unique_ptr<TargetSource> open_range(std::shared_ptr<const TargetDatabase> database,
                                          const PartPlace& place);
 

@@ -71,7 +71,7 @@ struct PartWriter::State {
   std::vector<BlockEntry> hit_blocks, head_blocks;
   std::string hit_bytes;  // in the current block
   std::uint64_t hits = 0, domains = 0, first_hit = 0;
-  // Heads are written after all hits: their records, and where each block ends.
+  // Heads, which follow all hits in the file: their records and the ends of their blocks.
   std::string heads;
   std::vector<std::size_t> head_ends;
   std::vector<std::uint64_t> head_firsts;
@@ -86,7 +86,7 @@ Result<PartWriter> PartWriter::create(const std::string& path, const PartSetting
   State& s = *state;
   s.settings = settings.text();
   s.next_model = place.first_model;
-  // The prelude is written last; reserve its space now.
+  // Reserves space for the prelude, which is written last.
   s.write(std::string(sizeof(Prelude), '\0'));
   s.write(s.settings);
   s.content.update(s.settings);
@@ -185,7 +185,7 @@ Result<std::optional<Query>> NotedModels::next() {
   if (query) {
     const Hmm& hmm = query->hmm;
     Note note{model_digest(hmm), std::nullopt};
-    // If a model lacks the requested cutoffs, the search itself fails.
+    // The search itself reports a model without the requested cutoffs.
     if (const auto thresholds = thresholds_for(rules_, hmm); thresholds && thresholds->cutoffs)
       note.cutoff = {static_cast<float>(*thresholds->rules.target.score),
                      static_cast<float>(*thresholds->rules.domain.score)};

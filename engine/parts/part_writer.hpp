@@ -15,8 +15,8 @@
 
 namespace hmmjit::parts {
 
-/// Writes one part, model by model. The file appears under its name when finish() succeeds. One
-/// thread at a time.
+/// Writes one part, model by model. The file gets its name when finish() succeeds. One thread at a
+/// time.
 class PartWriter {
  public:
   /// Fails with kOutput.
@@ -24,10 +24,10 @@ class PartWriter {
                                    const PartPlace& place);
 
   /// `head` must have the final totals; this sets hit_bytes, domains and the position of the hits.
-  /// `result`: the hits, with flags that hold for the part.
+  /// Stores the hits of `result` that are reported in the part.
   Status add_model(ModelHead head, const ModelResult& result);
   /// `last_model`, `models`: the place's final values. Returns the digest of the content, which
-  /// depends neither on threads, memory and device nor on the order of merging.
+  /// does not depend on threads, memory, device or the order of merging.
   Result<Digest> finish(const PartOrigin& origin, std::uint64_t last_model, std::uint64_t models);
 
  private:
@@ -36,7 +36,7 @@ class PartWriter {
   Hidden<State> state_;
 };
 
-/// A source of models that records what a part stores about each model.
+/// A source of models that takes notes on each model for a part.
 class NotedModels {
  public:
   NotedModels(ModelSource source, const Thresholds& rules, std::uint64_t first)

@@ -12,8 +12,8 @@ namespace hmmjit {
 
 inline constexpr std::size_t kFastaColumns = 60;
 
-/// Appends the lines below a header, with kFastaColumns residues each. A gap is a dot, since
-/// readers of FASTA, as of targets, accept no dash.
+/// Appends the lines below a header, with kFastaColumns residues each. Writes gaps as dots: readers
+/// of targets refuse dashes in FASTA.
 inline void append_fasta(std::string& out, std::span<const Residue> residues,
                          const Alphabet& alphabet) {
   for (std::size_t at = 0; at < residues.size(); at += kFastaColumns) {

@@ -27,7 +27,7 @@ std::string_view without_version(std::string_view accession) {
 
 bool is_alphanumeric(char c) { return (c >= '0' && c <= '9') || is_ascii_letter(c); }
 
-// Appends `text`, with all bytes that are not `allowed` as %XX.
+// Appends `text`, with bytes that are not `allowed` as %XX.
 template <typename Allowed>
 void append_encoded(std::string& out, std::string_view text, const Allowed& allowed) {
   for (const char c : text) {
@@ -190,8 +190,8 @@ void FeatureWriter::resolve(std::vector<Feature>& features) const {
     std::ranges::sort(features, {}, [](const Feature& f) {
       return std::tuple(f.log_p, -f.bits, f.model, f.env_from);
     });
-    // By the first residue, as a target may have very many: only those that begin from `longest`
-    // before a feature up to its end share residues with it.
+    // By first residue, because a target may have very many: only features that begin at most
+    // `longest` before a feature, or within it, can overlap it.
     std::multimap<int, Feature> kept;
     int longest = 0;
     for (const Feature& feature : features) {
@@ -299,7 +299,7 @@ Status FeatureWriter::write_sequences(const Target& target, const TargetBlock& b
     std::string text = fmt::format(">{}", head);
     if (!view.description.empty()) (text += ' ') += view.description;
     text += '\n';
-    // Avoids having all lines of a long target in memory at once.
+    // Bounds the text in memory for a long target.
     constexpr std::size_t kAtOnce = 4096 * kFastaColumns;
     for (std::size_t at = 0; at < part.size(); at += kAtOnce) {
       append_fasta(text, part.subspan(at, std::min(kAtOnce, part.size() - at)), alphabet);

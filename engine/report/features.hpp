@@ -19,7 +19,7 @@
 
 namespace hmmjit {
 
-/// Paths of the outputs; empty: not wanted.
+/// Paths of the outputs; empty: no output.
 struct FeaturePaths {
   std::string gff, bed;
   std::string fasta;         ///< included targets
@@ -28,10 +28,10 @@ struct FeaturePaths {
   bool sequences_needed() const { return !fasta.empty() || !domain_fasta.empty(); }
 };
 
-/// Maps a model's name, and its accession without version, to its clan.
+/// Maps a model's name, accession and accession without version to its clan.
 using Clans = std::map<std::string, std::string, std::less<>>;
 /// Reads Pfam's table Pfam-A.clans.tsv (tabs between accession, clan accession, clan name, model
-/// name, description) or the two columns model and clan. Models without a clan are omitted.
+/// name, description) or the two columns model and clan. Omits models without a clan.
 Result<Clans> read_clans(const std::string& path);
 
 /// The rule by which overlapping domains compete.
@@ -46,7 +46,7 @@ struct OverlapRule {
 
 /// An included domain.
 struct Feature {
-  std::uint32_t model = 0;  ///< its index
+  std::uint32_t model = 0;  ///< index of the model
   int number = 0;           ///< among the reported domains of its target and model
   std::uint64_t place = 0;  ///< among all reported domains, in the order of the tables
   int env_from = 0, env_to = 0, ali_from = 0, ali_to = 0, hmm_from = 0, hmm_to = 0;
@@ -59,21 +59,21 @@ struct Feature {
 class FeatureWriter {
  public:
   /// Opens the files. Domains and buffers may take `memory` bytes; the rest goes to a temporary
-  /// file. The domains of a single target are not bounded. Fails with kOutput.
+  /// file. Does not bound the domains of a single target. Fails with kOutput.
   static Result<std::unique_ptr<FeatureWriter>> create(
       const FeaturePaths& paths, OverlapRule rule,
       std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
   /// Adds the next model. One thread at a time. Fails with kOutput, and if stored hits cannot be
   /// read.
   Status add(const ModelResult& result);
-  /// Writes all files. `targets`: the input of the search from its first target on, or null if no
-  /// sequences are needed. Fails with kInput if it no longer contains the targets of the search,
+  /// Writes all files. `targets`: the input of the search from its first target on; null if no
+  /// output needs sequences. Fails with kInput if it no longer contains the targets of the search,
   /// and with kOutput at the first write that fails.
   Status write(TargetSource* targets, const Alphabet& alphabet);
   /// After `write`: for each reported domain, in table order, whether it remains after overlaps are
   /// resolved. Empty if they are not resolved.
   const std::vector<bool>& kept() const { return kept_; }
-  /// The complete files, which still have to be published.
+  /// The complete, unpublished files.
   std::vector<OutputFile*> files();
 
  private:

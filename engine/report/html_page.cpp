@@ -16,7 +16,7 @@
 namespace hmmjit {
 namespace {
 
-// Number of domains whose alignments are unpacked together.
+// Domains whose alignments are compressed together.
 constexpr std::size_t kPartSize = 256;
 
 // Key of a target: its index in the target file in the low bits, the number of its result above.
@@ -29,8 +29,8 @@ std::string_view file_name(std::string_view path) {
 
 using Sink = std::function<void(std::string_view)>;
 
-// Compresses text with gzip and writes it in base64, piece by piece. Callers append to `text`,
-// which is compressed once it is long enough.
+// Compresses text with gzip and writes it in base64. Callers append to `text`, which is compressed
+// in pieces.
 class Packed {
  public:
   explicit Packed(const Sink& out) : out_(out) {}
@@ -86,7 +86,7 @@ void append_value(std::string& out, const std::optional<bool>& value) {
 }
 void append_value(std::string& out, int value) { out += std::to_string(value); }
 void append_value(std::string& out, std::uint64_t value) { out += std::to_string(value); }
-// Nine digits represent any float exactly; an E-value needs no more.
+// Nine digits identify any float; an E-value needs no more.
 void append_value(std::string& out, double value) {
   if (value - value != 0) {
     out += "null";  // infinite

@@ -13,13 +13,13 @@
 
 namespace hmmjit {
 
-/// The contents of the page, filled in by a reader of result files. The page omits numbers that a
-/// file lacks.
+/// The content of the page, filled in by a reader of result files. The page omits what a file
+/// lacks.
 struct PageDomain {
   int number = 0;
   bool included = false;
   double c_evalue = 0, i_evalue = 0, score = 0, accuracy = 0;
-  std::optional<bool> kept;  ///< whether it remains among overlapping domains (RecordOptions::kept)
+  std::optional<bool> kept;  ///< whether it remains after overlaps are resolved
   int hmm_from = 0, hmm_to = 0, ali_from = 0, ali_to = 0, env_from = 0, env_to = 0;
   std::string model, match, target, pp;  ///< alignment; empty: none
 };
@@ -54,17 +54,16 @@ struct Page {
 
 /// "pfam.hmm x ecoli.faa": the title of a page for these files.
 std::string page_title(const std::string& models, const std::string& targets);
-/// Adds the content of another result and appends its name to `page.results`. Models with equal
-/// name, accession and length are merged.
+/// Adds another result and appends its name to `page.results`. Merges models with equal name,
+/// accession and length.
 void add_result(Page& page, Page other, const std::string& name);
 
-/// The page in UTF-8, which loads nothing from outside. Targets are sorted by their best E-value.
-/// Text from files is compressed or escaped; a script draws the visible part (engine/report/page).
-/// Data are JSON, compressed with gzip, in base64: less than 150 bytes per domain without
-/// alignments. Throws std::bad_alloc.
+/// The page, in UTF-8, self-contained. Targets are sorted by their best E-value. Text from files is
+/// compressed or escaped; a script draws the visible part (engine/report/page). Data are JSON,
+/// compressed with gzip, in base64: less than 150 bytes per domain without alignments. Throws
+/// std::bad_alloc.
 std::string make_html_page(const Page& page);
-/// Writes the same bytes piece by piece, so that the page is never in memory as a whole. `out` may
-/// throw.
+/// Writes the same bytes in pieces; the page is never in memory as a whole. `out` may throw.
 void write_html_page(const Page& page, const std::function<void(std::string_view)>& out);
 
 }  // namespace hmmjit

@@ -8,7 +8,7 @@
 namespace hmmjit {
 namespace {
 
-// Follows kKeptLater in a mark that names a place.
+// Follows kKeptLater in a mark with a place.
 constexpr char kPlace = '@';
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Filters tables after overlaps are resolved: keeps the rows of domains that remain, and of targets
-// with such a domain.
+// Filters tables after overlaps are resolved: keeps the rows of remaining domains, and of targets
+// with one.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@
 
 namespace hmmjit {
 
-/// Append marks that begin table rows until KeptRows removes them. The row shows the next `count`
-/// domains in hit order, or domain `place` of the model. Lines without a mark are comments.
+/// Append a mark at the beginning of a table row, which KeptRows removes. The row belongs to the
+/// next `count` domains in hit order, or to domain `place` of the model. Lines without a mark are
+/// comments.
 void append_kept_mark(std::string& out, int count);
 void append_kept_place(std::string& out, std::size_t place);
 
@@ -20,10 +21,9 @@ void append_kept_place(std::string& out, std::size_t place);
 /// Replaces each kKeptLater in kTsv and kJson, and removes rows from tables.
 class KeptRows {
  public:
-  /// `kept`: for each reported domain, in the order of the hits, whether it remains; must outlive
-  /// this.
+  /// `kept`: for each reported domain, in hit order, whether it remains; must outlive this object.
   KeptRows(OutputKind kind, const std::vector<bool>& kept) : kind_(kind), kept_(kept) {}
-  /// Appends the part of the next `bytes` that remains; a row may come in several pieces.
+  /// Appends the rows of `bytes` that remain; a row may arrive in several calls.
   void append(std::string& out, std::string_view bytes);
 
  private:

@@ -23,10 +23,10 @@ struct ReportOptions {
   std::optional<Thresholds> scan = std::nullopt;
   /// The caller writes these tables, one range of targets at a time.
   bool scan_by_range = false;
-  /// Bytes of memory that the hits for those tables may take.
+  /// Memory for the hits of those tables, in bytes.
   std::uint64_t scan_memory = std::numeric_limits<std::uint64_t>::max();
-  /// A result may be written in several consecutive pieces: the first has the report's header, the
-  /// last its trailer.
+  /// False for a slice of the models that is not the first (no header), or not the last (no
+  /// trailer).
   bool begins = true, ends = true;
   /// Maximum number of targets aligned in -A and --a3m, best first (--seq-limit).
   std::size_t aligned_targets = kAllTargets;
@@ -53,14 +53,14 @@ void append_statistics(std::string& out, const ModelResult& result, const Filter
 
 /// The line with processor and elapsed times.
 void append_cpu_time(std::string& out, double cpu_seconds, double seconds);
-/// The same line, followed by cells (nodes times residues) per second.
+/// The line of append_cpu_time, then cells (nodes times residues) per second.
 void append_times(std::string& out, double cpu_seconds, double seconds, double cells);
 
-/// The blocks of an alignment. Residue numbers descend if it lies on the bottom strand.
+/// The blocks of an alignment. Residue numbers descend on the bottom strand.
 void append_alignment(std::string& out, const std::string& model_name,
                       const std::string& target_name, const domain::Domain& domain,
                       int text_width);
-/// The part of a description that fits on a line after `used` bytes; at least 32 bytes.
+/// As much of a description as fits on a line after `used` bytes; at least 32 bytes.
 std::string_view cut_description(std::string_view description, int text_width, std::size_t used);
 
 }  // namespace hmmjit

@@ -136,7 +136,7 @@ void append_counts(std::string& out, const ModelResult& result) {
     aligned += static_cast<std::uint64_t>(std::abs(domain_of(hit).jali - domain_of(hit).iali) + 1);
   text::append(out, text::count("Total number of hits:", result.hits.reported), share(aligned),
                ")\n");
-  append_times(out, 0, 0, 0);  // zero: queries are searched together
+  append_times(out, 0, 0, 0);  // zero: queries share the search
 }
 
 NameWidths widths_of(const ModelResult& result) {
@@ -153,7 +153,7 @@ auto positions(const Hit& hit, std::size_t width) {
   };
 }
 
-// The titles of these columns, or the dashes below them.
+// The titles of the columns of positions(), or the dashes below them.
 auto position_titles(const std::array<std::string_view, 5>& titles, std::size_t width) {
   return [titles, width](std::string& out) {
     for (const std::string_view title : titles) text::append(out, ' ', text::right(title, width));

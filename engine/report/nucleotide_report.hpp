@@ -9,9 +9,8 @@
 
 namespace hmmjit {
 
-/// The hits of a query that the caller describes, as targets with one domain each: a model with
-/// targets (nhmmer), or a sequence with models (nhmmscan). If it is a sequence, model.built is to
-/// be set and model.M its length.
+/// Converts the hits of a query to targets with one domain each. The caller describes the query in
+/// `model`: a model (nhmmer), or a sequence (nhmmscan) with `built` set and its length as M.
 ModelResult nucleotide_result(nucleotide::HitList hits, const nucleotide::Options& options);
 
 // Below, results have ModelResult::nucleotides, and a lot is all hits.
@@ -19,10 +18,10 @@ ModelResult nucleotide_result(nucleotide::HitList hits, const nucleotide::Option
 /// The report of one query, from "Query:" to "//".
 void append_nucleotide_report(std::string& out, const ModelResult& result,
                               const ReportOptions& report);
-/// --tblout. `marked`, here and below: rows begin with marks for KeptRows.
+/// --tblout. `marked`, here and below: rows begin with a mark for KeptRows.
 void append_nucleotide_table_header(std::string& out, const ModelResult& result);
 void append_nucleotide_table(std::string& out, const HitLot& all, bool marked = false);
-/// --dfamtblout, with the header that each query has.
+/// --dfamtblout, with the header of each query.
 void append_dfam_table(std::string& out, const HitLot& all, bool marked = false);
 /// --aliscoresout
 void append_column_scores(std::string& out, const HitLot& all);

@@ -20,12 +20,12 @@ namespace {
 
 // Memory limits of a run.
 struct Limits {
-  // Minimum number of residues in a block of targets; a target is never divided. Two blocks are in
-  // memory, and the bottom strand of one. A device gets larger blocks: it works on tens of
-  // thousands of items at a time and runs out of work towards the end of each block.
+  // Minimum number of residues in a block of targets; targets are not divided. Memory holds two
+  // blocks and the bottom strand of one. A device gets larger blocks: it works on tens of thousands
+  // of items at a time, and idles towards the end of each block.
   std::size_t residues;
-  // Of the models in one pass over the targets; all models share one pass if targets can be read
-  // only once.
+  // Model positions in one pass over the targets. If the targets can be read only once, all models
+  // share the pass.
   std::uint64_t positions;
 
   Limits(std::uint64_t bound, bool device)
@@ -52,8 +52,8 @@ Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewi
   return pass;
 }
 
-// Reads each block while the previous one is searched. The two blocks keep their memory, because
-// faulting in fresh pages takes the reader longer than the residues in them.
+// Reads each block during the search of the previous one. Both blocks keep their memory: page
+// faults would take longer than reading the residues.
 Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& pass,
                     TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
                     SearchProgress& progress) {
@@ -73,7 +73,7 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     std::future<Status> next;
     try {
       next = std::async(std::launch::async, read, std::ref(following));
-    } catch (const std::system_error&) {  // no thread can be started: read it afterwards
+    } catch (const std::system_error&) {  // no thread can be started: read it later
       next = std::async(std::launch::deferred, read, std::ref(following));
     }
     for (std::size_t n = 0; n < block.size(); ++n) {

@@ -14,8 +14,7 @@ namespace hmmjit {
 Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                                                 const Thresholds& rules);
 
-/// The number of positions, a kilobyte each, of the models in one pass over the targets, where
-/// `bound` bytes may be used in all.
+/// Number of model positions, one kilobyte each, in a pass over the targets within `bound` bytes.
 std::uint64_t positions_of_pass(std::uint64_t bound);
 
 /// Adds the times of a search's stages.
@@ -27,16 +26,16 @@ struct NucleotideRun {
   std::function<Result<std::optional<nucleotide::Query>>()> next_query;
   /// Receives each result in model order.
   std::function<Status(const ModelResult&)> receive;
-  std::uint64_t first_query = 0;  ///< number of the first model, as others may precede it
+  std::uint64_t first_query = 0;  ///< number of the first model; earlier runs searched others
   std::string target_file = {};              ///< for messages
-  const SearchOptions& search;               ///< its memory bounds resident bytes, but not hits
+  const SearchOptions& search;               ///< `memory` bounds resident bytes except hits
   nucleotide::DeviceScan* device = nullptr;  ///< null: CPU only
 };
 
-/// Reads the targets once for many models, and in several passes for very many. The memory bound
-/// limits the models of a pass and the targets read ahead, but not hits. Fails as
-/// nucleotide::Search and `receive` do, with kInput for an empty target if each target is searched
-/// on its own, and with kResources for a target that does not fit.
+/// Searches all models in one pass over the targets, or in several if they exceed the memory bound,
+/// which also limits the targets read ahead, but not hits. Fails as nucleotide::Search and
+/// `receive` do, with kInput for an empty target if each target is searched on its own, and with
+/// kResources for a target that does not fit.
 Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
                                          SearchProgress& progress);
 

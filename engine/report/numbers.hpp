@@ -1,4 +1,4 @@
-// The quantities that every report prints for a hit, computed from what the search stores.
+// Quantities that reports print, computed from stored hits.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace hmmjit {
 inline double target_e_value(const Hit& hit, const HitList& hits) {
   return e_value(hit.score.log_p, hits.Z);
 }
-/// Subtracts in float, so that the sign of zero is the reference's.
+/// Subtracts in float: zero gets HMMER's sign.
 inline float target_bias(const Hit& hit) { return hit.score.pre_bits - hit.score.bits; }
 inline double conditional_e_value(const domain::Domain& domain, const HitList& hits) {
   return e_value(domain.log_p, hits.domZ);

@@ -20,7 +20,7 @@ std::uint64_t memory_of(const ModelResult& result) {
                                   : result.stored->output_memory();
 }
 
-// Outputs whose lines depend only on their hit.
+// Outputs in which each line depends on one hit only.
 class Rows final : public Output {
  public:
   using Append = std::function<void(std::string&, const HitLot&)>;
@@ -131,7 +131,7 @@ class Stockholm final : public Output {
   Status end(int pass, const Write& write) override {
     if (pass == 1) return record_ ? record_->write(write) : Status{};
     HMMJIT_TRY(columns_.finish());
-    if (columns_.rows() == 0) return {};  // there may be no columns either
+    if (columns_.rows() == 0) return {};  // there may be no columns
     record_.emplace(columns_, result_.model.name,
                     settings_.report.text_width == 0 ? 0 : kAlignmentColumns, settings_.author,
                     memory_of(result_));
@@ -146,7 +146,7 @@ class Stockholm final : public Output {
   std::optional<StockholmRecord> record_;
 };
 
-// Writes the scores in one pass and the domain annotation in another.
+// Writes the scores in a first pass and the domain annotation in a second.
 class MainReport final : public Output {
  public:
   MainReport(const ModelResult& result, const OutputSettings& settings)

@@ -16,7 +16,7 @@
 
 namespace hmmjit {
 
-/// Kinds of output, in the order in which a model's are written.
+/// Kinds of output, in the order of writing.
 enum class OutputKind {
   kTargets,
   kDomains,
@@ -52,8 +52,7 @@ class Output {
   OutputKind kind() const { return kind_; }
   /// Number of passes over the hits.
   virtual int passes() const { return 1; }
-  /// True if format() of this pass depends on its lot alone, so that threads may format lots
-  /// concurrently.
+  /// True if format() of this pass depends on its lot alone: threads may format lots concurrently.
   virtual bool independent(int) const { return false; }
   /// The text before the first pass.
   virtual void begin(std::string&) const {}
@@ -69,7 +68,7 @@ class Output {
 };
 using Outputs = std::vector<std::unique_ptr<Output>>;
 
-/// `result` and `settings` must outlive the output. The hits of `result` are not used.
+/// `result` and `settings` must outlive the output. Does not use the hits of `result`.
 std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
                                     const OutputSettings& settings);
 

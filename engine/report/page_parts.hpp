@@ -5,7 +5,7 @@
 
 namespace hmmjit {
 
-std::string_view page_html();  ///< with {{names}} in place of the parts
+std::string_view page_html();  ///< {{names}} mark the places of the parts
 std::string_view page_css();
 std::string_view page_js();
 

@@ -12,7 +12,7 @@
 namespace hmmjit {
 namespace {
 
-// A number as in result files: the shortest text of a float, read as a double.
+// The number that a result file gives: the shortest text of a float, read as a double.
 double as_written(double value) { return value; }
 double as_written(float value) {
   std::string text;

@@ -1,4 +1,4 @@
-// Builds in memory the HTML page that `hmmjit report` makes from the JSON lines of the same search.
+// Builds the page that `hmmjit report` makes from the JSON lines of the same search.
 #pragma once
 
 #include "report/html_page.hpp"

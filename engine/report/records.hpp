@@ -11,8 +11,8 @@ namespace hmmjit {
 
 /// Columns and members that a run adds to the records.
 struct RecordOptions {
-  /// Adds whether a domain remains after overlaps are resolved. Each value is kKeptLater, a byte
-  /// that no field contains, until that is known at the end of the search.
+  /// Adds whether a domain remains after overlaps are resolved. Until the end of the search
+  /// decides, each value is kKeptLater, a byte that no field contains.
   bool kept = false;
   std::string target_file = {};  ///< empty: no such column
   bool by_sequence = false;      ///< queries are sequences, hits are models (a scan)
@@ -23,7 +23,7 @@ inline constexpr char kKeptLater = '\1';
 void append_tsv_header(std::string& out, const RecordOptions& options = {});
 /// One line per reported domain.
 void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
-/// The same for reported targets.
+/// One line per reported target, below its column names.
 void append_target_tsv_header(std::string& out, const RecordOptions& options = {});
 void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
 

@@ -11,12 +11,12 @@
 namespace hmmjit {
 namespace {
 
-// How a value is written: with this many digits after the point, as "%g", as given, as a
-// generator's seed, or as a fixed text for a flag.
+// Form of a value: a number of digits after the point, "%g", as given, a generator's seed, or a
+// flag's fixed text.
 enum class Form : char { kWhole, kOne, kThree = 3, kSix = 6, kGeneral, kGiven, kSeed, kFlag };
 using enum Form;
 
-// The programs, with the letters that stand for them in kLines.
+// The programs and their letters in kLines.
 constexpr std::pair<std::string_view, char> kPrograms[] = {
     {"hmmsearch", 's'}, {"phmmer", 'p'}, {"jackhmmer", 'j'}, {"hmmscan", 'c'},
     {"hmmbuild", 'b'},  {"nhmmer", 'n'}, {"nhmmscan", 'm'}};
@@ -223,7 +223,7 @@ std::string ReportHeader::settings(std::string_view reference,
     if (setting == settings.end()) continue;
     if (each.option == "--cpu" && setting->value == usual_threads(program->second)) continue;
     const int columns = program->second == 'b' ? 34 : each.columns;
-    if (each.form == kSeed && setting->value == "0")  // adds another line
+    if (each.form == kSeed && setting->value == "0")  // needs a second line
       out += line("random number seed:", "one-time arbitrary", columns);
     out += line(each.label, text_of(each, setting->value), columns);
   }

@@ -8,7 +8,7 @@
 
 namespace hmmjit {
 
-/// The HMMER release that reports name if they stand in for HMMER's own.
+/// The HMMER release named in reports that replace HMMER's.
 inline constexpr std::string_view kHmmerVersion = "3.4 (Aug 2023)";
 
 /// Narrowest text that hmmsearch accepts (--textw).
@@ -25,16 +25,16 @@ struct ReportHeader {
   /// The two lines that open a report. `reference`: the HMMER program whose result lines follow.
   static std::string banner(std::string_view program, std::string_view summary,
                             std::string_view version, std::string_view reference = "hmmsearch");
-  /// HMMER's own opening lines for `program`, and one that names the hmmjit `version` behind them.
+  /// HMMER's own opening lines for `program`, then a line that names hmmjit and its `version`.
   static std::string hmmer_banner(std::string_view program, std::string_view summary,
                                   std::string_view version);
-  /// Stands above and below the settings.
+  /// The line above and below the settings.
   static constexpr std::string_view kRule =
       "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
   /// "# label                 setting"; hmmbuild's labels take 34 columns.
   static std::string line(std::string_view label, std::string_view setting, int columns = 33);
   /// The lines for `settings` in a report of HMMER's program `reference`, such as "hmmsearch".
-  /// Options that have no line there are left out.
+  /// Omits options without a line there.
   static std::string settings(std::string_view reference, std::span<const HeaderSetting> settings);
 };
 

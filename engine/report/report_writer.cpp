@@ -111,7 +111,7 @@ Status ReportWriter::begin_query(const std::string& name) {
     HMMJIT_ASSIGN(output.file, TextOutput::create(file.path));
     output.begun = false;
   }
-  // Also detects names that differ only in characters that file names cannot contain.
+  // Compare file names: query names may differ only in characters that file names cannot contain.
   if (any && !queries_.insert(path_of_query("{query}", name)).second)
     return fail(ErrorCode::kInput, "two queries are called " + name, {},
                 "give each query a name of its own, or leave {query} out of the names of outputs");
@@ -144,8 +144,8 @@ Outputs ReportWriter::make_outputs(const ModelResult& result) const {
   return outputs;
 }
 
-// The text of one model with all hits in memory, in pieces that threads may make in any order. The
-// result must outlive their making.
+// The text of one model with all hits in memory, in pieces. Threads may make the pieces in any
+// order while the result lives.
 class ReportWriter::Texts final : public PreparedResult {
  public:
   Texts(const ReportWriter& writer, const ModelResult& result)
@@ -155,7 +155,7 @@ class ReportWriter::Texts final : public PreparedResult {
     for (const auto& output : outputs_) add_pieces(*output);
   }
 
-  // A small result is a single part.
+  // A small result has a single part.
   std::size_t parts() const override { return divided_ ? pieces_.size() : 1; }
   void make(std::size_t part) override {
     if (divided_) return make_piece(pieces_[part]);
@@ -185,7 +185,7 @@ class ReportWriter::Texts final : public PreparedResult {
     Status status;
   };
 
-  // The first hits, with at least kDomainsOfPiece domains if there are as many.
+  // The first hits with at least kDomainsOfPiece domains, or all hits.
   static std::span<const Hit> lot_of(std::span<const Hit> hits) {
     std::size_t count = 0, domains = 0;
     while (count < hits.size() && domains < kDomainsOfPiece)

@@ -24,9 +24,8 @@ namespace hmmjit {
 /// The `where` of errors on standard output.
 inline constexpr const char* kStandardOutput = "standard output";
 
-/// The path of each kind of output; empty: not wanted, except that the main report then goes to
-/// standard output. With "{query}" in the path, each query gets a file of its own, which is
-/// published when the query is complete.
+/// The path of each kind of output. Empty: no output; the main report goes to standard output. With
+/// "{query}" in the path, each query gets a file, which is published when the query is complete.
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
@@ -37,10 +36,10 @@ struct ReportPaths {
 /// `path` with "{query}" replaced by the query's name, in which '/' becomes '_'.
 std::string path_of_query(std::string path, std::string_view query);
 
-/// Tables that several searches write one after the other: unless `ends`, a writer leaves them
-/// here, unpublished, for the next search's writer.
+/// Tables that consecutive searches share: unless `ends`, a writer leaves them here, unpublished,
+/// for the writer of the next search.
 struct JoinedOutputs {
-  bool tsv = false, target_tsv = false, json = false;  ///< the tables that are joined
+  bool tsv = false, target_tsv = false, json = false;  ///< which tables are shared
   bool begun = false, ends = false;
   std::vector<TextOutput> files = {};
 };
@@ -58,21 +57,20 @@ class ReportWriter final : public ResultSink {
                                                       JoinedOutputs* joined = nullptr);
   /// Sets the description of the run for files of single queries. Call it before the first result.
   void describe(const RunDescription& run) { run_ = run; }
-  /// The other files of the run, which no query's or round's own file may be.
+  /// The other files of the run, which no file of a query or round may overwrite.
   void protect(std::vector<NamedFile> files) { other_files_ = std::move(files); }
-  /// Fails with kUsage if `file` is one of these.
+  /// Fails with kUsage if `file` is one of the protected files.
   Status check(const NamedFile& file) const { return check_outputs({&file, 1}, other_files_); }
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
   bool takes_stored_hits() const override { return true; }
 
-  /// For ReportOptions::scan_by_range: tells whether an earlier piece has the column names, and
-  /// adds the tables of further targets.
+  /// For ReportOptions::scan_by_range. begin_scan: whether an earlier slice has the column names.
+  /// receive_scan: adds the tables of further targets.
   void begin_scan(bool begun) { scan_begun_ = begun; }
   Status receive_scan(ScanTables& tables, bool only_with_hits);
-  /// Adds to the totals the counts of models in another piece of the result, or of a query whose
-  /// text comes through put().
+  /// Adds the counts of another slice's models, or of a query written with put(), to the totals.
   void count(const RunTotals& totals);
   /// For jackhmmer, which formats a query's text itself. Instead of receive(), call in this order:
   /// begin_query, begin_model with the result's totals, put for each text, count, end_query.
@@ -83,8 +81,7 @@ class ReportWriter final : public ResultSink {
   /// For RecordOptions::kept, before `complete`: for each reported domain, whether it remains.
   void resolve(std::vector<bool> kept) { kept_ = std::move(kept); }
   /// Writes the trailers, then publishes all files together with `others`, which are already
-  /// complete. With kProcessEnds signals stay blocked, because the process is expected to end with
-  /// success.
+  /// complete. With kProcessEnds, signals stay blocked: the process then ends with success.
   Status complete(const RunDescription& run, std::span<OutputFile* const> others = {},
                   OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds);
 
@@ -94,8 +91,8 @@ class ReportWriter final : public ResultSink {
     bool by_query = false;  // the path has "{query}"
     bool joined = false;    // shared with other searches
     bool begun = false;     // column names have been written
-    std::optional<TextOutput> file;  // none: not wanted, or between two queries
-    std::optional<SpoolFile> held;   // text that waits until the kept domains are known
+    std::optional<TextOutput> file;  // none: no output, or between two queries
+    std::optional<SpoolFile> held;   // text held until the kept domains are known
   };
   class Texts;
   class Counts;
@@ -104,7 +101,7 @@ class ReportWriter final : public ResultSink {
   const File& file_of(OutputKind kind) const { return files_[static_cast<std::size_t>(kind)]; }
   bool wanted(OutputKind kind) const { return file_of(kind).file || file_of(kind).by_query; }
   Outputs make_outputs(const ModelResult& result) const;
-  // Writes the text that was held back until the kept domains were known.
+  // Writes the held text once the kept domains are known.
   Status release(OutputKind kind);
   Status write_trailer(OutputKind kind, const RunDescription& run, const RunTotals& totals);
   Status write_saved_alignment(std::size_t rows);
@@ -118,8 +115,8 @@ class ReportWriter final : public ResultSink {
   RunDescription run_;
   std::optional<ScanTables> scan_;
   RunTotals totals_, query_totals_;
-  std::set<std::string> queries_;       // that have files of their own
-  std::vector<NamedFile> other_files_;  // not to be overwritten by those
+  std::set<std::string> queries_;       // queries with files of their own
+  std::vector<NamedFile> other_files_;  // which those must not overwrite
   std::vector<bool> kept_;
   bool scan_begun_ = false;
 };

@@ -124,7 +124,7 @@ void QueryRounds::begin_round(const ModelResult& result) {
   }
 }
 
-// Writes the statistics, and whether another round follows.
+// Writes the statistics, then whether another round follows.
 void QueryRounds::end_hits(const ModelResult& result, std::size_t added, std::size_t included) {
   std::string& out = memory_text(OutputKind::kMain);
   append_statistics(out, result, options_.output.filters);
@@ -212,7 +212,7 @@ Status QueryRounds::finish_round(const ModelResult& result, TextStore* store) {
   std::size_t targets_left = kAllTargets;
   totals_ = without_hits(result);
   totals_.index = index_;
-  // The first row is the query, however the model has changed.
+  // The first row stays the query, although the model has changed.
   if (query_rows_ > 0) totals_.model.consensus = residues_;
   Outputs tables;
   if (done_) {

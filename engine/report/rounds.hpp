@@ -47,39 +47,38 @@ struct StoredText {
 /// Keeps texts of queries in a temporary file until their turn. One thread at a time.
 class TextStore {
  public:
-  /// Moves the part of the text that is in memory to the file. Fails with kOutput.
+  /// Moves the text in memory to the file. Fails with kOutput.
   Status take(StoredText& text);
-  /// Calls `use` with the whole text, piece by piece.
+  /// Calls `use` with the whole text, in pieces.
   Status read(const StoredText& text, const std::function<Status(std::string_view)>& use);
 
  private:
   std::optional<SpoolFile> file_;
 };
 
-/// The state of one query through its rounds. Different queries may run in different threads.
+/// The state of one query through its rounds. Threads may process different queries concurrently.
 class QueryRounds {
  public:
-  /// `first` is the uncalibrated model of the query sequence `residues`. Without residues, `first`
-  /// is the query itself, and alignments have no row for a query. `index`: of the query, for
-  /// tables.
+  /// `first`: the uncalibrated model of the query sequence `residues`. Without `residues`, `first`
+  /// is the query, and alignments have no row for it. `index`: of the query, for tables.
   QueryRounds(const RoundOptions& options, QueryNames names, std::span<const Residue> residues,
               build::BuiltModel first, std::size_t index);
 
   /// The model of the next round, with the names of the query.
   Query query() const { return {model_.hmm, names_}; }
   const QueryNames& names() const { return names_; }
-  /// Processes the result of a round. `store`: receives the text as it is made; null: the text
-  /// stays in memory. If another round follows, the alignment is in memory, one byte per column and
-  /// row. Fails with kOutput.
+  /// Processes the result of a round. `store` receives the text; null: keeps it in memory. If
+  /// another round follows, the alignment takes one byte of memory per column and row. Fails with
+  /// kOutput.
   Status finish_round(const ModelResult& result, TextStore* store = nullptr);
   /// Total size of the texts in memory, in bytes.
   std::size_t text_bytes() const;
   Status store_texts(TextStore& store);
-  /// True if no further round follows, because it converged, reached the last round, or failed.
+  /// True if no further round follows: the query converged, reached the last round, or failed.
   bool done() const { return done_; }
   const std::optional<Error>& error() const { return error_; }
 
-  /// True if this round found nothing new.
+  /// True if the last round found nothing new.
   bool converged() const { return converged_; }
 
   struct Checkpoint {

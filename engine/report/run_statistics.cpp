@@ -16,8 +16,8 @@ void write_lanes(JsonObject& json, std::string_view name, const gpu::LaneTimes& 
   entry.close();
 }
 
-// Compares the time of each stage with the expected time for its cells, and breaks down how lanes
-// spent theirs.
+// Compares each stage's time with the expected time for its cells, and breaks down the time of
+// lanes.
 void write_efficiency(JsonObject& json, const gpu::Statistics& g) {
   JsonObject stages = json.object("stages");
   double expected = 0;
@@ -169,7 +169,7 @@ std::string run_statistics_json(const RunStatistics& run) {
     entry.number("gcups", rate(static_cast<double>(cells), seconds));
     entry.close();
   };
-  // The stages up to "report" sum to all core-seconds; the others are parts of scoring.
+  // The stages up to "report" add up to all core-seconds; the later ones are parts of scoring.
   JsonObject read = stages.object("read");
   write_time(read, s.read_seconds);
   read.number("bytes", s.bytes_read);

@@ -84,7 +84,7 @@ Result<bool> ScanTables::write(const Out& out, bool begun, bool only_with_hits,
   const auto put = [&](OutputKind kind, const HitList& hits,
                        const std::function<Status(std::string_view)>& to) -> Status {
     if (kept.empty()) return to(text);
-    std::vector<bool> rows;  // for each domain reported now
+    std::vector<bool> rows;  // for each domain of `hits`
     for (const Hit& hit : hits.hits) {
       for (std::size_t d = 0; d < hit.domain_flags.size(); ++d) {
         if (hit.flags.reported && hit.domain_flags[d].reported)

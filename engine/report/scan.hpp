@@ -22,12 +22,12 @@ struct ScannedHit {
   std::uint64_t index = 0;      ///< of the sequence in the input
   std::string name, accession;  ///< of the sequence
   int length = 0;
-  std::uint64_t first_domain = 0;  ///< index of its first reported domain among those of all hits
+  std::uint64_t first_domain = 0;  ///< of its first reported domain, among those of all hits
   Hit hit;                         ///< the model takes the place of the target
 };
 
-/// In a scan's result for one sequence, models take the place of hits. Calls `use` for each of them
-/// with the sequence as its only hit, as in a search.
+/// Calls `use` for each model in a scan's result for one `sequence`: a search result with the
+/// sequence as its only hit.
 Status for_each_model(const HitLot& sequence, const std::function<Status(const ModelResult&)>& use);
 
 /// Orders hits by sequence.
@@ -40,7 +40,7 @@ struct ByTarget {
     return sizeof(ScannedHit) + hit_bytes(hit.hit) + hit.name.size() + hit.accession.size();
   }
 };
-/// The hits of a single target are not bounded by its memory limit.
+/// Its memory limit does not bound the hits of a single target.
 using HitsByTarget = Sorted<ScannedHit, ByTarget>;
 
 /// Collects the hits of a search in which Z is the number of models, and lists them by target.
@@ -52,15 +52,15 @@ class ScanTables {
   /// Fails with kOutput.
   Status add(const HitLot& lot);
 
-  /// Receives each table's lines; an empty function means the table is not wanted.
+  /// Receives each table's lines; an empty function: no such table.
   struct Out {
     std::function<Status(std::string_view)> targets, domains;
   };
   /// Writes hmmscan's --tblout and --domtblout, with the search's targets in input order as queries
-  /// and models as targets. Call it once, after the last add. `begun`: column names have been
-  /// written; if not, they come first, even without hits, unless `only_with_hits`. `kept`: whether
-  /// each domain that the search reported remains after overlaps are resolved; empty: they are not
-  /// resolved. Returns whether it has written the names.
+  /// and models as targets. Call it once, after the last add. Column names come first, unless
+  /// `begun` (already written) or there are no hits and `only_with_hits`. `kept`: whether each
+  /// reported domain remains after overlaps are resolved; empty: overlaps are not resolved. Returns
+  /// whether the column names are written.
   Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false,
                      const std::vector<bool>& kept = {});
 

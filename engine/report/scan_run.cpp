@@ -17,8 +17,8 @@
 namespace hmmjit {
 namespace {
 
-// Residues of the sequences searched in one batch. Their hits wait until every model is finished. A
-// device filters this many in about the time that reading the models again takes.
+// Residues of the sequences in a batch, which is searched with all models before its hits are
+// reported. A device filters its batch in about the time of reading the models again.
 constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
 constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
 
@@ -101,17 +101,17 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
       session.devices() != nullptr ? kResiduesWithDevice : kResiduesAtATime;
   for (;;) {
     CoreClock clock;
-    HMMJIT_ASSIGN(const TargetBlock chunk, load_block(sequences, at_a_time));
+    HMMJIT_ASSIGN(const TargetBlock batch, load_block(sequences, at_a_time));
     read_seconds += clock.lap();
-    if (chunk.size() == 0) break;
+    if (batch.size() == 0) break;
     ++blocks;
-    const std::unique_ptr<TargetSource> targets = resident_targets({chunk})->open();
-    TargetCounters counters(chunk.first_index(), chunk.size());
+    const std::unique_ptr<TargetSource> targets = resident_targets({batch})->open();
+    TargetCounters counters(batch.first_index(), batch.size());
     options.by_target = SearchOptions::ByTarget{rules.Z};
     options.filters.per_target = &counters;
     std::optional<PassedModels> passed;
     if (run.filter && session.devices() == nullptr) {
-      HMMJIT_ASSIGN(passed, run.filter(chunk));
+      HMMJIT_ASSIGN(passed, run.filter(batch));
     }
     if (!count && passed) count = static_cast<double>(passed->models);
     if (!count) {
@@ -146,8 +146,8 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     std::uint64_t nodes = sink.nodes();
     if (passed) {
       const std::uint64_t failed = passed->models - models_found;
-      statistics.counters.targets += failed * chunk.size();
-      statistics.counters.residues += failed * chunk.residue_count();
+      statistics.counters.targets += failed * batch.size();
+      statistics.counters.residues += failed * batch.residue_count();
       statistics.filters += passed->times;
       models_found = passed->models;
       nodes = passed->nodes;
@@ -158,9 +158,9 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     residues += pass.residues;
 
     clock.lap();
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      const TargetView target = chunk[i];
-      HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk.first_index() + i));
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const TargetView target = batch[i];
+      HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(batch.first_index() + i));
       ModelResult result;
       result.index = index_of_sequence++;
       const QueryNames names = names_of(target);
@@ -177,8 +177,8 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     }
     report_seconds += clock.lap();
   }
-  // The passes read the sequences of a chunk from memory, and counted hits model by model, before
-  // they were judged together.
+  // The searches of batches counted passes over memory, and hits per model, before these were
+  // judged together.
   statistics.passes = 1;
   statistics.blocks = blocks;
   statistics.bytes_read = sequences.bytes_read();

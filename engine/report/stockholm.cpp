@@ -23,8 +23,8 @@ float posterior_of(char code) {
   return static_cast<float>(code - '0') / 10.0f;
 }
 
-// Calls `use(k, column)` for each column of an alignment; k is its node, or the node before an
-// insertion.
+// Calls `use(k, column)` for each column of an alignment; k: node of the column, or the node before
+// an insertion.
 template <typename Use>
 void for_each_column(const Domain& domain, const Use& use) {
   int k = domain.hmm_from - 1;
@@ -90,7 +90,7 @@ void append_head(std::string& out, const std::string& id, const ModelInfo& model
   out += "#=GF AU " + author + "\n\n";
 }
 
-// Digests of names, for finding repeated ones.
+// Digests of names, to find repeated ones.
 struct DigestOrder {
   static bool before(const Digest& a, const Digest& b) { return a < b; }
   static void encode(const Digest& digest, std::string& out) { put_bytes(out, digest); }
@@ -101,8 +101,8 @@ struct DigestOrder {
   static std::uint64_t bytes(const Digest&) { return sizeof(Digest); }
 };
 
-// A piece of a record's text. Pieces are sorted by block: accessions, descriptions, then the blocks
-// of columns.
+// Text of one block of a record. Sorted by block: accessions, descriptions, then the blocks of
+// columns.
 struct BlockText {
   std::uint64_t block = 0;
   std::string text;
@@ -248,7 +248,7 @@ struct StockholmRecord::State {
   Sorted<BlockText, BlockOrder> pieces;
 };
 
-// The query gets the model's accession and description. It has no posteriors.
+// The query has the model's accession and description, and no posteriors.
 Status StockholmRecord::State::add_query() {
   if (std::exchange(begun, true) || !s.has_query()) return {};
   const ModelInfo& model = s.model;

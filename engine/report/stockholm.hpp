@@ -24,9 +24,9 @@ inline bool has_included_domain(const Hit& hit) {
 struct AlignedRows {
   std::size_t targets = kAllTargets;  ///< maximum number of targets, best first
   /// Inserted residues are upper case and gaps '-', as in the alignments from which jackhmmer
-  /// builds models. Otherwise inserts are lower case, with '.' in rows that have none.
+  /// builds models. Otherwise inserts are lower case, padded with '.'.
   bool upper_case = false;
-  /// Every node has a column. Otherwise only nodes at which some row has a residue do.
+  /// Every node has a column; otherwise only nodes with a residue in some row.
   bool all_nodes = true;
   /// A query sequence for the first row, with a residue for each node. Empty: none.
   std::string query_name = {}, query = {};
@@ -58,7 +58,7 @@ class AlignmentColumns {
   std::string reference() const;
   /// The query's row; empty if there is none.
   std::string query_row() const;
-  /// Calls `use` with the rows of hits. `targets_left`: AlignedRows::targets at the first hits.
+  /// Calls `use` with the rows of hits. `targets_left`: AlignedRows::targets at the first call.
   Status for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
                       const std::function<Status(const AlignedRow&)>& use) const;
 
@@ -71,8 +71,8 @@ class AlignmentColumns {
 /// hmmsearch splits alignments into blocks of this width unless the text width is unlimited.
 inline constexpr std::size_t kAlignmentColumns = 200;
 
-/// Second pass: the text. Row names that are not unique are numbered. A query row gets the model's
-/// accession and description.
+/// Second pass: the text. Numbers repeated row names. A query row gets the model's accession and
+/// description.
 class StockholmRecord {
  public:
   /// `columns` must be finished and must outlive the record. `width`: columns per block; 0: a
@@ -83,7 +83,7 @@ class StockholmRecord {
 
   /// Adds hits, in order. Fails with kOutput.
   Status add(std::span<const Hit> hits);
-  /// Writes the record, piece by piece; nothing if there is no row.
+  /// Writes the record in pieces; nothing if it has no rows.
   Status write(const std::function<Status(std::string_view)>& out);
 
  private:
@@ -95,7 +95,7 @@ class StockholmRecord {
 
 /// Appends rows and returns their number. The first row, written unless `begun`, is the model's
 /// consensus, so every row has M match columns. Needs the alignments of the domains.
-/// `targets_left`: limit on targets with a row, decreased by their number; null: no limit.
+/// `targets_left`: how many targets may still get rows, updated; null: no limit.
 std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun = false,
                        std::size_t* targets_left = nullptr);
 

@@ -211,7 +211,7 @@ std::vector<PfamDomain> pfam_domains(const HitLot& lot) {
 void append_table_trailer(std::string& out, const RunDescription& run) {
   const bool as_hmmer = !run.hmmer_program.empty();
   out += "#\n# Program:         " + (as_hmmer ? run.hmmer_program : run.program);
-  // Scripts cut HMMER's ten lines off (head -n -10).
+  // Exactly HMMER's ten lines: scripts cut them off (head -n -10).
   out += "\n# Version:         ";
   if (as_hmmer) (out += kHmmerVersion) += "; computed by hmmjit ";
   out += run.version;

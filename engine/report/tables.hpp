@@ -9,7 +9,7 @@
 
 namespace hmmjit {
 
-/// The columns of names that begin all tables of hits.
+/// The columns of names at the beginning of all tables of hits.
 struct NameColumns {
   std::string_view target, target_accession, query, query_accession;
 };
@@ -27,20 +27,20 @@ void append_name_rules(std::string& out, const NameWidths& widths, std::string_v
 NameColumns name_columns(const ModelInfo& query, std::string_view target,
                          std::string_view accession);
 
-/// Header lines; widths are those of the first model's results.
+/// Header lines. The first model's results determine the column widths.
 void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
-/// One row per reported target. `marked`, here and below: rows begin with marks for KeptRows.
+/// One row per reported target. `marked`, here and below: rows begin with a mark for KeptRows.
 void append_target_table(std::string& out, const HitLot& lot, bool marked = false);
 
 void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
 /// One row per reported domain.
 void append_domain_table(std::string& out, const HitLot& lot, bool marked = false);
 
-/// The two halves of --pfamtblout, both with headers for every model.
+/// The two halves of --pfamtblout, with headers for every model.
 void append_pfam_target_titles(std::string& out, const HitList& hits);
 void append_pfam_targets(std::string& out, const HitLot& lot, bool marked = false);
 void append_pfam_domain_titles(std::string& out, const HitList& hits);
-/// A line of the second half with its sort key; equal lines keep the order of the hits.
+/// A line of the second half with its sort key; lines with equal keys keep hit order.
 struct PfamDomain {
   double key = 0;
   int iali = 0;
@@ -59,7 +59,7 @@ struct RunDescription {
   std::string folder, date;
   bool scan = false;         ///< hmmscan's view: targets are the queries
   bool by_sequence = false;  ///< RecordOptions::by_sequence
-  /// "hmmsearch": the program named in table trailers, which then add that hmmjit computed them.
+  /// "hmmsearch": the program that table trailers name; they add that hmmjit computed the table.
   std::string hmmer_program = {};
 };
 void append_table_trailer(std::string& out, const RunDescription& run);

@@ -15,7 +15,7 @@ void append_integer(std::string& out, std::int64_t value, std::size_t width);
 void append_left(std::string& out, std::string_view text, std::size_t width);
 void append_right(std::string& out, std::string_view text, std::size_t width);
 
-// Fields are functions that append themselves. Their texts must live until then.
+// Fields are functions that append text. Strings that they refer to must outlive them.
 
 /// %{width}.{precision}f
 inline auto fixed(double value, int width, int precision) {
@@ -71,7 +71,7 @@ inline auto scores(double e, double bits, double bias_bits) {
   return [=](std::string& out) { append(out, e_value(e), ' ', score(bits), ' ', bias(bias_bits)); };
 }
 
-/// Where a domain lies in a sequence of `length`: brackets mark the ends that it reaches.
+/// A domain's range in a sequence of `length`: brackets mark ends that it reaches.
 inline auto range(int from, int to, std::int64_t length, std::size_t width) {
   return [=](std::string& out) {
     append(out, integer(from, width), ' ', integer(to, width), ' ', from == 1 ? '[' : '.',

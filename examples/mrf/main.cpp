@@ -35,7 +35,8 @@ Verdict accepts(const Problem& problem, const Device&) {
                                          : Verdict{false, "kernels address 2^31 voxels at most"};
 }
 
-/// Candidate tiles of tile_x words of four voxels by tile_y rows, a thread each, by tile_z planes.
+/// Candidate tiles: tile_x words of four voxels by tile_y rows (a thread per word), by tile_z
+/// planes.
 std::vector<Configuration> configurations(const Problem& problem, const Device& device) {
   const auto get = [&](const char* name) { return constant(problem.parameters, name); };
   std::vector<Configuration> out;
@@ -47,8 +48,7 @@ std::vector<Configuration> configurations(const Problem& problem, const Device& 
           ceiling(words, x) * ceiling(get("height"), y) * ceiling(get("depth"), z);
       const double busy = static_cast<double>(words * get("height") * get("depth")) /
                           static_cast<double>(blocks * 128 * z);
-      // Eight blocks for each multiprocessor hide the latency of memory. A march through planes
-      // reads each once.
+      // Eight blocks per multiprocessor hide the latency of memory. A march reads each plane once.
       const double full =
           std::min(1.0, static_cast<double>(blocks) / (8.0 * std::max(1, device.sm_count)));
       Configuration c;
@@ -90,7 +90,7 @@ Problem problem_of(Size s, int classes) {
           {{"width", s.width}, {"height", s.height}, {"depth", s.depth}, {"classes", classes}}};
 }
 
-/// Where each row of voxels begins: without a border, and in the layout of the kernel's labels.
+/// Index of each row's first voxel: without a border, and in the layout of the kernel's labels.
 std::vector<std::pair<std::size_t, std::size_t>> rows_of(Size s) {
   std::vector<std::pair<std::size_t, std::size_t>> out;
   for (std::int64_t z = 0; z < s.depth; ++z) {

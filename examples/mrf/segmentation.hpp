@@ -1,8 +1,8 @@
 // Markov-random-field segmentation by iterated conditional modes on one CPU core: the reference for
 // the kernels.
 //
-// Labels are computed by integer arithmetic on quantised numbers (parameters.h), and no voxel is
-// updated together with a neighbour. So every device gives the same labels, in any order.
+// Every device gives the same labels, in any order: integer arithmetic on quantised numbers
+// (parameters.h), and no voxel is updated together with a neighbour.
 #pragma once
 
 #include <mrf/parameters.h>
@@ -70,8 +70,8 @@ inline Labels first_labels(const Volume& volume, int classes) {
   return out;
 }
 
-/// Means and deviations of the classes as terms of the energy. Deviations are at least two levels:
-/// weights fit 32 bits.
+/// Means and deviations of the classes as terms of the energy. Deviations are at least two levels,
+/// so weights fit 32 bits.
 inline std::vector<ClassTerm> estimate(const Volume& volume, const Labels& labels, int classes) {
   struct Sums {
     double count = 0, sum = 0, squares = 0;

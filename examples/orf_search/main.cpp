@@ -108,7 +108,7 @@ int main(int argc, char** argv) try {
   options.keep_alignments = 0;  // only coordinates are printed
   hmmjit::SearchCallbacks callbacks;
   std::puts("##gff-version 3");
-  // Called in the order of the profiles, one at a time.
+  // Called in profile order, one at a time.
   callbacks.result = [&](const hmmjit::ModelResult& result) {
     for (const hmmjit::Hit& hit : result.hits()) {
       for (const hmmjit::Domain& domain : result.domains(hit)) {

@@ -1,5 +1,5 @@
-// The commands of the hmmjit program. A command is a function in a file of its own
-// (command_<name>.cpp), which describes and runs it, and one line in commands.cpp.
+// The commands of the hmmjit program. Each has a file command_<name>.cpp, with a function that
+// describes and runs the command, and a line in commands.cpp.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace hmmjit::tools {
 
-/// All of them, in the order they are shown.
+/// All commands, in display order.
 const std::vector<CommandSpec>& commands();
 std::vector<std::string> command_names();
-/// Fails with kUsage if there is none of this name.
+/// Fails with kUsage if no command has this name.
 Result<const CommandSpec*> find_command(std::string_view name);
 
 /// The text of `hmmjit --version --verbose`: version, build and the libraries found on this
-/// machine, one "name: value" per line, for bug reports. It names no file of the user.
+/// machine, one "name: value" per line, for bug reports. Contains no names of the user's files.
 std::string version_text();
 
 CommandSpec search_command();

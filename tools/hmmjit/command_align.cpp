@@ -44,7 +44,7 @@ constexpr OptionSpec kOptions[] = {
     banner_option(kLess),
 };
 
-// The single model of a file.
+// Reads the only model of a file.
 Result<Hmm> read_model(const std::string& path, const ParsedOptions& options) {
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
   HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
@@ -66,7 +66,7 @@ Result<Hmm> read_model(const std::string& path, const ParsedOptions& options) {
   return *std::move(hmm);
 }
 
-// The alignment of --mapali. Its remedies leave out the format, which no option states.
+// Reads the alignment of --mapali. Removes the format from remedies: no option states it.
 Result<MultipleAlignment> read_source(const std::string& path, const Hmm& hmm) {
   const auto of_source = [](Error error) {
     constexpr std::string_view kFormat = ", or state its format";
@@ -83,7 +83,7 @@ Result<MultipleAlignment> read_source(const std::string& path, const Hmm& hmm) {
   return **std::move(source);
 }
 
-// Sequences in blocks, whose vectors they fill, and their paths.
+// A block of sequences, large enough to fill vectors, and their paths.
 struct Work {
   TargetBlock block;
   Result<std::vector<align::SequencePath>> paths = {};
@@ -113,7 +113,7 @@ Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm
   return out;
 }
 
-// Up to the first that cannot be aligned.
+// Aligns blocks up to the first failure.
 void align_blocks(const Hmm& hmm, int threads, std::vector<Work>& work) {
   const align::SequenceAligner aligner(hmm);
   std::atomic<std::size_t> failed = work.size();

@@ -1,5 +1,5 @@
-// `hmmjit bench`: exactness and speed of the filter kernels on the GPU of this machine; `hmmjit
-// tune`: which of the planner's candidates are the fastest there, kept for later searches.
+// `hmmjit bench`: exactness and speed of the filter kernels on this machine's GPU. `hmmjit tune`:
+// finds the fastest of the planner's candidates there, and stores them for later searches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -129,7 +129,7 @@ Result<BenchRequest> make_request(const ParsedOptions& options) {
   return request;
 }
 
-/// Everything a measurement needs, opened in the order in which failures are cheapest.
+/// The inputs of a measurement, opened in an order in which failures cost least.
 struct Setup {
   std::vector<std::shared_ptr<const SearchModel>> models;
   std::unique_ptr<gpu::KernelSource> kernels;
@@ -165,7 +165,7 @@ struct Choice {
 std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const SearchModel& model,
                                 const plan::DeviceTraits& device, MeasurementTables& tables) {
   std::vector<Choice> out;
-  // Without names, the policy chooses. "all" and --paper mean every variant of the stage.
+  // Without names, the policy chooses. "all" and --paper: every variant of the stage.
   std::vector<std::string> variants = request.variants;
   if (request.paper || std::ranges::find(variants, "all") != variants.end()) {
     variants.clear();
@@ -192,7 +192,7 @@ std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const 
     std::set<std::string_view> placements;
     for (const plan::Candidate& c : bench::candidates_of(*planned)) {
       if (!variant.empty() && c.variant->name != variant) continue;
-      // The papers compare where a table lies: one candidate for each place.
+      // The papers compare places of a table: takes one candidate per place.
       const std::string_view place = c.expected.placement;
       const bool other_place =
           request.paper && !place.empty() && placements.insert(place).second && taken > 0;
@@ -202,7 +202,7 @@ std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const 
   return out;
 }
 
-/// The kernel that every model of a run could share: constants of the longest.
+/// The kernel that all models of a run could share: with the longest model's constants.
 std::optional<Choice> generic_choice(Stage stage, const SearchModel& longest,
                                      const plan::DeviceTraits& device) {
   const auto wide = plan::make_plan(stage, longest.hmm.M, longest.bytes.Kp, device);
@@ -222,7 +222,7 @@ Result<int> run_bench(const ParsedOptions& options) {
   HMMJIT_ASSIGN(const Setup setup, set_up(request, settings, "bench"));
   bench::Bench& bench = *setup.bench;
   MeasurementTables tables(bench, !request.json);
-  // Requests all kernels first, so that they compile in parallel while the first are measured.
+  // Requests all kernels first: they compile in parallel during the first measurements.
   std::map<std::pair<std::size_t, Stage>, std::vector<Choice>> choices;
   for (std::size_t i = 0; i < setup.models.size(); ++i) {
     const SearchModel& model = *setup.models[i];
@@ -296,7 +296,7 @@ Result<int> run_tune(const ParsedOptions& options) {
   std::size_t chosen = 0;
   for (const auto& model : setup.models) {
     bench.use_model(model);
-    // The plans for the lengths that a search shares kernels for.
+    // The plans for the length classes in which a search shares kernels.
     const std::vector<plan::Plan> plans =
         gpu::search_plans(model->hmm.M, model->bytes.Kp, bench.device(), nullptr);
     for (const Stage stage : request.stages) {
@@ -339,7 +339,7 @@ Result<int> run_tune(const ParsedOptions& options) {
   return 0;
 }
 
-// The options of both commands, `own` ones and those of the cache.
+// The options of both commands: shared ones, `own` ones, and those of the cache.
 std::vector<OptionSpec> all_options(std::initializer_list<OptionSpec> own) {
   std::vector<OptionSpec> all = {
       help_option(),

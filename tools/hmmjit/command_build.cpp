@@ -1,4 +1,4 @@
-// hmmjit build: profiles from multiple alignments, as hmmbuild makes them.
+// hmmjit build: profiles from multiple alignments, like hmmbuild.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -159,7 +159,7 @@ Result<int> run_build(const ParsedOptions& options) {
   const int threads = options.threads();
   const std::string date = date_text();
   summary(header(output, input, options, protein));
-  // Alignments in memory at a time: enough for all threads.
+  // Alignments in memory: enough for all threads.
   const auto batch = static_cast<std::size_t>(8 * threads);
   std::size_t number = 0;
   bool first_is_nameless = false;
@@ -176,7 +176,7 @@ Result<int> run_build(const ParsedOptions& options) {
                       "leave it out, and name each alignment in its file (#=GF ID)");
         alignment->name = options.text("-n");
       } else {
-        // A single alignment has the file's name where it has none.
+        // An unnamed single alignment gets the file's name.
         const bool nameless = alignment->name.empty();
         if (nameless && index == 0) alignment->name = build::name_from_file(input);
         if (first_is_nameless || alignment->name.empty())

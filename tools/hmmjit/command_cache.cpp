@@ -90,14 +90,14 @@ Json components_json(const CacheKey& key) {
   return list;
 }
 
-// The common parts of the commands: settings, output style, the stores.
+// The shared state of the subcommands: settings, output style, stores.
 struct Context {
   const ParsedOptions& options;
   cache::Settings settings;
 
   bool json() const { return options.is_set("--json"); }
   void print(const Json& fields) const { print_fields(fields, json()); }
-  // `text`: of a result that is one line, or a table.
+  // `text`: for a result of one line, or a table.
   void print(const Json& fields, const std::string& text) const {
     fmt::print("{}", json() ? json_text(fields) : text);
   }
@@ -160,7 +160,7 @@ Result<cache::DecodedEntry> load(const Located& located, cache::Attachments atta
   return decoded;
 }
 
-/// An entry by its digest or an unambiguous beginning of it.
+/// Finds an entry by its digest or an unambiguous prefix.
 Result<Located> resolve(const Context& context, const std::string& id) {
   HMMJIT_ASSIGN(const std::vector<Located> entries, all_entries(context));
   const Located* found = nullptr;
@@ -180,7 +180,8 @@ Result<Located> resolve(const Context& context, const std::string& id) {
 
 Result<cache::EntryFilter> make_filter(const std::vector<std::string>& conditions) {
   if (conditions.empty()) return cache::EntryFilter{};
-  // Conditions on one component are alternatives; conditions on different components must all hold.
+  // Conditions on the same component are alternatives; conditions on different components must all
+  // hold.
   std::map<std::string, std::vector<std::string>> wanted;
   for (const std::string& condition : conditions) {
     const std::size_t equals = condition.find('=');
@@ -278,7 +279,7 @@ Status list_entries(const Context& context) {
   return {};
 }
 
-// Prints one part of an entry as it is.
+// Prints one part of an entry, unchanged.
 Status print_part(const std::string* value, const std::string& name) {
   if (value == nullptr)
     return fail(ErrorCode::kUsage, "the entry has no such part", name,
@@ -461,7 +462,7 @@ Status export_entries(const Context& context) {
   return {};
 }
 
-// `added` kernels were stored, and then the cache was trimmed to its size.
+// Fails if trimming has removed some of the `added` kernels: they exceed the cache's size.
 Status fits_the_cache(const EntryStore& store, std::uint64_t added) {
   const std::uint64_t left = store.scan().entries.size();
   if (left >= added) return {};
@@ -497,7 +498,7 @@ Status warm_cache(const Context& context, const WarmFunction& warm) {
   cache::FileLock only_one;
   if (context.options.is_set("--idle")) {
     HMMJIT_TRY(store.prepare());  // the lock is a file in the folder
-    // Without locks in the file system, several processes run and make the same kernels.
+    // If the file system has no locks, several processes may run and make the same kernels.
     auto lock = cache::FileLock::acquire(store.lock_path(), cache::kIdleWarmLockOffset,
                                          std::chrono::milliseconds(0), store.file_mode());
     if (!lock && lock.error().code == ErrorCode::kResources) {
@@ -559,7 +560,7 @@ Result<cache::Settings> cache_settings(const ParsedOptions& options, const char*
   for (const cache::SettingDescription& setting : cache::setting_descriptions()) {
     if (!options.is_set(setting.flag)) continue;
     std::string value(options.text(setting.flag));
-    // On a command line a folder may be relative, as every other path.
+    // On a command line, folders may be relative paths.
     if (std::string_view(setting.variable).ends_with("_DIR") && !value.empty())
       value = std::filesystem::absolute(value).lexically_normal().string();
     Status applied = cache::apply_setting(settings, setting.variable, value);

@@ -1,4 +1,4 @@
-// `hmmjit cache ...`: look at, check, move and clean the kernel cache.
+// `hmmjit cache ...`: shows, checks, moves and cleans the kernel cache.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace hmmjit::tools {
 
-/// Of `hmmjit cache warm`.
+/// The outcome of `hmmjit cache warm`.
 struct WarmReport {
   std::uint64_t made = 0;       ///< compiled and stored now
-  std::uint64_t present = 0;    ///< were in the cache already
+  std::uint64_t present = 0;    ///< already in the cache
   std::vector<Error> failures;  ///< kernels that could not be made
 };
 
-/// Compiles the kernels that options ask for into `cache`; given by the layer that owns a compiler.
+/// Compiles the kernels that the options request into `cache`. Provided by the layer that owns a
+/// compiler.
 using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const ParsedOptions&)>;
 
-/// Completions of the options of `cache warm`.
+/// Completions for options of `cache warm`.
 struct WarmNames {
   std::string_view targets = {}, stages = {};  ///< comma separated
 };
@@ -32,7 +33,7 @@ CommandSpec cache_command(WarmFunction warm, WarmNames names = {});
 
 /// `options`, then --cache-dir, --cache-mode, ..., each overriding its HMMJIT_CACHE_* variable.
 std::vector<OptionSpec> with_cache_options(std::vector<OptionSpec> options);
-/// `command`: prints warnings of the cache under its name.
+/// `command`: the name in printed warnings of the cache; null: prints none.
 Result<cache::Settings> cache_settings(const ParsedOptions& options, const char* command = nullptr);
 
 /// --length: model lengths.

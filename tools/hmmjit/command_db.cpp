@@ -52,7 +52,7 @@ Result<DatabaseSummary> build(const std::vector<std::string>& targets, const Alp
                         threads);
 }
 
-// The first input's name, with .hjdb in the place of .gz or .zst.
+// The first input's name, with .hjdb instead of .gz or .zst.
 Result<std::string> default_output(std::string name) {
   if (name == "-")
     return fail(ErrorCode::kUsage, "no name for the database of standard input", {}, "add -o FILE");
@@ -88,7 +88,7 @@ Result<int> run_build(const ParsedOptions& options) {
   return build_and_report(options, named_alphabet(options.text("--alphabet")));
 }
 
-// Joins databases without parsing their sequences again.
+// Joins databases without parsing sequences again.
 Result<int> run_join(const ParsedOptions& options) {
   if (!options.is_set("--output"))
     return fail(ErrorCode::kUsage, "-o is missing", {}, "give the file to write");
@@ -152,7 +152,7 @@ struct Wanted {
 };
 using WantedByName = std::multimap<std::string, Wanted, std::less<>>;
 
-// The part that `word` asks for unless it is itself a name.
+// The part that `word` requests, unless `word` is itself a name.
 std::optional<WantedByName::value_type> part_of(const std::string& word) {
   const std::size_t slash = word.rfind('/');
   const std::size_t dash = word.find('-', std::min(slash, word.size()));
@@ -164,7 +164,7 @@ std::optional<WantedByName::value_type> part_of(const std::string& word) {
                                                           static_cast<std::size_t>(*to)});
 }
 
-// Names on the command line and, one a line, of a file.
+// Names from the command line and from a file (one per line).
 Result<std::vector<std::string>> wanted_names(const ParsedOptions& options) {
   std::vector<std::string> names(options.arguments().begin() + 1, options.arguments().end());
   if (options.is_set("--file")) {
@@ -194,8 +194,8 @@ Status for_each_block(TargetSource& source, const std::function<Status(const Tar
   }
 }
 
-// What the words ask for; parts of one sequence in the order of the words. Sequences may have names
-// such as a/2-3 themselves: only other words of this form ask for parts.
+// The requests, by name; parts of one sequence keep the order of the words. A sequence may itself
+// be called a/2-3: words that are such names request no parts.
 Result<WantedByName> find_parts(const std::vector<std::string>& words,
                                 std::unique_ptr<TargetSource>& source) {
   std::set<std::string, std::less<>> like_parts, names;

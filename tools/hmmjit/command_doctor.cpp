@@ -1,4 +1,5 @@
-// `hmmjit doctor`: can this machine plan, compile, cache, load and launch; if not, what to do.
+// `hmmjit doctor`: checks that this machine can plan, compile, cache, load and launch; shows
+// remedies.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -43,8 +44,8 @@ const char* outcome_name(Outcome outcome) {
 
 Check check_driver(const driver::Driver& driver) {
   const driver::DriverReport& report = driver.report();
-  // No GPU is an ordinary machine: the CPU search needs none. A stub, a too old or a broken driver
-  // is something its owner would want to know.
+  // A machine without a GPU is ordinary: a search on the CPU needs none. A stub, an old or a broken
+  // driver is worth a warning.
   const bool ordinary = report.state == driver::DriverState::kNoDriver ||
                         report.state == driver::DriverState::kNoDevice ||
                         report.state == driver::DriverState::kNotBuilt;
@@ -149,7 +150,7 @@ Check check_cache(const cache::KernelCache& cache) {
   if (cache.user_store() != nullptr) {
     out.finding =
         fmt::format("{}, mode {}", cache.user_store()->root(), cache::mode_name(settings.mode));
-    // A search does the same before it stores its first kernel, and only warns.
+    // As a search does before it stores its first kernel; a search only warns.
     const bool stores =
         settings.mode == cache::Mode::kReadWrite || settings.mode == cache::Mode::kRefresh;
     if (const Status usable = stores ? cache.user_store()->prepare() : Status{}; !usable) {
@@ -169,7 +170,7 @@ Check check_cache(const cache::KernelCache& cache) {
   return out;
 }
 
-/// The system's cache folder, which is searched before the user's.
+/// The system's cache folder, searched before the user's.
 Check check_system_folder(const cache::KernelCache& cache) {
   Check out{"system folder"};
   const std::string& directory = cache.settings().system_directory;
@@ -192,7 +193,7 @@ Check check_system_folder(const cache::KernelCache& cache) {
   return out;
 }
 
-/// Tells on a machine without a GPU what a job on a machine with one needs.
+/// Shows, on a machine without GPU, the needs of a job on a machine with one.
 Check gpu_needs() {
   return {
       "GPU jobs",
@@ -204,7 +205,7 @@ Check gpu_needs() {
       {}};
 }
 
-/// Serves one image, made beforehand.
+/// Serves one image, which already exists.
 class OneKernel final : public gpu::InstantKernelSource {
  public:
   OneKernel(const plan::Candidate& candidate, const compile::CompileJob& job,
@@ -301,7 +302,7 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
   return out;
 }
 
-// All checks, in the order in which they are shown.
+// All checks, in display order.
 std::vector<Check> all_checks(const std::shared_ptr<driver::Driver>& driver,
                               const Result<std::shared_ptr<const compile::NvrtcLibrary>>& compiler,
                               const cache::Settings& settings) {
@@ -316,7 +317,7 @@ std::vector<Check> all_checks(const std::shared_ptr<driver::Driver>& driver,
   checks.push_back(check_compiler(compiler, architectures));
   const int driver_major = driver->ready() ? driver->report().version / 1000 : 0;
   if (compiler && driver_major > 0 && (*compiler)->major() > driver_major) {
-    // Whether the driver takes its images is tried below.
+    // A launch below shows whether the driver accepts its images.
     checks.back().finding += fmt::format("; newer than the driver, which is for CUDA {}.{}",
                                          driver_major, driver->report().version % 1000 / 10);
   }

@@ -1,4 +1,4 @@
-// `hmmjit completions` and `hmmjit man`: texts made from the commands' option tables.
+// `hmmjit completions` and `hmmjit man`: texts derived from the commands' option tables.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,8 +11,8 @@
 namespace hmmjit::tools {
 namespace {
 
-// Calls `use` with every command and subcommand, its name ("db build") and its options, among them
-// those of the command above it.
+// Calls `use` with every command and subcommand, its name ("db build") and its options, including
+// those of its parent command.
 template <typename Use>
 void for_each_command(std::span<const CommandSpec> commands, Use use) {
   for (const CommandSpec& command : commands) {
@@ -33,7 +33,7 @@ std::vector<std::string> names_of(const OptionSpec& option) {
   return names;
 }
 
-// Options that documents show.
+// True for options that documents show.
 bool is_shown(const OptionSpec& option) { return !option.absent && !option.help.empty(); }
 
 // ---- manual pages
@@ -102,7 +102,7 @@ constexpr std::string_view kSummary = "profile HMM protein search with the resul
 
 // ---- option reference
 
-// "<f>" would be taken for an HTML element.
+// Escapes '<': "<f>" would be an HTML element.
 std::string cell(std::string_view text) {
   return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
 }

@@ -1,4 +1,4 @@
-// hmmjit jackhmmer: query sequences searched in rounds, each with a model of the hits before.
+// hmmjit jackhmmer: searches query sequences in rounds, each with a model of the previous hits.
 #include <fmt/format.h>
 
 #include <map>
@@ -22,7 +22,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Number of queries whose rounds run concurrently. Their text waits until all are done.
+// Queries whose rounds run concurrently. Their text waits until all are done.
 constexpr std::size_t kQueriesAtATime = 64;
 
 Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
@@ -37,7 +37,7 @@ Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
 // Returns the results of a round to their queries.
 class RoundSink final : public ResultSink {
  public:
-  /// A query keeps `text` bytes of text in memory; the rest goes to `store`.
+  /// A query keeps up to `text` bytes of text in memory; `store` takes the rest.
   RoundSink(std::vector<std::unique_ptr<QueryRounds>*> queries, TextStore& store, std::size_t text)
       : queries_(std::move(queries)), store_(store), text_(text) {}
 
@@ -62,7 +62,7 @@ class RoundSink final : public ResultSink {
   }
 
  private:
-  // The query after this round. The query itself changes when the result is received.
+  // A copy of the query after this round. The query changes when receive() gets the result.
   class Finish final : public PreparedResult {
    public:
     Finish(const QueryRounds& before, const ModelResult& result)
@@ -122,10 +122,10 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   rounds.alignment_checkpoints = options.is_set("--chkali");
   run.search.keep_alignments = rounds.needs_alignments();
 
-  // Targets may take a third of the bound, and stay here between rounds.
+  // Targets may take a third of the bound, and stay in memory between rounds.
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, 1));
   std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
-  // Files of each round: models, then alignments. They appear together at the end.
+  // Files of each round: models, then alignments. All appear together at the end.
   std::map<std::pair<std::string_view, std::size_t>, OutputFile> checkpoints;
   const auto checkpoint_file = [&](const char* option, std::string_view ending,
                                    std::size_t round) -> Result<OutputFile*> {
@@ -138,7 +138,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
     }
     return &found->second;
   };
-  // Every query has a first round, so that a wrong name or place is reported before the search.
+  // Opens the first round's files now: reports a wrong name or place before the search.
   if (rounds.model_checkpoints) HMMJIT_TRY(checkpoint_file("--chkhmm", ".hmm", 0));
   if (rounds.alignment_checkpoints) HMMJIT_TRY(checkpoint_file("--chkali", ".sto", 0));
 
@@ -153,7 +153,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
     std::vector<std::unique_ptr<QueryRounds>> queries;
     while (queries.size() < kQueriesAtATime) {
       auto sequence = run.queries->sequences->next();
-      if (!sequence) query_error = sequence.error();  // after the results of those before it
+      if (!sequence) query_error = sequence.error();  // after results of earlier queries
       more = sequence && sequence->has_value();
       if (!more) break;
       const TargetView& query = **sequence;

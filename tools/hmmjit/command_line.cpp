@@ -39,7 +39,7 @@ std::string help_text(const CommandSpec& command, const std::string& path,
   return out + "\n" + option_help(command.options);
 }
 
-// Runs the subcommand that is named.
+// Runs the subcommand named by the first word.
 Result<int> run_subcommand(const CommandSpec& command, const std::string& path,
                            std::span<const std::string> words) {
   const std::size_t at = first_argument(command.options, words);
@@ -107,7 +107,7 @@ OptionSpec help_option() { return {"Basic options", "-h,--help", "", "show this 
 
 namespace {
 
-// The engine's remedies name no option: programs and hosts have different ones.
+// The engine's remedies name no options, which differ between programs and hosts.
 std::string failure_line(std::string_view path, const Error& failure,
                          std::span<const OptionSpec> options) {
   Error error = failure;

@@ -1,4 +1,4 @@
-// `hmmjit merge`: the outputs of a search from its parts.
+// `hmmjit merge`: writes the outputs of a search from its parts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ Author author_of(const ParsedOptions& options) {
   return {"merge", "hmmsearch", "put the parts of a search together", false};
 }
 
-// The command line of the whole search with these outputs, as its files record it.
+// The command line of the whole search with these outputs, as recorded in its files.
 Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::PartOrigin& origin) {
   std::vector<std::string> arguments;
   const auto given = [&](std::string_view name) {
@@ -60,7 +60,7 @@ Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::Pa
       arguments.push_back(word_of(option, options.text(option.name)));
       continue;
     }
-    // The option given now replaces one that it excludes.
+    // An option given now replaces an option that it excludes.
     if ((option.name == "--textw" && options.is_set("--notextw")) ||
         (option.name == "--notextw" && options.is_set("--textw")))
       continue;

@@ -1,4 +1,5 @@
-// hmmjit nhmmer: DNA and RNA models, alignments and sequences against long sequences, both strands.
+// hmmjit nhmmer: searches both strands of long sequences with DNA and RNA models, alignments or
+// sequences.
 #include <optional>
 #include <utility>
 

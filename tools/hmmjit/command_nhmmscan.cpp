@@ -1,4 +1,4 @@
-// hmmjit nhmmscan: DNA or RNA sequences against a file of profiles, both strands.
+// hmmjit nhmmscan: searches both strands of DNA or RNA sequences with a file of profiles.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,18 +21,18 @@
 namespace hmmjit::tools {
 namespace {
 
-// Residues that are searched at a time: enough for all threads, or for a device. The first ones
-// tell how many short sequences that are.
+// Residues of a block: enough for all threads, or for a device. The first block is small and shows
+// how short the sequences are.
 constexpr std::size_t kResiduesAtATime = std::size_t{1} << 22,
                       kResiduesOfDevice = std::size_t{1} << 25,
                       kFirstResidues = std::size_t{1} << 16;
-// Pairs of sequence and model at a time: each takes some 60 bytes, with a device 100.
+// Pairs of sequence and model at a time: each takes about 60 bytes, or 100 with a device.
 constexpr std::size_t kPairsAtATime = std::size_t{1} << 21;
-// Positions of the models in a pass without a device. A pass costs little beside the search of a
-// block, but the positions of all models may take gigabytes.
+// Model positions in a pass without a device. A pass costs little compared to the search of a
+// block; the positions of all models could take gigabytes.
 constexpr std::uint64_t kPositionsAtATime = std::uint64_t{1} << 16;
 
-// Some of the models, which search a block together.
+// The models that search a block together.
 struct Pass {
   std::vector<nucleotide::Query> models;
   bool last = false;
@@ -81,7 +81,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   const std::size_t pairs = std::min<std::size_t>(kPairsAtATime, grant.bound / 256);
   std::optional<nucleotide::Search> search;
   std::size_t models_at_a_time = 1;
-  bool all = false;  // `search` has all models, and takes one block after the other
+  bool all = false;  // `search` has all models and takes block after block
   const auto end_pass = [&] {
     add_times(statistics, search->times());
     search.reset();
@@ -144,7 +144,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     run.progress.targets += block.size();
     run.progress.residues += block.residue_count();
   }
-  if (statistics.targets == 0) {  // the models are checked all the same
+  if (statistics.targets == 0) {  // check the models nevertheless
     nucleotide::Scan none;
     HMMJIT_TRY(scan_in_passes({}, none));
     statistics.models = none.models;

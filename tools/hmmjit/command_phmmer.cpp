@@ -1,4 +1,4 @@
-// hmmjit phmmer: a model is built from each query sequence, and searched as any other.
+// hmmjit phmmer: builds a model from each query sequence, and searches with it like with any other.
 #include <memory>
 #include <utility>
 
@@ -16,7 +16,7 @@ Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const 
   HMMJIT_ASSIGN(build::ScoreSystem system, make_score_system(options));
   HMMJIT_ASSIGN(std::shared_ptr<QuerySequences> sequences, QuerySequences::open(options, path));
   SequenceQueries queries;
-  // An arbitrary seed (--seed 0) applies to the pipeline only, as in phmmer.
+  // As in phmmer, an arbitrary seed (--seed 0) applies only to the pipeline.
   queries.calibration = make_calibration_options(options, 42);
   const bool cutoffs =
       options.is_set("--cut_ga") || options.is_set("--cut_nc") || options.is_set("--cut_tc");

@@ -1,5 +1,5 @@
-// `hmmjit plan`: which kernels a model would be searched with on a device, and why; and
-// `hmmjit cache warm`, which makes the kernels of such plans.
+// `hmmjit plan`: shows the kernels that would search with a model on a device, and the reasons.
+// `hmmjit cache warm`: makes the kernels of such plans.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ std::vector<std::string> names_of_stages() {
 
 std::string stage_names() { return fmt::format("{}", fmt::join(names_of_stages(), ", ")); }
 
-/// The devices of the table, with their blanks left out, and other names of devices.
+/// Names of devices: those of the table, without blanks, and others.
 std::vector<std::string> device_names() {
   std::vector<std::string> out{"gpu", "all"};
   for (const plan::DeviceTraits& device : plan::device_table()) {
@@ -67,7 +67,7 @@ std::vector<std::string> variant_names() {
 using compile::KernelProvider;
 using plan::Stage;
 
-/// The subject of a plan: a model of a file, or a bare length.
+/// The subject of a plan: a model from a file, or only a length.
 struct Subject {
   std::string name;
   int length = 0;
@@ -94,7 +94,7 @@ Result<std::vector<Subject>> read_subjects(const std::vector<std::string>& model
   return out;
 }
 
-// --model, and files without it.
+// Files given with and without --model.
 std::vector<std::string> model_files(const ParsedOptions& options) {
   std::vector<std::string> files = options.list("--model");
   std::ranges::copy(options.arguments(), std::back_inserter(files));
@@ -114,10 +114,9 @@ Result<std::vector<Stage>> find_stages(const std::vector<std::string>& names, co
   return out;
 }
 
-/// "gpu", "gpu:1", a table name or an architecture; nothing given: the GPU of this machine, or
-/// the table's H200 if there is none. "all": the table's devices that some compiler serves, or
-/// those that `compiler` does, with a note for each of the others. `option` is the one that names
-/// them.
+/// "gpu", "gpu:1", a table name or an architecture. No name: this machine's GPU, or the table's
+/// H200 without one. "all": the table's devices that any compiler supports, or that `compiler`
+/// supports, with a note for each of the others. `option`: the option with the names, for errors.
 Result<std::vector<plan::DeviceTraits>> find_devices(
     const std::vector<std::string>& names, const char* option,
     const compile::NvrtcLibrary* compiler = nullptr) {
@@ -157,7 +156,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
         if (!traits.error().remedy.empty()) traits.error().remedy += ", or \"gpu\"";
         return std::unexpected(traits.error());
       }
-      // PTX of an older architecture may run on an unknown device, but the user has named one.
+      // PTX of an older architecture may run on an unknown device, but the user named a known one.
       const auto known = [&](int capability) { return capability >= traits->capability(); };
       if (compiler != nullptr && std::ranges::none_of(architectures, known) &&
           std::ranges::none_of(plan::device_table(), known, &plan::DeviceTraits::capability)) {
@@ -182,7 +181,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
   return out;
 }
 
-/// The compiler a search on this machine would use.
+/// The compiler of a search on this machine.
 Result<std::shared_ptr<const compile::NvrtcLibrary>> locate_compiler() {
   compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
   search.driver_major = driver::open_cuda_library().report.version / 1000;
@@ -190,7 +189,7 @@ Result<std::shared_ptr<const compile::NvrtcLibrary>> locate_compiler() {
 }
 
 std::string kernel_identity(const plan::Plan& p) {
-  // Variants of several stages may have the same name and the same constants.
+  // Variants of different stages may have equal names and constants.
   std::string out = fmt::format("{}/{}/{}", plan::architecture_name(p.device),
                                 plan::stage_name(p.stage), p.chosen.variant->name);
   for (const auto& [name, value] : p.chosen.constants.list()) {
@@ -213,7 +212,7 @@ Status write_output(const std::string& path, std::string_view bytes, bool binary
   return file.commit();
 }
 
-/// --emit: one kernel in the wanted form.
+/// --emit: one kernel in the requested form.
 Result<std::string> emitted(const std::string& form, const plan::Plan& p,
                             KernelProvider& provider) {
   if (form == "source") {
@@ -288,7 +287,7 @@ struct PlanRequest {
   std::string emit;
   bool json = false, summary = false, explain = false;
 
-  /// Whether the kernels of a whole search are shown, not only plans.
+  /// True if the output shows the kernels of a whole search, not only plans.
   bool shows_search() const {
     return all_stages && options.variant.empty() && emit.empty() && !summary &&
            !options.exact_length && options.policy == plan::Policy::kDefault;
@@ -359,7 +358,7 @@ class PlanOutput {
     return {};
   }
 
-  /// Adds the kernels of a search, whose lengths are coarser after SSV.
+  /// Adds the kernels of a search, with coarser length classes after SSV.
   void add_search(const Subject& subject, const plan::DeviceTraits& device) {
     Json kernels = Json::array();
     text_ += fmt::format("{}: a search on {} uses\n", subject.name, device.name);
@@ -385,7 +384,7 @@ class PlanOutput {
 
   std::string text() {
     if (!request_.emit.empty()) return emitted_;
-    // Padding means nothing if some stages have kernels for models of any length.
+    // Padding is meaningless if some stages have kernels for any length.
     const bool one_stage = request_.stages.size() == 1 && real_ > 0;
     const double padding = one_stage ? computed_ / real_ - 1 : 0;
     if (request_.json) {
@@ -478,7 +477,7 @@ Result<int> run_plan(const ParsedOptions& options) {
     }
   }
   const int code = out.failures() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
-  // A run that makes no kernel or no plan leaves an existing file alone.
+  // Without a kernel or plan, keeps an existing file.
   if (code != 0 && (!request.emit.empty() || out.plans() == 0) && !output_path.empty()) return code;
   HMMJIT_TRY(write_output(output_path, out.text(), request.emit == "cubin"));
   return code;
@@ -526,9 +525,8 @@ CommandSpec plan_command() {
 
 namespace {
 
-// Compiles the kernels that searches with the models request into the cache, without a GPU. Empty
-// lists mean the architecture of the GPU of this machine, every stage, and no lengths beyond the
-// models'.
+// Compiles the kernels that searches with the models would request into the cache, without a GPU.
+// Defaults: the architecture of this machine's GPU, every stage, and only the models' lengths.
 Result<WarmReport> warm_kernels(cache::KernelCache& cache, const ParsedOptions& options) {
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   HMMJIT_ASSIGN(auto compiler, locate_compiler());

@@ -1,4 +1,4 @@
-// `hmmjit report`: a result file of `hmmjit search` as one HTML page.
+// `hmmjit report`: shows a result file of `hmmjit search` as an HTML page.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Keeps the requested domains, and the targets and hits that have any.
+// Keeps the requested domains, and targets and hits with any of them.
 Status choose(Page& page, const ParsedOptions& options) {
   const bool included = options.is_set("--included");
   const std::vector<std::string> models = options.list("--model");
@@ -58,7 +58,7 @@ Status choose(Page& page, const ParsedOptions& options) {
   return {};
 }
 
-// The last `parts` parts of a path.
+// The last `parts` components of a path.
 std::string tail(const std::string& path, std::size_t parts) {
   std::size_t slash = path.npos;
   for (; parts > 0; --parts) {
@@ -67,8 +67,8 @@ std::string tail(const std::string& path, std::size_t parts) {
   return path.substr(slash + 1);
 }
 
-// Short names that tell the results apart: file names, with as many folders as that takes. Results
-// of the same file are numbered.
+// Short distinct names of the results: file names, with folders as needed. Numbers results of the
+// same file.
 std::vector<std::string> names_of(const std::vector<Page>& pages) {
   std::set<std::string> paths;
   for (const Page& page : pages) paths.insert(page.results.front());

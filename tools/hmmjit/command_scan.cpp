@@ -1,4 +1,4 @@
-// hmmjit scan: sequences against a file of profiles, reported by sequence as hmmscan does.
+// hmmjit scan: searches sequences with a file of profiles, and reports by sequence, like hmmscan.
 #include "hmmjit/command.hpp"
 #include "io/hmm_file.hpp"
 #include "query_options.hpp"
@@ -31,12 +31,12 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     scanned.open_models = [&] { return models_of(run.kept_models); };
   } else {
     scanned.count_models = [&] { return count_models(file.path, run.search.thresholds, false); };
-    scanned.filter = [&](const TargetBlock& chunk) {
-      return filter_pressed(file.path, chunk, run.search);
+    scanned.filter = [&](const TargetBlock& batch) {
+      return filter_pressed(file.path, batch, run.search);
     };
     scanned.open_models = [&]() -> Result<ModelSource> {
       HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(file.path));
-      // For the progress display: each chunk of the sequences takes a pass over the models.
+      // For the progress display: each batch of sequences takes a pass over the models.
       const std::uint64_t before = bytes * passes++;
       const auto read = static_cast<double>(run.targets->bytes_read());
       const auto all = static_cast<double>(run.targets->bytes_total());

@@ -1,4 +1,5 @@
-// hmmjit search: hmmsearch with the same options, files and bytes. Its sisters run in the same way.
+// hmmjit search: hmmsearch with the same options, files and bytes. Also runs the other programs
+// that search targets.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr const char* kNoServer = "search without a server (unset HMMJIT_SERVER 
 
 Status check_words(const SearchProgram& program, const ParsedOptions& options) {
   HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
-  std::vector<NamedFile> numbered;  // in which no word is replaced
+  std::vector<NamedFile> numbered;  // names in which no word is replaced
   for (const char* option : {"--chkhmm", "--chkali", "--part-file"}) {
     if (options.knows(option) && options.is_set(option))
       numbered.push_back({option, std::string(options.text(option))});
@@ -55,8 +56,8 @@ Result<int> run_program(const SearchProgram& program, const ParsedOptions& optio
           ? search_and_repeat(program, for_target(options, given[0], given[1]), *run)
           : search_and_repeat(program, options, *run);
   if (run->uses_device()) {
-    // Waiting for a driver that is still starting, and freeing what the system frees anyway, would
-    // take longer than many a search.
+    // Waiting for a starting driver, and freeing what the system frees anyway, would take longer
+    // than many searches.
     driver::leave_devices_to_the_system();
     const Run& left = *run.release();
     std::fflush(nullptr);

@@ -1,4 +1,4 @@
-// hmmjit serve: databases and devices that stay ready, searched by the queries of clients.
+// hmmjit serve: keeps databases and devices ready for the queries of clients.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ namespace hmmjit::tools {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 16;
-constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // bytes of its words
+constexpr std::size_t kLongestCommand = std::size_t{1} << 20;  // in bytes
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr std::string_view kBounds = "Bounds";
@@ -61,16 +61,16 @@ constexpr OptionSpec kServeOptions[] = {
     {kBounds, "--longest-query", "n=100000 n>0", "residues of a query of phmmer or jackhmmer"},
 };
 
-// A query on its way through the server.
+// A query in the server.
 struct Job {
   explicit Job(TemporaryFolder folder) : query(std::move(folder)) {}
   Query query;
   bool runs = false;
-  std::atomic<bool> done = false;                      // the query's results can be read
-  const Descriptor signal{::eventfd(0, EFD_CLOEXEC)};  // readable from then on
+  std::atomic<bool> done = false;                      // the query's results are readable
+  const Descriptor signal{::eventfd(0, EFD_CLOEXEC)};  // readable once done
 };
 
-// Runs jobs in the order in which they come, several at a time.
+// Runs jobs in order of arrival, several at a time.
 class JobQueue {
  public:
   JobQueue(std::size_t running, std::size_t queued, QueryBounds bounds)
@@ -79,7 +79,7 @@ class JobQueue {
     while (workers_.size() < running)
       workers_.emplace_back([this](const std::stop_token& ended) { work(ended); });
   }
-  // Sets Job::done and the signal at the end; false: as many wait as may wait.
+  // Queues a job; sets Job::done and the signal at its end. False if the queue is full.
   bool submit(std::shared_ptr<Job> job) {
     {
       const std::lock_guard lock(mutex_);
@@ -103,7 +103,7 @@ class JobQueue {
     std::erase_if(waiting_, [](const auto& job) { return job->query.cancelled(); });
     return waiting_.size() + running_ >= queued_ + workers_.size();
   }
-  // Until `ended`; jobs that wait then are done, too.
+  // Runs jobs until `ended`, then the remaining queue.
   void work(const std::stop_token& ended) {
     std::unique_lock lock(mutex_);
     while (wake_.wait(lock, ended, [this] { return !waiting_.empty(); })) {
@@ -125,19 +125,19 @@ class JobQueue {
   std::condition_variable_any wake_;
   std::deque<std::shared_ptr<Job>> waiting_;
   std::size_t running_ = 0;
-  std::vector<std::jthread> workers_;  // destroyed first: they use the rest
+  std::vector<std::jthread> workers_;  // destroyed first: they use the other members
 };
 
-// The folder of a server, in which each query has one. A living server holds the lock.
+// The folder of a server, with a folder per query. A running server holds its lock.
 class ServerFolder {
  public:
-  // A new one in `parent`. Fails with kOutput.
+  // Makes a folder in `parent`. Fails with kOutput.
   static Result<std::unique_ptr<ServerFolder>> create(const std::string& parent) {
     HMMJIT_ASSIGN(TemporaryFolder folder, TemporaryFolder::create(parent));
     const std::string path = folder.path() + kLock;
     std::unique_ptr<ServerFolder> made(new ServerFolder(std::move(folder)));
     made->lock_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    // systemd-tmpfiles does not look into a locked folder.
+    // systemd-tmpfiles skips locked folders.
     made->tree_ = Descriptor(::open(made->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ::flock(made->tree_.get(), LOCK_SH | LOCK_NB);
     if (made->lock_.get() < 0 || ::flock(made->lock_.get(), LOCK_EX | LOCK_NB) != 0 ||
@@ -146,7 +146,7 @@ class ServerFolder {
                   "start it again");
     return made;
   }
-  // Removes the folders of servers that were killed.
+  // Removes the folders of killed servers.
   static void remove_abandoned(const std::string& parent) {
     const auto names = names_in_folder(parent);
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
@@ -183,11 +183,11 @@ class Server {
       : settings_(std::move(settings)),
         queue_(settings_.running, settings_.queued, settings_.bounds) {}
   ~Server() {
-    const std::lock_guard lock(mutex_);  // the last connection may still hold it
+    const std::lock_guard lock(mutex_);  // waits until the last connection releases it
   }
 
-  // Opens databases for the first time, or those again that have been replaced; running queries
-  // keep theirs. Fails only the first time.
+  // Opens databases, on later calls only replaced ones; running queries keep the old ones. Fails
+  // only on the first call.
   Status load() {
     for (const auto& [name, file] : settings_.files) {
       const std::shared_ptr<const Database> old = databases()[name];
@@ -208,7 +208,7 @@ class Server {
     return {};
   }
 
-  // A connection, from its first byte to the last, in a thread of its own.
+  // Serves a connection, in its own thread.
   void accept(int socket, bool needs_token) {
     const std::size_t most = settings_.running + settings_.queued + 16;
     const auto [running, waiting] = queue_.running_and_waiting();
@@ -216,7 +216,7 @@ class Server {
     {
       const std::lock_guard lock(mutex_);
       busy = connections_ >= most;
-      // Clients that keep asking must not keep a server that has no more queries from ending.
+      // A server without queries must be able to end, even if clients keep sending requests.
       if ((ending_ && running + waiting == 0) || connections_ >= 2 * most) {
         ++refused_;
         ::close(socket);
@@ -243,7 +243,7 @@ class Server {
     }
   }
 
-  // Queries are refused from now on; `idle` is signalled when the last one has its answer.
+  // Refuses queries from now on; signals `idle` after the answer to the last one.
   void end(int idle) {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -251,8 +251,8 @@ class Server {
     if (connections_ == 0) ::eventfd_write(idle, 1);
   }
 
-  // A folder for a query, in that of the server, which a cleaner of TMPDIR may have removed. Fails
-  // with kOutput.
+  // Makes a folder for a query in the server's folder, which a cleaner of TMPDIR may have removed.
+  // Fails with kOutput.
   Result<TemporaryFolder> make_folder() {
     const std::lock_guard lock(mutex_);
     if (folder_ == nullptr || ::access(folder_->path().c_str(), F_OK) != 0) {
@@ -267,7 +267,7 @@ class Server {
 
  private:
   Result<std::shared_ptr<const Database>> open(const std::string& name, const std::string& file) {
-    std::uint64_t held = 0;  // by the others
+    std::uint64_t held = 0;  // by the other databases
     for (const auto& [other, database] : databases()) held += other == name ? 0 : database->bytes();
     const std::uint64_t all = settings_.memory / 2;
     try {
@@ -286,7 +286,7 @@ class Server {
   }
   std::string device_state() const {
     const auto devices = settings_.bounds.session->device_statistics();
-    // Devices that have never been ready are not there.
+    // Devices that were never ready do not exist.
     const bool none = !devices || (devices->state == "failed" && devices->ready_seconds == 0);
     return none ? "none" : devices->state;
   }
@@ -335,7 +335,7 @@ class Server {
     refuse(connection, fmt::format("{} queries wait; try again later\n", settings_.queued));
   }
 
-  // Unpacks a request of frames (docs/serve.md) into the folder of its query.
+  // Unpacks a request, frames (docs/serve.md), into the folder of its query.
   Status unpack(Job& job, const std::string& body) {
     std::string command, strings;
     std::optional<OutputFile> file;
@@ -442,7 +442,7 @@ class Server {
                        frame_head({{"exit", query.exit_status()}}));
   }
 
-  // The bytes of a file from `from` on; false: it is unreadable, or the client is gone.
+  // Sends the bytes of a file from `from` on; false: the file is unreadable, or the client is gone.
   static bool send(HttpConnection& connection, const ReadOnlyFile& file, std::uint64_t from = 0) {
     std::string piece;
     for (; from < file.size(); from += piece.size()) {
@@ -452,8 +452,8 @@ class Server {
     return true;
   }
 
-  // A file of queries and options as parameters; the answer is one output, as the program writes
-  // it.
+  // The simple interface: a file of queries, with options as parameters; answers with one output of
+  // the program.
   void run_simple(HttpConnection& connection, const HttpRequest& request,
                   const std::shared_ptr<Job>& job) {
     Query& query = job->query;
@@ -512,7 +512,7 @@ class Server {
     if (connection.begin(200, page ? kHtml : kText, file->size())) send(connection, *file);
   }
 
-  // The page that hmmjit report makes of a result.
+  // Makes the page of `hmmjit report` from a result.
   static Status make_page(const std::string& result, const std::string& path, std::string title) {
     HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(result));
     HMMJIT_ASSIGN(std::vector<Page> pages, read_results(std::move(source)));
@@ -568,7 +568,7 @@ class Server {
   std::unique_ptr<ServerFolder> folder_;
   std::atomic<std::uint64_t> refused_ = 0;
   std::map<std::pair<std::string, int>, std::pair<std::uint64_t, double>> counts_;
-  JobQueue queue_;  // destroyed first: its jobs are the last to use the rest
+  JobQueue queue_;  // destroyed first: its jobs use the other members
 };
 
 struct Listener {
@@ -578,7 +578,7 @@ struct Listener {
 
 Result<std::vector<Listener>> listeners(const ParsedOptions& options) {
   std::vector<Listener> all;
-  // systemd says how many sockets it has opened, from number 3 on.
+  // LISTEN_FDS: number of sockets that systemd opened, from descriptor 3 on.
   const char* const process = std::getenv("LISTEN_PID");
   const char* const count = std::getenv("LISTEN_FDS");
   if (process != nullptr && count != nullptr && std::to_string(::getpid()) == process) {
@@ -630,7 +630,7 @@ Result<Server::Settings> make_settings(const ParsedOptions& options) {
   HMMJIT_ASSIGN(settings.bounds.input, options.bytes("--max-request"));
   settings.bounds.longest_query = static_cast<std::size_t>(options.integer("--longest-query"));
   HMMJIT_ASSIGN(settings.memory, options.bytes("--mem"));
-  // Half of it is for the databases.
+  // Databases may take half of it.
   settings.bounds.memory = settings.memory / 2 / settings.running;
   settings.bounds.threads = options.threads();
   settings.bounds.time = std::chrono::seconds(options.integer("--time-limit"));
@@ -647,7 +647,7 @@ Result<int> serve(const ParsedOptions& options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const int signal_events = ::signalfd(-1, &signals, SFD_CLOEXEC);
 
-  rlimit files{};  // each connection takes several
+  rlimit files{};  // a connection takes several
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
@@ -662,7 +662,7 @@ Result<int> serve(const ParsedOptions& options) {
   const std::size_t names = settings.files.size();
   ServerFolder::remove_abandoned(settings.parent);
   Server server(std::move(settings));
-  // Until it is ready, SIGTERM and SIGINT end the process at once: there is nothing to finish.
+  // Until the server is ready, SIGTERM and SIGINT end the process at once: nothing needs to finish.
   ::sigdelset(&signals, SIGHUP);
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   if (choice.use == DeviceChoice::Use::kGpu) {
@@ -685,7 +685,7 @@ Result<int> serve(const ParsedOptions& options) {
   std::vector<pollfd> events = {{signal_events, POLLIN, 0}, {idle, POLLIN, 0}};
   for (const Listener& one : sockets) events.push_back({one.descriptor, POLLIN, 0});
   bool ending = false;
-  std::atomic<int> reloads = 0;  // asked for, until none has come during the last one
+  std::atomic<int> reloads = 0;  // requested and not yet covered by a reload
   std::jthread reloading;
   const auto reload = [&] {
     int begun = 0;
@@ -708,7 +708,7 @@ Result<int> serve(const ParsedOptions& options) {
           reload();
         }
       } else if (std::exchange(ending, true)) {
-        break;  // the second time: now
+        break;  // second signal: end now
       } else {
         diagnose("hmmjit serve: ending; running queries finish\n");
         server.end(idle);
@@ -720,7 +720,7 @@ Result<int> serve(const ParsedOptions& options) {
       if (socket >= 0) server.accept(socket, sockets[i].needs_token);
     }
   }
-  // Another server may listen there by now.
+  // Another server may already listen there.
   struct stat there {};
   if (::lstat(socket_path.c_str(), &there) == 0 && there.st_dev == bound.st_dev &&
       there.st_ino == bound.st_ino)

@@ -50,13 +50,13 @@ std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels
     ::posix_spawn_file_actions_destroy(&files);
     return std::nullopt;
   }
-  // A reader that waits for the end of the search's output must not wait for this process.
+  // Closes inherited outputs: their readers must not wait for this process.
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ::posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
 #ifdef __GLIBC__
   ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 #endif
-  // A session of its own protects it from Ctrl-C and from the end of the terminal.
+  // Its own session protects the process from Ctrl-C and from the end of the terminal.
   sigset_t none, all;
   ::sigemptyset(&none);
   ::sigfillset(&all);

@@ -8,7 +8,7 @@ namespace hmmjit::tools {
 
 using Json = nlohmann::ordered_json;
 
-/// Replaces bytes that are not UTF-8, which names and logs may contain.
+/// Formats JSON. Replaces bytes that are not UTF-8 (names and logs may contain some).
 std::string json_text(const Json& json);
 
 /// Prints JSON, or one line per field, "file_bytes" as "file bytes    1234". The fields of an

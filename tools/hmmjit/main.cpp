@@ -61,8 +61,8 @@ int refuse_program(std::string_view name) {
   return static_cast<int>(ErrorCode::kUsage);
 }
 
-// Ends the process by the signal itself: a shell that started it stops its loop at Ctrl-C, and a
-// batch system tells a time limit from a failure. Async-signal-safe.
+// Ends the process by the signal itself: a shell then stops its loop at Ctrl-C, and a batch system
+// can tell a time limit from a failure. Async-signal-safe.
 [[noreturn]] void end_by_signal(int number) {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
@@ -72,24 +72,24 @@ int refuse_program(std::string_view name) {
   ::sigaddset(&only, number);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   ::raise(number);
-  ::_exit(128 + number);  // the first process of a container is not ended by its own signals
+  ::_exit(128 + number);  // in a container, process 1 survives its own signals
 }
 
-// Removes temporaries, so that nothing half-written remains.
+// Removes temporaries: no partial output may remain.
 void on_interrupt(int number) {
   if (!hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();
   std::string_view message = hmmjit::OutputFile::any_published()
                                  ? "\nhmmjit: interrupted; what had been completed stays\n"
                                  : "\nhmmjit: interrupted; no output was written\n";
-  // A terminal shows ^C, or a line of progress, which the message does not continue.
+  // On a terminal, the message begins on a new line, after ^C or a line of progress.
   if (::isatty(STDERR_FILENO) == 0) message.remove_prefix(1);
   print_diagnostic(message);
   end_by_signal(number);
 }
 
-// After a bug, or an abort of a library: removes temporaries and leaves the rest to the system. A
-// signal from another process can wait until no file is being created.
+// After a bug or an abort of a library: removes temporaries; the system does the rest. A signal
+// from another process waits until no file is being created.
 void on_crash(int number, siginfo_t* information, void*) {
   const bool sent = information->si_code == SI_USER && information->si_pid != ::getpid();
   if (sent && !hmmjit::interrupt(number)) return;
@@ -97,7 +97,7 @@ void on_crash(int number, siginfo_t* information, void*) {
   end_by_signal(number);
 }
 
-// Ends the process after an exception that no one catches.
+// Ends the process after an uncaught exception.
 [[noreturn]] void on_terminate() {
   hmmjit::OutputFile::discard_all_temporaries();
   std::string_view message = "hmmjit: internal error: an exception outside any command\n";
@@ -118,7 +118,7 @@ void on_crash(int number, siginfo_t* information, void*) {
   ::_exit(static_cast<int>(code));
 }
 
-// Reports a mapped file that was truncated, or a disk that failed, during the search.
+// Reports that a mapped file was truncated, or that a disk failed, during the search.
 void on_bus_error(int) {
   hmmjit::OutputFile::discard_all_temporaries();
   constexpr std::string_view kMessage =
@@ -138,7 +138,7 @@ void install_signal_handlers() {
     for (const int number : numbers) {
       struct sigaction before {};
       ::sigaction(number, nullptr, &before);
-      // Signals that are ignored (nohup) or handled by a sanitizer stay so.
+      // Keeps signals that are ignored (nohup) or handled by a sanitizer.
       if (before.sa_handler == SIG_DFL) ::sigaction(number, &action, nullptr);
     }
   };
@@ -153,15 +153,15 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   action.sa_handler = on_bus_error;
   ::sigaction(SIGBUS, &action, nullptr);
-  // A closed pipe or a file-size limit is an output error like any other, reported by write.
+  // Closed pipes and file-size limits are output errors, which write reports.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
 }
 
-// The GNU C library grows the arena of a thread by a page at a time, in a system call that waits
-// for the page faults of all threads: 9,000 calls in a search of a second. Arenas therefore begin
-// with room. This stops the library from adapting its other limits, which get the values that it
-// reaches in a search.
+// The GNU C library grows a thread's arena by a page at a time, in a system call that waits for the
+// page faults of all threads: 9,000 calls in a search of one second. Arenas therefore begin with
+// room. This setting stops the library from adapting its other limits, which get the values that
+// they would reach in a search.
 void set_up_allocator() {
 #ifdef M_TOP_PAD
   ::mallopt(M_TOP_PAD, 6 << 20);
@@ -198,7 +198,7 @@ int run_words(const std::vector<std::string>& words) {
     fmt::print("{}", hmmjit::tools::version_text());
     return 0;
   }
-  // Help of the program and of each command. A link with the name of an HMMER program has inserted
+  // Help of the program and of each command. Links with names of HMMER programs insert
   // --hmmer-banner.
   const bool of_link = words.size() == 3 && words[1] == "--hmmer-banner";
   if ((words.size() <= 2 || of_link) && is_version(words.back())) {
@@ -245,8 +245,8 @@ int main(int argc, char** argv) {
   std::set_terminate(on_terminate);
   set_up_allocator();
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  // Scripts that cannot be edited call links with the names of HMMER's programs, and other
-  // programs read the names and versions in their outputs.
+  // Links with the names of HMMER's programs: for scripts that cannot be edited, and for programs
+  // that read names and versions in outputs.
   std::string_view called = argc > 0 ? argv[0] : "";
   called.remove_prefix(called.find_last_of('/') + 1);
   if (is_other_program(called)) return refuse_program(called);
@@ -261,7 +261,7 @@ int main(int argc, char** argv) {
     hmmjit::OutputFile::discard_all_temporaries();
     end_by_signal(SIGPIPE);
   }
-  // Temporaries go however the command ended, even while it was opening an output.
+  // Removes temporaries after any failure, even during the opening of an output.
   if (code != 0) hmmjit::OutputFile::discard_all_temporaries();
   if (code == 0 && lost) {
     print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");

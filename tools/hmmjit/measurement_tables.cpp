@@ -15,7 +15,7 @@ namespace {
 using bench::Measurement;
 using plan::Stage;
 
-/// "warp_sync", with the place of its table if the variant has a choice.
+/// "warp_sync", with the place of the table if the variant allows several.
 std::string variant_label(const Measurement& m) {
   const std::string_view place = m.candidate.expected.placement;
   const std::string_view name = m.candidate.variant->name;
@@ -80,7 +80,7 @@ std::string rate_text(double gcups) {
   return gcups >= 100 ? fmt::format("{:.0f}", gcups) : fmt::format("{:.1f}", gcups);
 }
 
-// The row of the terminal.
+// A row for the terminal.
 std::string row(const Measurement& m) {
   if (!m.refused.empty()) {
     return fmt::format("{:8} {:18} {:>5} not run: {}\n", plan::stage_name(m.stage),

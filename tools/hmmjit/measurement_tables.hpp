@@ -11,7 +11,7 @@ namespace hmmjit::tools {
 
 class MeasurementTables {
  public:
-  /// `prints`: a heading now, and a row for each kernel that is added.
+  /// `prints`: prints a heading now, and a row per added kernel.
   MeasurementTables(const bench::Bench& bench, bool prints);
 
   std::string summary() const;
@@ -26,7 +26,7 @@ class MeasurementTables {
 
   std::uint64_t wrong() const { return wrong_; }
   std::size_t measured() const { return measured_; }
-  /// Kernels that could not be run.
+  /// Kernels that could not run.
   std::size_t failed() const { return failed_; }
 
  private:

@@ -15,7 +15,7 @@ constexpr std::string_view kAlphabet =
 constexpr std::string_view kAllFilters = "--F1,--F2,--F3,--B1,--B2,--B3,--nobias";
 constexpr std::string_view kNoWindow = "--max,--nobias";
 
-// Options of nhmmer and nhmmscan that differ from those of hmmsearch.
+// Options of nhmmer and nhmmscan that differ from hmmsearch's.
 constexpr OptionSpec kShared[] = {
     {kOutput, "--tblout", "f", "save parseable table of hits to file <f>"},
     {kOutput, "--dfamtblout", "f", "save table of hits to file, in Dfam format <f>"},
@@ -49,7 +49,7 @@ constexpr OptionSpec kShared[] = {
 };
 
 constexpr OptionSpec kNhmmer[] = {
-    // HMMER's header names --F1 and --block_length whenever they are given: they have no default.
+    // No default: HMMER's header shows --F1 and --block_length whenever given.
     {kFilters, "--F1", "x", "stage 1 (SSV) threshold: promote hits with P <= F1  [0.02]",
      excluding("--max")},
     {kOutput, "--aliscoresout", "f", "save the scores of alignment columns to file <f>"},
@@ -86,7 +86,7 @@ constexpr OptionSpec kNhmmscan[] = {
      "bound on resident memory, such as 400M or 2G; past it models are read in passes", kOurs},
 };
 
-// HMMER's options in its order, then ours.
+// HMMER's options in HMMER's order, then ours.
 constexpr std::string_view kNhmmerNames =
     "-h,-o,-A,--tblout,--dfamtblout,--aliscoresout,--hmmout,--acc,--noali,--notextw,--textw,"
     "--singlemx,--popen,--pextend,--mx,--mxfile,-E,-T,--incE,--incT,--cut_ga,--cut_nc,--cut_tc,"

@@ -1,5 +1,4 @@
-// Options of the programs that search nucleotides, as HMMER's nhmmer and nhmmscan have them, and
-// ours.
+// Options of the nucleotide programs: those of HMMER's nhmmer and nhmmscan, and ours.
 #pragma once
 
 #include <span>
@@ -13,7 +12,7 @@ namespace hmmjit::tools {
 std::span<const OptionSpec> nhmmer_option_table();
 std::span<const OptionSpec> nhmmscan_option_table();
 
-/// `search`: what make_search_options says. `scan`: of nhmmscan.
+/// `search`: from make_search_options(). `scan`: for nhmmscan.
 nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
                                             const SearchOptions& search, bool scan);
 

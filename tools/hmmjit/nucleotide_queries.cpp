@@ -158,7 +158,7 @@ Status NucleotideQueries::open_models(HmmReader reader) {
 Status NucleotideQueries::open_alignments(const std::optional<SequenceFormat>& format) {
   HMMJIT_ASSIGN(alignments_, AlignmentReader::open(path_, {.format = format,
                                                            .alphabet = asserted_alphabet(options_)}));
-  // The letters of a file in another format mislead: its syntax error comes first.
+  // Letters of a file in another format mislead: report its syntax error first.
   if (!is_nucleic(&alignments_->alphabet())) HMMJIT_TRY(alignments_->next());
   return set_alphabet(&alignments_->alphabet());
 }
@@ -169,13 +169,13 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
   if (found == nullptr && (path_ == "-" || is_pipe(path_))) found = &dna_alphabet();
   if (found == nullptr && single && !aligned) {
     HMMJIT_ASSIGN(const std::string head, head_of(path_));
-    // nhmmer cannot tell the alphabet of a first record with gaps, and reads an alignment instead.
+    // nhmmer cannot guess the alphabet of a first record with gaps, and reads an alignment instead.
     if (first_record_has_gaps(head)) {
       aligned = true;
       format = SequenceFormat::kAlignedFasta;
     }
   }
-  // nhmmer tries FASTA as an alignment first, and keeps the alphabet that all of it has.
+  // nhmmer first tries FASTA as an alignment, and keeps the alphabet of the whole file.
   const bool either = !aligned && !format && !single;
   std::optional<AlignmentReader> rows;
   if (either || (aligned && found == nullptr)) {
@@ -190,7 +190,7 @@ Status NucleotideQueries::open_sequences(std::optional<SequenceFormat> format, b
     HMMJIT_ASSIGN(found, guess_sequence_alphabet(input));
   }
   if (!is_nucleic(found)) {
-    // As above, read as proteins, which may have any letter.
+    // As above. Read as proteins, which allow any letter.
     HMMJIT_ASSIGN(SequenceReader reader,
                   SequenceReader::open(path_, {.alphabet = amino_alphabet(), .format = format}));
     HMMJIT_TRY(reader.read_block(sequences_, 1));
@@ -225,7 +225,7 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next() {
   if (models_) {
     HMMJIT_ASSIGN(std::optional<Hmm> hmm, next_model());
     if (!hmm) return std::nullopt;
-    HMMJIT_TRY(build::calibrate_if_needed(*hmm));  // as HMMER reads it: without --bgfile
+    HMMJIT_TRY(build::calibrate_if_needed(*hmm));  // like HMMER, without --bgfile
     hmm->alphabet = alphabet_;
     build::BuiltModel model;
     model.hmm = *std::move(hmm);
@@ -283,7 +283,7 @@ Result<std::optional<MultipleAlignment>> NucleotideQueries::next_alignment() {
   if (!alignment) return std::nullopt;
   const bool nameless = alignment->name.empty();
   ++read_;
-  // nhmmer names one alignment after the file.
+  // nhmmer names one unnamed alignment after the file.
   if (nameless) alignment->name = path_ == "-" ? path_ : build::name_from_file(path_);
   if (alignment->name.empty() || (nameless && std::exchange(nameless_, true)))
     return fail(ErrorCode::kInput, fmt::format("alignment {} has no name", read_), path_,

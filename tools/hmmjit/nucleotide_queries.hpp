@@ -17,12 +17,12 @@ namespace hmmjit::tools {
 /// One thread at a time.
 class NucleotideQueries {
  public:
-  /// Opens `path` ("-": standard input) and finds out what it holds; reads its first profile. Fails
-  /// with kInput or kUsage.
+  /// Opens `path` ("-": standard input), recognises its content, and reads its first profile, if
+  /// any. Fails with kInput or kUsage.
   static Result<std::shared_ptr<NucleotideQueries>> open(const ParsedOptions& options,
                                                          const std::string& path);
   const Alphabet& alphabet() const { return *alphabet_; }
-  /// Whether queries are models that were built here.
+  /// True if next() builds models from alignments or sequences.
   bool builds() const { return !models_; }
   Result<std::optional<build::BuiltModel>> next();
   /// Reads the next query without building its model; false after the last.
@@ -56,13 +56,13 @@ class NucleotideQueries {
 struct QueryRange {
   std::uint64_t first = 0, last = std::numeric_limits<std::uint64_t>::max();
 };
-/// Counts the queries of `path` where the options have --slice. Fails with kUsage for a pipe.
+/// With --slice, counts the queries of `path`. Fails with kUsage for a pipe.
 Result<QueryRange> queries_of_slice(const ParsedOptions& options, const std::string& path);
 
-/// Whether a file begins as one of profiles does; false for pipes.
+/// True if a file begins like a profile file; false for pipes.
 bool holds_profiles(const std::string& path);
 
-/// Longest expected hits (W): given, from a tail mass, or the model's own.
+/// Length of the longest expected hit (W): given, from a tail mass, or the model's.
 int window_length(const ParsedOptions& options, const Hmm& hmm);
 
 }  // namespace hmmjit::tools

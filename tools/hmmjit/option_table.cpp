@@ -14,11 +14,11 @@
 namespace hmmjit::tools {
 namespace {
 
-// Separates the values of an option that was given several times.
+// Separates the values of a repeated option.
 constexpr char kBetweenValues = '\n';
 
 std::size_t distance(std::string_view a, std::string_view b) {
-  // Three rows of the matrix: of the letter before the last, of the last, and of this one.
+  // Three rows of the matrix: for the current letter and the two before it.
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -43,8 +43,8 @@ std::string_view type_name(ValueType type) {
   return type == ValueType::kInteger ? "integer" : "real-valued";
 }
 
-// Numbers as hmmsearch takes them: with what strtod accepts in the "C" locale, hexadecimal and
-// "inf" among it, too large is infinite. No threshold can be compared with NaN: it is refused.
+// Numbers as in hmmsearch: strtod's in the "C" locale, also hexadecimal and "inf"; overflow gives
+// infinity. Refuses NaN, which no threshold can be.
 std::optional<double> parse_c_real(std::string_view text) {
   static const locale_t locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
   if (text.empty()) return std::nullopt;
@@ -55,7 +55,7 @@ std::optional<double> parse_c_real(std::string_view text) {
   return value;
 }
 
-// As in HMMER, numbers may have blanks around them.
+// As in HMMER, blanks may surround numbers.
 std::string value_text(const OptionSpec& option, std::string_view text) {
   const bool is_number = option.type == ValueType::kInteger || option.type == ValueType::kReal;
   return std::string(is_number ? trim(text) : text);
@@ -139,8 +139,8 @@ std::string with_hyphens(std::string_view name) {
   return out;
 }
 
-// The option of a long name or its abbreviation. What is unique among the names that HMMER has is
-// unique here.
+// The option of a long name or its abbreviation. Abbreviations that are unique in HMMER are unique
+// here.
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
   std::vector<std::size_t> matches, own;
   const std::string given = with_hyphens(name);
@@ -166,17 +166,18 @@ Result<std::size_t> find_short(std::span<const OptionSpec> table, std::string_vi
   return no_such_option(table, name);
 }
 
-// An option as it was given.
+// An option and its value on the command line.
 struct Given {
   std::size_t option;
   std::string value;
 };
 
-// The options of the word at `at`, which is moved past them and their value.
+// The options in the word at `at`; moves `at` past the word and a value in the next one.
 Result<std::vector<Given>> take_options(std::span<const OptionSpec> table,
                                         std::span<const std::string> words, std::size_t& at) {
   const std::string& word = words[at++];
-  // The value in the next word. Text that looks like an option was more likely meant as one.
+  // The value in the next word. Refuses text that looks like an option: a value was probably
+  // forgotten.
   const auto next_value = [&](const OptionSpec& spec) -> Result<std::string> {
     if (at >= words.size()) return usage(fmt::format("option {} requires an argument", spec.name));
     const bool is_text = spec.type == ValueType::kString || spec.type == ValueType::kFile;

@@ -1,5 +1,5 @@
-// Command line options in hmmsearch's syntax, from tables that also make help, reference, manual
-// pages and completions.
+// Command-line options in hmmsearch's syntax, from tables that also generate help, reference,
+// manual pages and completions.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace hmmjit::tools {
 
 enum class ValueType { kNone, kInteger, kReal, kString, kFile };
 
-/// Headings of options that several commands have.
+/// Headings of options in several commands.
 inline constexpr std::string_view kBasic = "Basic options";
 inline constexpr std::string_view kOutput = "Options directing output";
 inline constexpr std::string_view kConstruction = "Options controlling model construction";
@@ -38,18 +38,18 @@ inline constexpr std::string_view kSequenceFormatNames =
 
 /// Properties that few options have. All lists are comma-separated names.
 struct OptionTraits {
-  std::string_view environment = {};  ///< variable read when the option is not given
-  std::string_view excludes = {};     ///< itself is ignored
-  /// Without any of them this option is an error, unless -h asks for help.
+  std::string_view environment = {};  ///< variable read if the option is not given
+  std::string_view excludes = {};     ///< itself, if listed, is ignored
+  /// At least one of these must be given with this option, except with -h.
   std::string_view needs = {};
-  std::string_view offers = {};  ///< values that shells offer
-  bool closed = false;           ///< there are no values but `offers`
+  std::string_view offers = {};  ///< values for shell completion
+  bool closed = false;           ///< no values other than `offers`
   bool several = false;          ///< may be repeated
-  bool listed = false;           ///< and takes lists: --stage ssv,msv
+  bool listed = false;           ///< may be repeated, and takes lists: --stage ssv,msv
   bool own = false;              ///< ours: never makes an hmmsearch abbreviation ambiguous
 };
 
-// The traits of most options that have any.
+// The most frequent traits.
 inline constexpr OptionTraits kOurs{.own = true};
 inline constexpr OptionTraits kSeveral{.several = true};
 inline constexpr OptionTraits kListed{.listed = true};
@@ -73,9 +73,9 @@ constexpr OptionTraits ours(OptionTraits traits) {
 /// One option. All text is static.
 struct OptionSpec : OptionTraits {
   /// `group`: heading in the help; empty: not listed. `names`: "-E", or "--output,-o". `value`: ""
-  /// for a flag, else the name of its value with default and range: "x=10.0 x>0", "n n>=1", "s".
-  /// The name gives the type: x a real number, n an integer, f a file to write, anything else a
-  /// text ("@f": one that is shown as f).
+  /// for a flag, otherwise the name of the value, its default and range: "x=10.0 x>0", "n n>=1",
+  /// "s". The name gives the type: x a real number, n an integer, f an output file, others a text
+  /// ("@f": a text displayed as f).
   constexpr OptionSpec(std::string_view heading, std::string_view names, std::string_view value,
                        std::string_view text, OptionTraits more = {})
       : OptionTraits(more), group(heading), help(text) {
@@ -97,7 +97,7 @@ struct OptionSpec : OptionTraits {
   }
   std::string_view name, other_name, value_name, default_text, range, group, help;
   ValueType type = ValueType::kNone;
-  /// Unknown to this program: only there so that code shared by several may ask for it.
+  /// Unknown to this program; exists for code shared with other programs.
   bool absent = false;
 };
 
@@ -115,42 +115,43 @@ constexpr OptionSpec banner_option(std::string_view group) {
 
 using Replacements = std::initializer_list<std::pair<std::string_view, std::string>>;
 
-/// A parsed command line. Look-ups by full name; names must stand in the table.
+/// A parsed command line. Look-ups need the full name of an option in the table.
 class ParsedOptions {
  public:
   bool is_set(std::string_view name) const;
-  /// Whether this program has the option at all.
+  /// True if this program has the option.
   bool knows(std::string_view name) const;
   std::string_view text(std::string_view name) const;  ///< given or default text
-  /// The same as a string; empty where this program has no such option.
+  /// The text as a string; empty if this program has no such option.
   std::string path(std::string_view name) const;
   double real(std::string_view name) const;
   int integer(std::string_view name) const;
-  /// Busy threads: those of --cpu, one at least, or as many as there are cores granted.
+  /// Busy threads: --cpu, at least one, or the number of granted cores.
   int threads() const;
   std::optional<double> given_real(std::string_view name) const;
-  /// The items of an option that takes several.
+  /// The values of a repeatable option.
   std::vector<std::string> list(std::string_view name) const;
-  /// The value as a size above 0, "400M"; 0 if none is given. Fails with kUsage for other text.
+  /// The value as a size above 0 ("400M"); 0 if not given. Fails with kUsage for other text.
   Result<std::uint64_t> bytes(std::string_view name) const;
-  /// The first of these options that is given; null: none is.
+  /// The first given option of these; null: none.
   const char* first_given(std::initializer_list<const char*> names) const;
-  /// The options that hmmsearch mentions, in table order: their text differs from the default text.
+  /// The options that hmmsearch's header shows (text differs from the default text), in table
+  /// order.
   std::vector<HeaderSetting> changed() const;
   const std::vector<std::string>& arguments() const { return arguments_; }
-  /// The same options with other arguments, and the second of each pair wherever the name of a file
-  /// has the first.
+  /// The same options with other arguments. In file names, replaces the first text of each pair by
+  /// the second.
   ParsedOptions with(std::vector<std::string> arguments, Replacements words) const;
-  /// The same options for other files: `files` gives the new values of options. Reports and
-  /// messages name those of `given`.
+  /// The same options for other files: `files` has the new values of options. Reports and messages
+  /// still use the names of given().
   ParsedOptions on_files(std::vector<std::string> arguments,
                          std::span<const NamedFile> files) const;
   /// The options before `on_files`.
   const ParsedOptions& given() const { return given_ ? *given_ : *this; }
-  /// Words that are parsed to these options and arguments, without --server.
+  /// Words that parse to these options and arguments, without --server.
   std::vector<std::string> words() const;
-  /// "-E 5 --max ": the options set, in table order, each followed by a blank; without
-  /// --hmmer-banner and --server, which do not change the result.
+  /// "-E 5 --max ": the set options, in table order, each with a trailing blank; without
+  /// --hmmer-banner and --server, which do not affect results.
   std::string settings() const;
 
  private:
@@ -165,29 +166,28 @@ class ParsedOptions {
   std::shared_ptr<const ParsedOptions> given_;
 };
 
-/// Parses options, which may stand before, between and after the arguments ("-" is an argument,
-/// "--" ends the options). `-E5`, `-E 5`, `--domE=3`, `--domE 3`; long names may be abbreviated
-/// while unique, and '_' and '-' within them are the same (AlphaFold 3 writes --seq_limit). Fails
-/// with kUsage. Option names in the table must be unique. `with_environment`: variables stand in
-/// for options that are not given.
+/// Parses options before, between and after the arguments ("-" is an argument, "--" ends the
+/// options). `-E5`, `-E 5`, `--domE=3`, `--domE 3`; long names may be abbreviated while unique, and
+/// '_' and '-' within them are the same (AlphaFold 3 writes --seq_limit). Fails with kUsage. Option
+/// names in the table must be unique. `with_environment`: variables replace options that are not
+/// given.
 Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
                                     std::span<const std::string> arguments,
                                     bool with_environment = true);
 
-/// The option and its value as one word, since a value may begin with '-'.
+/// The option and its value as one word: a value may begin with '-'.
 std::string word_of(const OptionSpec& option, std::string_view value);
 
-/// Where the first argument stands that is no option and no value of one; arguments.size(): there
-/// is none.
+/// Index of the first positional argument; arguments.size(): none.
 std::size_t first_argument(std::span<const OptionSpec> table,
                            std::span<const std::string> arguments);
 
-/// `text` with `by` wherever it has `what`.
+/// `text` with each `what` replaced by `by`.
 std::string replaced(std::string_view text, std::string_view what, std::string_view by);
-/// The same for several, each of which begins with '{'. What stands in for one is not searched.
+/// `text` with all `words` replaced, which must begin with '{'. Does not search the replacements.
 std::string replaced(std::string_view text, Replacements words);
 
-/// "a,b" as its items.
+/// Splits "a,b" into its items.
 std::vector<std::string> split_list(std::string_view list, char separator = ',');
 
 /// "did you mean NAME?", or `otherwise` if no name is near `typed`. A short word may differ by one

@@ -1,4 +1,4 @@
-// Words in braces that the names of outputs may have: {target}, {folder}, {path}, {query}.
+// Names of outputs, with the words {target}, {folder}, {path} and {query}.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,30 @@
 
 namespace hmmjit::tools {
 
-/// The name of each output file on a command line, with the option that gives it.
+/// The names of all output files on a command line, with their options.
 std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
                                     const ParsedOptions& options);
 
-/// `outputs`, and standard output unless -o takes the text that goes there.
+/// `outputs`, and standard output unless -o replaces it.
 std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
                                             const ParsedOptions& options);
 
-/// A new file of the name that the option gives, if it is given. Fails with kOutput.
+/// Creates the file that the option names, if given. Fails with kOutput.
 Result<std::optional<TextOutput>> create_file(const ParsedOptions& options,
                                               std::string_view option);
 
-/// Fails with kUsage where an output's name has a word that none of `words` is; a name may have
-/// {query} only where its option is a result of a single model or query (-o, --tblout, ...).
+/// Fails with kUsage for a word in an output's name that is not one of `words`. Only outputs of
+/// single models or queries (-o, --tblout, ...) may have {query}.
 Status check_output_words(std::span<const NamedFile> outputs,
                           std::span<const std::string_view> words);
 
-/// The options of a search of one target file: {target} is the file's name without folder and
-/// extensions, {folder} the name of its folder, {path} the file's path without extensions.
+/// The options for the search of one target file. {target}: the file's name without folder and
+/// extensions; {folder}: the name of its folder; {path}: its path without extensions.
 ParsedOptions for_target(const ParsedOptions& options, const std::string& queries,
                          const std::string& target);
 
-/// Fails with kUsage where outputs of two target files have one name, which belongs to neither a
-/// device nor one of `joined`. `outputs[i]`: of `targets[i]`.
+/// Fails with kUsage if outputs of two target files have the same name, except for devices and
+/// names in `joined`. `outputs[i]`: of `targets[i]`.
 Status check_target_outputs(std::span<const std::string> targets,
                             std::span<const std::vector<NamedFile>> outputs,
                             std::span<const std::string> joined);

@@ -26,7 +26,7 @@ using parts::PartPlace;
 using parts::PartPtr;
 using parts::PartSettings;
 
-// Options that change no byte of a result: they tell where it goes or how the machine is used.
+// Options that do not affect results, only their destination or the use of the machine.
 constexpr std::array kNotRecorded = {
     "-o",      "-A",     "--tblout",    "--domtblout",  "--pfamtblout", "--tsv",    "--target-tsv", "--json",
     "--a3m",   "--cpu",  "--mem",       "--device",     "--vram",       "--verify", "--stats",
@@ -68,7 +68,7 @@ Result<HmmReader> open_models(const PartSearch& work, const PartPlace& place) {
   return parts::open_models_of(work.models.path, *work.index, place.first_model, place.last_model);
 }
 
-// The models of `part` are those of the file, one by one.
+// Fails unless the models of `part` equal those of the file.
 Status check_models(const PartSearch& work, const PartPlace& place, const PartPtr& part) {
   const auto other = [&](const std::string& what) {
     return fail(ErrorCode::kInput, "the file holds a part of a search with other models: " + what,
@@ -94,7 +94,7 @@ Status check_models(const PartSearch& work, const PartPlace& place, const PartPt
   }
 }
 
-// Whether the file holds this part. False if it is missing or damaged.
+// True if the file holds this part; false if it is missing or damaged.
 Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
                          const PartPlace& place, const std::string& path) {
   struct stat info {};

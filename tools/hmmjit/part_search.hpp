@@ -1,4 +1,4 @@
-// `hmmjit search --part`: a share of the targets, stored as a part file.
+// `hmmjit search --part`: searches a share of the targets and writes a part file.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 namespace hmmjit::tools {
 
 struct PartRequest {
-  parts::Share part;        ///< several: one file for each
+  parts::Share part;        ///< one file per part
   parts::Share model_part;  ///< 1/1: all models
-  std::string file;         ///< "{}" stands for the number of the part
+  std::string file;         ///< name of the file; "{}": the part's number
 
   std::string path(std::uint32_t number) const;
-  /// The share of the whole search.
+  /// The fraction of the whole search.
   double fraction() const { return (1.0 + part.last - part.first) / part.of; }
 };
 
-/// Nothing where --part is not given. Fails with kUsage where other options do not go with it.
+/// nullopt without --part. Fails with kUsage for options that exclude --part.
 Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& options);
 
 struct PartSearch {
@@ -35,12 +35,12 @@ struct PartSearch {
   ModelFile& models;
   Session& session;
   std::function<Status(const SearchStatistics&)>
-      on_searched;  ///< after every part; of one that was complete, all 0
+      on_searched;  ///< after every part; all 0 for a part that was already complete
   std::optional<parts::ModelIndex> index = {};                 ///< of --model-part
 };
 
-/// Searches the parts that are not there yet. Files of other searches are never overwritten,
-/// damaged ones are replaced. `repeatable`: see Session::leave_devices.
+/// Searches the missing parts. Replaces damaged files, but never overwrites files of other
+/// searches. `repeatable`: see Session::leave_devices.
 Status search_parts(PartSearch& work, bool& repeatable);
 
 }  // namespace hmmjit::tools

@@ -22,14 +22,14 @@ std::string clock(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// The columns of a line. The last column stays free, since some terminals wrap there.
+// Usable columns of a line. The last column stays free: some terminals wrap there.
 std::size_t terminal_columns() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
   return std::max<std::size_t>(size.ws_col, 2) - 1;
 }
 
-// The time of a cell before any was scored: about ten times that of filtering one.
+// Initial estimate of the time to score a cell, in times to filter one.
 constexpr double kScoringToFiltering = 10;
 
 }  // namespace
@@ -38,7 +38,7 @@ std::optional<double> share_done(const SearchProgress& progress, std::uint64_t m
                                  std::uint64_t model_bytes_total) {
   const auto filtered = static_cast<double>(progress.cells);
   const auto scored = static_cast<double>(progress.scoring_cells);
-  // Work known so far, extended by the unread parts of both inputs.
+  // Known cells, extrapolated to the unread parts of both inputs.
   auto to_filter = static_cast<double>(progress.cells_queued);
   if (!(filtered > 0) || !(to_filter > 0) || model_bytes == 0 || model_bytes_total == 0)
     return std::nullopt;
@@ -105,7 +105,7 @@ ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
   try {
     thread_ = std::jthread([this](const std::stop_token& ended) { run(ended); });
   } catch (const std::system_error&) {
-    // The system gives no thread: the search runs without a display.
+    // No thread: the search runs without a display.
   }
 }
 

@@ -74,7 +74,7 @@ Table::iterator position(Table& table, std::string_view name) {
 void insert_before(Table& table, std::string_view name, std::span<const OptionSpec> options) {
   table.insert(position(table, name), options.begin(), options.end());
 }
-// Options that the program lacks.
+// Removes options that the program lacks.
 void leave_out(Table& table, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     position(table, name)->absent = true;
@@ -104,7 +104,7 @@ Table sequence_query_table() {
 
 Table make_phmmer_table() {
   Table table = sequence_query_table();
-  // phmmer hides these and has them last.
+  // phmmer hides these options and lists them last.
   for (const char* name : {"--restrictdb_stkey", "--restrictdb_n", "--ssifile"}) {
     const OptionSpec option = *position(table, name);
     table.erase(position(table, name));
@@ -176,7 +176,7 @@ Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
                   read_text(path, build::kLargestMatrixFile, "a score matrix", "check --mxfile"));
     HMMJIT_ASSIGN(matrix, build::parse_matrix(text, path, alphabet));
   } else {
-    // As in hmmbuild, the default means the usual matrix of each alphabet, also where it is given.
+    // As in hmmbuild, the default's name means the default matrix of each alphabet, even if given.
     const std::string_view name = options.text("--mx");
     HMMJIT_ASSIGN(matrix, build::find_matrix(
                               name == "BLOSUM62" ? build::usual_matrix(alphabet) : name, alphabet));

@@ -1,4 +1,4 @@
-// Options of the programs that build models, and of those that search with sequences.
+// Options of programs that build models or search with sequences.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace hmmjit::tools {
 
-/// The options of each HMMER program in its order, then ours.
+/// The options of each program, in HMMER's order, then ours.
 std::span<const OptionSpec> phmmer_option_table();
 std::span<const OptionSpec> jackhmmer_option_table();
 std::span<const OptionSpec> scan_option_table();
@@ -20,8 +20,8 @@ std::span<const OptionSpec> calibration_options();
 /// --fragthresh; --wpb to --wid; --eent to --eid; --pnone and --plaplace, in HMMER's order.
 std::span<const OptionSpec> alignment_options();
 
-/// --mx or --mxfile, --popen, --pextend; their defaults are those of the alphabet. Fails with
-/// kUsage or kInput.
+/// --mx or --mxfile, --popen, --pextend; the alphabet determines the defaults. Fails with kUsage or
+/// kInput.
 Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
                                              const Alphabet& alphabet = amino_alphabet());
 build::AlignmentOptions make_alignment_options(const ParsedOptions& options);

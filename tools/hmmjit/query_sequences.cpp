@@ -8,7 +8,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Names --qformat in a remedy, since the option for targets has another name.
+// Adds --qformat to a remedy: the option for targets has another name.
 Error of_queries(Error error) {
   if (error.remedy.ends_with("state its format")) error.remedy += " (--qformat)";
   return error;

@@ -1,4 +1,4 @@
-// A file of query sequences, one after another.
+// A file of query sequences.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class QuerySequences {
   /// Opens `path` ("-": standard input; no search in BLASTDB) in the format of --qformat.
   static Result<std::shared_ptr<QuerySequences>> open(const ParsedOptions& options,
                                                       const std::string& path);
-  /// The next sequence that is not empty, valid until the next call; nothing at the end.
+  /// The next nonempty sequence, valid until the next call; nullopt at the end.
   Result<std::optional<TargetView>> next();
 
  private:
@@ -27,8 +27,8 @@ class QuerySequences {
   TargetBlock block_;
 };
 
-/// A program that searches the sequences of one file against those of others, with no
-/// options, queries or search of its own yet.
+/// A program that searches the sequences of one file against those of others, still without
+/// options, queries and search.
 SearchProgram sequence_search_program(std::string_view name, std::string_view title);
 
 }  // namespace hmmjit::tools

@@ -28,7 +28,7 @@ std::string text_of(const JsonValue& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// Infinite E-values are null in JSON.
+// JSON has null for infinite E-values.
 double number_of(const JsonValue& object, const char* name) {
   const JsonValue& value = object.at(name);
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
@@ -48,7 +48,7 @@ Integer integer_of(const JsonValue& object, const char* name) {
   throw std::range_error(name);
 }
 
-// Numbers that both kinds of file have, by their names there.
+// Names of the numbers in both kinds of file.
 template <typename Thing, typename Number>
 using NamedNumber = std::pair<const char*, Number Thing::*>;
 constexpr NamedNumber<PageDomain, double> kDomainValues[] = {{"c_evalue", &PageDomain::c_evalue},
@@ -126,7 +126,7 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
         page.models.push_back(read_model(json));
       } else if (record == "target") {
         PageHit& hit = add_hit(page, json);
-        const bool scan = json.contains("model_length");  // which has no records of models
+        const bool scan = json.contains("model_length");  // a scan has no records of models
         if (scan && places.emplace(hit.model, page.models.size()).second)
           page.models.emplace_back();
         const auto place = places.find(hit.model);
@@ -161,9 +161,9 @@ Result<std::vector<Page>> read_json(BufferedInput& input) {
                                           count("domains_reported"), count("domains_included")));
         page.title = page_title(text_of(json, "model_file"), text_of(json, "target_file"));
         page.results.push_back(text_of(json, "target_file"));
-        pages.emplace_back();  // of a further search
+        pages.emplace_back();  // for a further search
         places.clear();
-      }  // records of later versions are not ours to refuse
+      }  // accept records of later versions
     } catch (const JsonValue::exception&) {
       return unreadable(input, "not a record of a result file");
     } catch (const std::range_error& error) {
@@ -251,7 +251,7 @@ Result<std::vector<Page>> read_tsv(BufferedInput& input) {
     target.accession = unquoted(field("target_accession"));
     target.description = unquoted(field("description"));
     target.length = static_cast<int>(integer("target_length"));
-    // nhmmer has many hits of a model in a target, each of one domain.
+    // nhmmer has several hits of a model in a target, each with one domain.
     if (target.hits.empty() || target.hits.back().model != model->second ||
         integer("domain") == 1) {
       PageHit& hit = target.hits.emplace_back();

@@ -10,8 +10,8 @@
 
 namespace hmmjit::tools {
 
-/// Reads what --json or --tsv wrote, recognised by its first bytes: a page for each target file,
-/// named in Page::results. Fails with kInput where it is neither, damaged, or not complete.
+/// Reads a file of --json or --tsv, recognised by its first bytes. Returns a page per target file,
+/// with its name in Page::results. Fails with kInput for other, damaged or incomplete files.
 Result<std::vector<Page>> read_results(std::unique_ptr<ByteSource> source);
 
 }  // namespace hmmjit::tools

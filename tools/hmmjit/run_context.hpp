@@ -1,4 +1,4 @@
-// The context of a run: the process of the program, or a request to a server.
+// The context of a run: a process of the program, or a request to a server.
 #pragma once
 
 #include <unistd.h>
@@ -18,26 +18,26 @@
 
 namespace hmmjit::tools {
 
-/// The defaults are those of the program, which has the process to itself.
+/// The defaults are for the program, which owns the process.
 struct RunContext {
-  /// Writes to standard error; from any thread.
+  /// Writes to standard error. Thread-safe.
   std::function<void(std::string_view)> say = print_diagnostic;
   std::function<void(const std::string&)> warn = tools::warn;
   std::string folder = current_folder();
   int report = STDOUT_FILENO;  ///< where the main report goes without -o
 
-  /// A request to a server. Its run neither changes the process nor ends it.
+  /// A request to a server, which must neither change nor end the process.
   struct Request {
     const Cancellation* cancellation = nullptr;  ///< as SearchOptions::cancellation
     SearchProgress& progress;
     int threads = 1;           ///< at most
-    int running = 1;           ///< requests that share the threads at present
+    int running = 1;           ///< running requests, which share the threads
     std::uint64_t memory = 0;  ///< as SearchOptions::memory, at most
-    /// The targets of a file that the server keeps; null: it keeps none of this name.
+    /// The targets of a file kept by the server; null: not kept.
     std::function<std::unique_ptr<TargetSource>(const std::string& path, const Alphabet&)> targets;
-    /// The models of the profile file, if the server keeps them; may be null.
+    /// The models of the profile file; null: not kept by the server.
     std::shared_ptr<const ResidentModels> models;
-    std::shared_ptr<Session> session;  ///< of all runs; never null
+    std::shared_ptr<Session> session;  ///< shared by all runs; never null
   };
   std::optional<Request> request = {};
 };

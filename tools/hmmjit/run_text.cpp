@@ -28,7 +28,7 @@ std::string Author::model_tag() const {
 }
 
 std::string date_text() {
-  // The form of ctime, spelled out here because strftime's names depend on the locale.
+  // The form of ctime. Not strftime: its names depend on the locale.
   static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

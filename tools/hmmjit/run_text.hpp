@@ -1,4 +1,4 @@
-// How outputs describe the run that made them.
+// Descriptions of a run in its outputs.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace hmmjit::tools {
 
-/// The program that outputs name as their author: hmmjit's own, or with --hmmer-banner the HMMER
-/// program whose place it takes.
+/// The program named as author in outputs: hmmjit's, or with --hmmer-banner the replaced HMMER
+/// program.
 struct Author {
   std::string_view command;  ///< "search"
   std::string_view hmmer;    ///< "hmmsearch"
@@ -22,10 +22,10 @@ struct Author {
   std::string model_tag() const;  ///< in the first line of a model: "hmmjit 0.1.0"
 };
 
-/// Date and time in the form of ctime, without its line feed, whatever the locale.
+/// Date and time in the form of ctime, without line feed, in any locale.
 std::string date_text();
 std::string current_folder();
-/// "1 model", "2 models". `several`: of a noun whose plural is no added s.
+/// "1 model", "2 models". `several`: an irregular plural.
 std::string counted(std::uint64_t number, std::string_view noun, std::string_view several = {});
 
 }  // namespace hmmjit::tools

@@ -24,7 +24,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// Proteins: warns if the first targets are plainly nucleotides.
+// Protein targets. Warns if the first ones are plainly nucleotides.
 class Proteins final : public ForwardingSource {
  public:
   Proteins(std::unique_ptr<TargetSource> source, std::string file, ModelFile::Warn warn)
@@ -153,7 +153,7 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
 Result<HmmReader> ModelFile::open() {
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
   if (path == "-") return reader;
-  // The name is now resolved: a pressed database may stand in for the file.
+  // The reader's name: a pressed database may replace the file.
   struct stat read {
   }, named{};
   if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;
@@ -236,7 +236,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
                                                    const std::string& file,
                                                    const SequenceFormatOptions& format) {
   std::unique_ptr<TargetSource> source;
-  // A server has read its targets without an asserted format.
+  // A server reads its targets without an asserted format.
   if (context.request && !format.format) source = context.request->targets(file, format.alphabet);
   if (source == nullptr) {
     HMMJIT_ASSIGN(source, open_target_file(file, format));

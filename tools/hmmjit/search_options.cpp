@@ -186,7 +186,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   search.threads = options.threads();
   if (options.is_set("--verify")) search.verify = options.integer("--verify");
   HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));
-  // Certainly a mistake: a search with such a bound would take forever.
+  // Certainly a mistake: with such a bound, a search would take forever.
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
   if (options.is_set("--mem") && search.memory < kLeast)
     return fail(ErrorCode::kUsage,

@@ -1,4 +1,4 @@
-// The options of `hmmjit search`: hmmsearch's, and ours.
+// The options of `hmmjit search`: hmmsearch's and ours.
 #pragma once
 
 #include <span>
@@ -11,19 +11,19 @@
 
 namespace hmmjit::tools {
 
-/// In hmmsearch's order, which its tables echo; ours last.
+/// In hmmsearch's order, which reports repeat; ours last.
 std::span<const OptionSpec> search_option_table();
 
-/// Fails with kUsage where a value makes no sense.
+/// Fails with kUsage for invalid values.
 Result<SearchOptions> make_search_options(const ParsedOptions& options);
 
-/// --device and --vram. Fails with kUsage where a value makes no sense.
+/// --device and --vram. Fails with kUsage for invalid values.
 Result<DeviceChoice> make_device_choice(const ParsedOptions& options);
 
-/// "gpu" or "gpu:1" as a number. `option` is the one that names the device.
+/// The number in "gpu" or "gpu:1". `option`: for errors.
 Result<int> gpu_ordinal(std::string_view name, const char* option);
 
-/// The share of --slice; 1/1 without.
+/// The share of --slice; 1/1 without it.
 Result<parts::Share> slice_of(const ParsedOptions& options);
 ReportOptions make_report_options(const ParsedOptions& options);
 

@@ -1,4 +1,5 @@
-// The programs that search targets share one implementation, and each describes its own parts.
+// The programs that search targets: one shared implementation, and descriptions of their
+// differences.
 #pragma once
 
 #include <functional>
@@ -30,7 +31,7 @@ struct ModelFile;
 
 /// Queries that are sequences.
 struct SequenceQueries {
-  ModelSource models;  ///< empty where the program searches by itself
+  ModelSource models;  ///< empty if the program has its own search loop
   build::CalibrationOptions calibration;
   std::shared_ptr<QuerySequences> sequences;
   build::ScoreSystem system;
@@ -40,47 +41,47 @@ struct SequenceQueries {
 
 struct Devices {
   Session& session;
-  nucleotide::DeviceScan* scan;  ///< for long targets; null: the CPU alone
+  nucleotide::DeviceScan* scan;  ///< for long targets; null: CPU only
 };
 
-/// The input of a program with its own search loop: everything is open, nothing has been read.
+/// The input of a program with its own search loop: all files are open, nothing is read.
 struct ProgramRun {
   const SearchProgram& program;
   const ParsedOptions& options;
   SearchOptions& search;
   ReportOptions& report;
   const ReportPaths& paths;
-  SequenceQueries* queries;  ///< null where queries are profiles
-  ModelSource profiles;      ///< where queries are profiles
+  SequenceQueries* queries;  ///< null if queries are profiles
+  ModelSource profiles;      ///< if queries are profiles
   ModelFile& model_file;
-  std::shared_ptr<const ResidentModels> kept_models;  ///< those of the profile file; may be null
+  std::shared_ptr<const ResidentModels> kept_models;  ///< of the profile file; may be null
   std::unique_ptr<TargetSource>& targets;
   Devices devices;
   ReportWriter& writer;
   SearchProgress& progress;
-  /// The program's own files, complete, which get their final names together with the reports.
+  /// The program's own complete files, which get their names together with the reports.
   std::vector<OutputFile>& further_files;
-  /// --gff and --bed take a result; empty: neither is wanted.
+  /// Passes a result to the feature files (--gff, ...); empty: there are none.
   std::function<Status(const ModelResult&)> add_features;
 };
 
-/// SearchProgram::targets of a program that searches sequences, in one database or in several.
+/// SearchProgram::targets of a program that searches one or several sequence databases.
 ArgumentSpec target_databases();
 
 struct SearchProgram {
-  std::string_view name;       ///< "search": what follows "hmmjit"
-  std::string_view title;      ///< what it does, for the header
-  std::string_view reference;  ///< whose result lines it gives: "hmmsearch"
+  std::string_view name;       ///< "search", after "hmmjit"
+  std::string_view title;      ///< its purpose, for the header
+  std::string_view reference;  ///< the HMMER program whose result lines it prints: "hmmsearch"
   ArgumentSpec queries, targets;
   std::string_view query_label;  ///< of the query file in the header: "query HMM file:"
   std::string_view target_label = "target sequence database:";
   bool by_sequence = false;  ///< the second file is the query (hmmscan)
   bool long_targets = false;  ///< both strands of nucleotides; a device runs SSV
   std::span<const OptionSpec> (*options)();
-  /// Opens a file of query sequences; null where queries are profiles.
+  /// Opens a file of query sequences; null if queries are profiles.
   Result<SequenceQueries> (*open_queries)(const ParsedOptions& options,
                                           const std::string& path) = nullptr;
-  /// Searches and hands all text to the writer; null: one search, written as hmmsearch does.
+  /// Searches and passes all text to the writer; null: one search, reported like hmmsearch's.
   Result<SearchStatistics> (*search)(ProgramRun& run) = nullptr;
 };
 
@@ -88,24 +89,25 @@ struct SearchProgram {
 SearchProgram scan_program(std::string_view name, std::string_view title,
                            std::string_view reference);
 
-/// The names of outputs on a command line; the main report without one goes to the descriptor.
+/// The names of outputs on a command line. Without a name, the main report goes to
+/// `standard_output`.
 ReportPaths report_paths(const ParsedOptions& options, int standard_output = 1);
 
-/// The program that outputs name as their author.
+/// The author in outputs of `program`.
 Author author_of(const SearchProgram& program, const ParsedOptions& options);
 
-/// Whether a server may run `program`: it has the option --server.
+/// True if a server may run `program`: it has the option --server.
 bool served(const SearchProgram& program);
-/// Fails with kUsage where an option is given that no server takes.
+/// Fails with kUsage for options that no server accepts.
 Status check_served(const ParsedOptions& options);
-/// Runs `program` as its command does, in the context of a request.
+/// Runs `program` in the context of a request, like its command.
 Status run_request(const SearchProgram& program, const ParsedOptions& options,
                    const RunContext& context);
 /// Asks the server of --server to run `program`; returns the exit status.
 Result<int> ask_server(const SearchProgram& program, const ParsedOptions& options);
 
-/// Settings for the devices of `choice`; `positions` of all models, if they are known. Also sets
-/// the driver's variables: call it before the driver starts.
+/// Settings for the devices of `choice`. `positions`: of all models, if known. Also sets the
+/// driver's environment variables: call it before the driver starts.
 gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> positions,
                            Trace* trace);
 

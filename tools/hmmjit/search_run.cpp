@@ -56,9 +56,9 @@ std::string description_of_run(const SearchStatistics& s, const std::optional<gp
                     peak_resident_memory() >> 20);
 }
 
-// Large blocks are mappings of their own, which leave the process when they are freed; smaller ones
-// stay in the arena of a thread. The C library raises the limit between the two up to 32 MiB as
-// larger blocks are freed. An arena returns its free end when that exceeds `kept` bytes.
+// The C library maps large blocks separately and unmaps freed ones; smaller blocks stay in a
+// thread's arena. Whenever a mapped block is freed, the library raises the limit between both to
+// its size, up to 32 MiB. An arena returns its free end if that exceeds `kept` bytes.
 void return_memory_early(int kept) {
 #ifdef M_MMAP_THRESHOLD
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
@@ -70,12 +70,11 @@ void return_memory_early(int kept) {
 // Under a memory bound, the memory of finished blocks of targets returns to the system.
 constexpr int kKeptUnderBound = 128 << 10;
 // With a device, a large block is freed early: the copy of the uploaded targets. The C library then
-// raises its limit, and all scratch memory that threads outgrow would stay with them, a third of
-// what a search takes on the CPU alone. A compile frees some megabytes again and again, which are
-// worth keeping.
+// raises its limit, and outgrown scratch memory would stay in the arenas, a third of a CPU search's
+// memory. Compiles repeatedly free some megabytes, which are worth keeping.
 constexpr int kKeptBesideDevice = 8 << 20;
 
-// A core goes to a thread of the device three times as readily as to one that works.
+// Gives threads that serve a device three times the CPU share of worker threads.
 constexpr int kLowerPriority = 5;
 
 // Passes results to the report and to the feature files, which are written at the end.
@@ -97,7 +96,7 @@ class ReportAndFeatures final : public ResultSink {
   FeatureWriter* features_;
 };
 
-// Null where nothing of the kind is asked for.
+// Null if no feature files are requested.
 Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& options,
                                                       const std::string& target_path,
                                                       const SearchOptions& search) {
@@ -166,7 +165,7 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
   if (const auto& bounds = context.request) {
     request.search.cancellation = bounds->cancellation;
     request.search.threads = std::min(request.search.threads, bounds->threads);
-    // 0, which is no bound, counts as the largest.
+    // 0, no bound, wraps to the largest value.
     request.search.memory = std::min(request.search.memory - 1, bounds->memory - 1) + 1;
   }
   request.report = make_report_options(options);
@@ -249,7 +248,7 @@ ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
 
 namespace {
 
-// Whether an output cannot be taken back, besides the main report on standard output.
+// True if an output cannot be withdrawn, apart from the main report on standard output.
 bool any_stream(std::span<const NamedFile> outputs) {
   return std::ranges::any_of(outputs, [](const NamedFile& file) {
     return file.path == "-" || file.path.starts_with("/dev/") || is_pipe(file.path);
@@ -329,8 +328,8 @@ Status share_session(SearchRequest& request, const InputSizes& sizes, Run& run) 
   return {};
 }
 
-// Starts the devices that the search uses: the driver takes a third of a second, in which files are
-// opened and read.
+// Starts the devices of the search. Starting the driver takes a third of a second; files are opened
+// and read meanwhile.
 Status start_devices(const SearchProgram& program, const ParsedOptions& options,
                      SearchRequest& request, Run& run) {
   const InputSizes sizes = sizes_of_inputs(program, options, request);
@@ -352,7 +351,7 @@ class RunFiles {
     HMMJIT_ASSIGN(statistics_, create_file(options_, "--stats"));
     return {};
   }
-  /// Writes them. The returned file is complete except for its name.
+  /// Writes both. The returned files are complete except for their names.
   Result<std::vector<OutputFile*>> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
     if (statistics_) {
@@ -441,7 +440,7 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
 struct Outputs {
   ReportPaths paths;
   std::unique_ptr<ReportWriter> writer;
-  std::unique_ptr<FeatureWriter> features = {};  // null: neither GFF3 nor BED nor FASTA is wanted
+  std::unique_ptr<FeatureWriter> features = {};  // null: no GFF3, BED or FASTA output
   std::vector<OutputFile> further_files = {};
 };
 
@@ -494,13 +493,13 @@ Result<SearchStatistics> search_with(const SearchProgram& program, const ParsedO
   return program.search(own);
 }
 
-// Completes all outputs, which then get their names together.
+// Completes all outputs; they get their names together.
 Status publish(Outputs& outputs, const SearchInputs& inputs, const ParsedOptions& options,
                std::vector<OutputFile*> others, const RunDescription& description,
                OutputFile::Afterwards afterwards) {
   for (OutputFile& file : outputs.further_files) others.push_back(&file);
   if (FeatureWriter* const features = outputs.features.get(); features != nullptr) {
-    // Not opened again: another file may have the name by now.
+    // Rewind: after reopening, another file might have the name.
     if (options.is_set("--fasta") || options.is_set("--domfasta"))
       HMMJIT_TRY(inputs.targets->rewind());
     HMMJIT_TRY(features->write(inputs.targets.get(), inputs.alphabet()));
@@ -510,15 +509,14 @@ Status publish(Outputs& outputs, const SearchInputs& inputs, const ParsedOptions
   return outputs.writer->complete(description, others, afterwards);
 }
 
-// Searches and writes all outputs. `afterwards`: of the process, when these have their names.
+// Searches and writes all outputs. `afterwards`: what the process does once they have their names.
 Status write_results(const SearchProgram& program, const ParsedOptions& options,
                      SearchRequest& request, ModelFile& models, RunFiles& run_files, Run& run,
                      OutputFile::Afterwards afterwards, JoinedOutputs* joined) {
   const RunContext& context = run.context;
   SearchInputs inputs(program, options, context, request, models);
-  // A pipe may deliver late: outputs are opened first, so that a wrong name or place is reported at
-  // once, and progress is shown. Files are opened before outputs, so that an unreadable file leaves
-  // no header.
+  // A pipe may deliver late: outputs open first, to report a wrong name or place at once and to
+  // show progress. Files open before outputs: an unreadable file must leave no header.
   const bool models_later = is_pipe(options.arguments()[0]);
   const bool targets_later = models_later || is_pipe(options.arguments()[1]);
   if (!models_later) HMMJIT_TRY(inputs.open_models());
@@ -537,14 +535,14 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
 
   const auto statistics = search_with(program, options, request, inputs, outputs, run, progress);
   display.reset();
-  // A table of several searches may have some rows of this one.
+  // A shared table may already have rows of this search.
   const bool any_joined = joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
   const bool repeatable = !any_joined && !models_later && !targets_later &&
                           !any_stream(outputs_of(program, options, request.part)) &&
                           (progress.results_delivered == 0 || to_file);
   run.repeatable = !statistics && run.session->leave_devices(request.search, progress,
                                                              statistics.error(), repeatable);
-  // The devices were the server's.
+  // The devices belonged to the server.
   if (!statistics && progress.wrong_kernel && context.request)
     warn("the GPU is given up: " + statistics.error().to_string());
   if (!statistics) return std::unexpected(statistics.error());

@@ -1,4 +1,4 @@
-// One search: from the command line of its program to its outputs.
+// One search, from its command line to its outputs.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace hmmjit::tools {
 
-/// What {word}s in names of outputs stand for: parts of the name of the target file, or a query.
+/// Words in names of outputs: parts of the target file's name, or the query.
 inline constexpr std::string_view kOutputWords[] = {"{target}", "{folder}", "{path}", "{query}"};
 
 /// The parsed command line.
@@ -33,10 +33,10 @@ struct SearchRequest {
   std::optional<SequenceFormat> format;
 };
 
-/// The outputs that the command line names, and the file of a single part.
+/// The outputs on the command line, and the file of a single part.
 std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOptions& options,
                                   const std::optional<PartRequest>& part);
-/// Fails with kUsage where files do not fit the program or outputs would be lost.
+/// Fails with kUsage if files do not suit the program, or outputs would be lost.
 Status check_files(const SearchProgram& program, const ParsedOptions& options,
                    const std::optional<PartRequest>& part);
 /// Checks the command line; opens nothing.
@@ -53,12 +53,12 @@ class SearchInputs {
         context_(context),
         request_(request),
         model_file_(models) {}
-  /// Fails with kInput where there is no model, or none with the cutoffs asked for.
+  /// Fails with kInput without a model, or without a model with the requested cutoffs.
   Status open_models();
-  /// Of the alphabet of the models, which must be open.
+  /// Opens targets with the models' alphabet. Call open_models() first.
   Status open_targets();
-  /// The targets of `options`, those of this search or of another one with the same models. Fails
-  /// with kInput where nhmmer's are not plainly nucleotides.
+  /// The targets of `options`: of this search, or of another search with the same models. Fails
+  /// with kInput if nhmmer's targets are not plainly nucleotides.
   Result<std::unique_ptr<TargetSource>> targets_of(const ParsedOptions& options) const;
   ModelSource profiles();
   SequenceQueries* queries() { return queries_ ? &*queries_ : nullptr; }
@@ -79,13 +79,13 @@ class SearchInputs {
   std::optional<SequenceQueries> queries_;
 };
 
-/// Objects that outlive the search: threads of the GPU may still work when all results are written.
+/// Objects that outlive the search: GPU threads may still run when all results are written.
 struct Run {
   const RunContext& context;
   std::optional<Trace> trace = {};
   std::shared_ptr<Session> session = {};
-  std::unique_ptr<nucleotide::DeviceScan> scan = {};  // instead, for long targets
-  gpu::Statistics earlier = {};                       // of a server's session
+  std::unique_ptr<nucleotide::DeviceScan> scan = {};  // for long targets, instead of the session
+  gpu::Statistics earlier = {};                       // of a server's session, before this run
   bool uses_device() const {
     return scan != nullptr || (session != nullptr && session->devices() != nullptr);
   }
@@ -93,19 +93,19 @@ struct Run {
     return scan != nullptr ? std::optional(scan->statistics())
                            : session->device_statistics(earlier);
   }
-  // The search has failed because of a wrong kernel and can be repeated on the CPU; it is being
-  // repeated.
+  // repeatable: the search failed because of a wrong kernel, and can run again on the CPU.
+  // repeated: it runs again.
   bool repeatable = false, repeated = false;
 };
 
-/// Searches and writes all outputs. Where a GPU kernel computes wrong scores, the search is
-/// repeated on the CPU. `afterwards`: of the process, once the outputs have their names; `joined`:
-/// tables that several searches share.
+/// Searches and writes all outputs. If a GPU kernel computes wrong scores, searches again on the
+/// CPU. `afterwards`: what the process does once the outputs have their names. `joined`: tables
+/// shared with other searches.
 Status search_and_repeat(const SearchProgram& program, const ParsedOptions& options, Run& run,
                          OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds,
                          JoinedOutputs* joined = nullptr);
 
-/// Several target files: a search of each, one after the other, with outputs of its own.
+/// Searches several target files, one after the other, each with its own outputs.
 Status search_each_target(const SearchProgram& program, const ParsedOptions& options,
                           const RunContext& context);
 

@@ -1,4 +1,4 @@
-// --server: the command runs in a server, and its outputs are written here.
+// --server: runs the command in a server and writes its outputs here.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// A file for the server, as a frame. The server reports missing files as the program does.
+// A frame with a file for the server. The server reports missing files like the program.
 Result<std::string> input_frame(const std::string& path, nlohmann::json head) {
   const Descriptor opened(path == "-" ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const int file = path == "-" ? STDIN_FILENO : opened.get();
@@ -84,8 +84,8 @@ Result<std::string> request_of(const SearchProgram& program, const ParsedOptions
   return request;
 }
 
-// The outputs of a run elsewhere. They get their names once all have come, those of single queries
-// one by one.
+// The outputs of a run in a server. They get their names once all are received; outputs of single
+// queries one by one.
 class Answer {
  public:
   Answer(const ParsedOptions& options, bool progress) : options_(options), progress_(progress) {}
@@ -105,7 +105,7 @@ class Answer {
     if (const auto text = head.find("progress"); text != head.end() && progress_)
       show_status_line(text->get<std::string>());
     to_ = nullptr;
-    // The file of a query is complete when the next head comes.
+    // The next head completes the file of a query.
     if (of_query_) HMMJIT_TRY(of_query_->commit());
     of_query_.reset();
     const auto output = head.find("output");
@@ -133,7 +133,7 @@ class Answer {
     to_->write(bytes);
     return to_->flush();
   }
-  /// The exit status, once all files have their names; nothing where the answer broke off.
+  /// The exit status, once all files have their names; nullopt if the answer is incomplete.
   Result<std::optional<int>> end() {
     if (progress_) show_status_line({});
     if (!exit_) return std::nullopt;
@@ -168,7 +168,7 @@ class Answer {
 
   const ParsedOptions& options_;
   const bool progress_;
-  std::vector<NamedFile> others_;  // that no file of one query or round may be
+  std::vector<NamedFile> others_;  // which no file of a query or round may overwrite
   std::map<std::string, Output> files_;
   std::optional<OutputFile> of_query_;
   OutputFile* to_ = nullptr;  // null: standard error
@@ -184,7 +184,7 @@ Result<int> ask_server(const SearchProgram& program, const ParsedOptions& option
   HMMJIT_TRY(answer.begin(program));
   HMMJIT_ASSIGN(const std::string request, request_of(program, options));
   HMMJIT_ASSIGN(const int socket, connect_to(server));
-  // A server that refuses may answer before it has taken everything.
+  // A server that refuses may answer before it has received the whole request.
   if (send_all(socket, fmt::format("POST /v1/run HTTP/1.1\r\nHost: localhost\r\n"
                                    "Content-Length: {}\r\n\r\n",
                                    request.size())))

@@ -23,8 +23,8 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr int kPatience = 30;                  // seconds without a byte
-constexpr std::chrono::minutes kTransfer{10};  // for all of a request, or of an answer
+constexpr int kPatience = 30;                  // seconds without any byte
+constexpr std::chrono::minutes kTransfer{10};  // for a whole request or answer
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 
 std::unexpected<Error> socket_error(const std::string& place, const char* action,
@@ -151,7 +151,7 @@ bool http_is_built_in() { return true; }
 
 struct HttpConnection::Parser {
   http::request_parser<http::file_body> request;
-  std::string received;  // and not parsed yet
+  std::string received;  // but not yet parsed
 };
 
 HttpConnection::HttpConnection(int socket, std::uint64_t body)
@@ -162,7 +162,7 @@ HttpConnection::HttpConnection(int socket, std::uint64_t body)
 }
 
 HttpConnection::~HttpConnection() {
-  // If the client is still sending, closing the socket would discard the answer.
+  // Closing the socket while the client still sends would discard the answer.
   ::shutdown(socket_, SHUT_WR);
   const timeval patience{1, 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -198,7 +198,7 @@ bool HttpConnection::receive(bool head) {
       return false;
     }
     if (head ? parser.is_header_done() : parser.is_done()) break;
-    // What is left is the beginning of a line between chunks, which the parser does not bound.
+    // The rest is the beginning of a line between chunks, which the parser does not bound.
     if (bytes.size() > kPiece) {
       answer(413, "text/plain", "the request is too large; see --max-request\n");
       return false;

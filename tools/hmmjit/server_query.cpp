@@ -41,7 +41,7 @@ Result<bool> holds_profiles(const std::string& path) {
   return !targets && HmmReader::open(path).has_value();
 }
 
-// A compressed input can be a thousand times as large as the request.
+// A compressed input can expand to a thousand times the size of the request.
 Status check_sizes(const std::string& folder, std::uint64_t most) {
   HMMJIT_ASSIGN(const std::vector<std::string> names, names_in_folder(folder));
   for (const std::string& name : names) {
@@ -62,8 +62,8 @@ Status check_sizes(const std::string& folder, std::uint64_t most) {
   return {};
 }
 
-// The search checks its bounds between models, not while it builds one. Errors of the file are
-// reported by the program.
+// The search checks its bounds between models, not during the building of one. The program reports
+// errors of the file.
 Status check_lengths(const SearchProgram& program, const ParsedOptions& options,
                      std::size_t longest) {
   if (program.open_queries == nullptr) return {};
@@ -89,7 +89,7 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
   auto database = std::make_shared<Database>();
   database->path = path;
   std::string file = find_sequence_file(path);
-  // The pressed form stands in for a file of profiles.
+  // The pressed form replaces a file of profiles.
   if (const auto models = HmmReader::open(path); models && models->name() != path)
     file = models->name();
   struct stat info {};
@@ -98,7 +98,7 @@ Result<std::shared_ptr<const Database>> Database::open(const std::string& path,
   const bool regular = descriptor >= 0 && ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
   database->version = version_of(info);
   database->place =
-      regular ? fmt::format("/proc/self/fd/{}", descriptor) : file;  // of BLAST: a prefix
+      regular ? fmt::format("/proc/self/fd/{}", descriptor) : file;  // BLAST: a prefix
   if (regular) {
     HMMJIT_ASSIGN(const bool profiles, holds_profiles(database->place));
     if (profiles) {
@@ -275,7 +275,7 @@ void Query::run(const QueryBounds& bounds, int running) {
     status = fail(ErrorCode::kResources,
                   fmt::format("the query took longer than {} s", bounds.time.count()), {},
                   "ask for less, or raise the server's --time-limit");
-  // The client's own outputs are written by the client.
+  // The client writes its own outputs.
   if (!status && status.error().code == ErrorCode::kOutput)
     status = fail(ErrorCode::kResources, "the server " + status.error().message, {},
                   "its TMPDIR needs room for the outputs of all queries");

@@ -1,4 +1,4 @@
-// A query to the server: a command whose files lie in a folder of its own.
+// A query to the server: a command with its files in a separate folder.
 #pragma once
 
 #include <chrono>
@@ -18,28 +18,28 @@
 
 namespace hmmjit::tools {
 
-/// Whether an option gives the beginning of the names of files, one for each round.
+/// True if an option is a prefix of file names, one file per round.
 bool names_rounds(std::string_view option);
 
-/// A database that the server keeps open; one that has replaced it is another object.
+/// A database that the server keeps open. A replacement is another object.
 struct Database {
   Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  /// Opens a file of sequences or of profiles. They are kept in memory, up to `memory` bytes (0: no
-  /// bound for sequences, a quarter of what is free for profiles). A target database is mapped.
-  /// Profiles beyond that, and those without score statistics, are read by each scan. Fails as a
-  /// search does.
+  /// Opens a file of sequences or of profiles. Keeps them in memory, up to `memory` bytes (0: no
+  /// bound for sequences, a quarter of the free memory for profiles). Maps a target database. Each
+  /// scan reads larger files of profiles, and profiles without score statistics. Fails as a search
+  /// does.
   static Result<std::shared_ptr<const Database>> open(const std::string& path,
                                                       std::uint64_t memory);
-  /// Whether the file at `path` is gone, another one now, or has been written. Always true for a
-  /// BLAST database, whose files have other names; never for a stream.
+  /// True if the file at `path` is gone, replaced or changed. Always true for a BLAST database,
+  /// whose files have other names; never for a stream.
   bool replaced() const;
-  /// The memory that it takes.
+  /// Resident size, in bytes.
   std::uint64_t bytes() const;
 
   std::string path;     ///< as given to the server
-  std::string place;    ///< opens the same file, also after it has been replaced
+  std::string place;    ///< opens the same file, even after its replacement
   std::shared_ptr<const ResidentTargets> targets;  ///< null for profiles
   std::shared_ptr<const ResidentModels> models;    ///< null for sequences; or each scan reads them
   Descriptor descriptor;
@@ -52,15 +52,15 @@ struct QueryBounds {
   int threads = 1;
   std::uint64_t memory = 0;       ///< 0: no bound
   std::uint64_t input = 0;        ///< bytes of a request, and of an input, decompressed
-  std::size_t longest_query = 0;  ///< residues of a query sequence of which a model is built
+  std::size_t longest_query = 0;  ///< residues of a query sequence from which a model is built
   std::chrono::seconds time{0};   ///< 0: no bound
   std::shared_ptr<Session> session;
 };
 
-/// A folder that is removed, with all files in it, together with the object.
+/// A folder that the destructor removes, with all its files.
 class TemporaryFolder {
  public:
-  /// A new folder in `parent`. Fails with kOutput.
+  /// Makes a folder in `parent`. Fails with kOutput.
   static Result<TemporaryFolder> create(const std::string& parent);
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -72,8 +72,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// Files lie where the caller puts them before `prepare`. `run` may be called by another thread
-/// than the one that reads the text and the progress meanwhile.
+/// Put files in their places before prepare(). Meanwhile, another thread than run()'s may read the
+/// text and the progress.
 class Query {
  public:
   explicit Query(TemporaryFolder folder) : folder_(std::move(folder)) {}
@@ -82,24 +82,24 @@ class Query {
   /// `ending`: of a pressed file of profiles. Fails with kUsage.
   Result<std::string> input_path(std::string_view input, std::string_view ending = {}) const;
   const std::string& folder() const { return folder_.path(); }
-  /// False where the query cannot be run: messages and exit status say why.
+  /// False if the query cannot run: messages and exit status tell the reason.
   bool prepare(const std::string& command, const std::vector<std::string>& words,
                std::string client_folder, const Databases& databases);
-  /// `running`: how many queries of the server run at present, this one included.
+  /// `running`: number of running queries of the server, including this one.
   void run(const QueryBounds& bounds, int running);
-  /// The run ends soon, with whatever it has.
+  /// Makes the run end soon, with its results so far.
   void cancel() { cancellation_.cancel(); }
   bool cancelled() const { return cancellation_.cancelled(); }
 
-  /// Outputs as the program would have left them: the option ("" for standard output), and what
-  /// {query} stands for in the name, or what follows it.
+  /// The outputs of the program: the option ("": standard output), and the text of {query} in the
+  /// name, or after the name.
   struct Output {
     std::string option, part, path;
   };
   std::vector<Output> outputs() const;
-  bool begun() const { return report_.get() >= 0; }  ///< prepare() succeeded: there is a report
-  std::string report() const;                        ///< the file with what goes to standard output
-  std::string take_messages();                       ///< for standard error, new ones only
+  bool begun() const { return report_.get() >= 0; }  ///< true after prepare() succeeded
+  std::string report() const;                        ///< the file for standard output
+  std::string take_messages();                       ///< new messages for standard error
   std::string command() const;                       ///< "search"
   int exit_status() const { return exit_; }
   double seconds() const { return seconds_; }
@@ -110,7 +110,7 @@ class Query {
                       std::string client_folder, const Databases& databases);
   void end_with(const Error& error);
   void say(std::string_view text);
-  // Names of the request's files are replaced by those that the client knows.
+  // Replaces names of the request's files by the client's names.
   std::string as_shown(std::string text) const;
 
   TemporaryFolder folder_;

@@ -9,7 +9,7 @@ namespace hmmjit::tools {
 
 std::string frame_head(nlohmann::json head, std::uint64_t bytes) {
   if (bytes > 0) head["bytes"] = bytes;
-  // Names of files may be any bytes.
+  // File names may have any bytes.
   return head.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

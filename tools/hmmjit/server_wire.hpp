@@ -1,5 +1,4 @@
-// Frames, of which requests and answers consist: a line of JSON, and the bytes whose number it
-// says.
+// Requests and answers consist of frames: a line of JSON, then as many bytes as it states.
 #pragma once
 
 #include <functional>
@@ -11,23 +10,23 @@
 
 namespace hmmjit::tools {
 
-/// The line of a frame that `bytes` bytes follow.
+/// The line of a frame with `bytes` bytes.
 std::string frame_head(nlohmann::json head, std::uint64_t bytes = 0);
 
-/// Any bytes as ASCII text ("%FF"), and back: '+' stands for a blank.
+/// Converts any bytes to ASCII text ("%FF"), and back; '+' means a blank.
 std::string percent_encoded(std::string_view bytes);
 std::string percent_decoded(std::string_view text);
 
-/// Takes frames apart as their bytes arrive.
+/// Parses frames as their bytes arrive.
 class FrameReader {
  public:
-  /// `on_head` gets each line, `on_bytes` the bytes that follow it in pieces.
+  /// `on_head` receives each line, `on_bytes` the bytes after it, in pieces.
   FrameReader(std::function<Status(const nlohmann::json&)> on_head,
               std::function<Status(std::string_view)> on_bytes)
       : on_head_(std::move(on_head)), on_bytes_(std::move(on_bytes)) {}
-  /// Fails with kInput where a line is none of a frame, or as one of the functions does.
+  /// Fails with kInput for a malformed line, or as the functions do.
   Status feed(std::string_view bytes);
-  /// Whether the last frame is complete.
+  /// True if the last frame is complete.
   bool complete() const { return left_ == 0 && line_.empty(); }
 
  private:

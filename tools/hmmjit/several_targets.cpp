@@ -9,7 +9,7 @@
 namespace hmmjit::tools {
 namespace {
 
-// A device or pipe that is written: every search may write to it in turn.
+// True for a device or pipe: every search may write to it in turn.
 bool takes_all_outputs(const std::string& path) { return path != "-" && is_pipe(path); }
 
 Status check_for_several_targets(const SearchProgram& program, const ParsedOptions& options) {
@@ -28,7 +28,7 @@ Status check_for_several_targets(const SearchProgram& program, const ParsedOptio
   return {};
 }
 
-// The tables that all searches write one after the other into one file, which has one name.
+// The tables that all searches write to one file, in turn.
 JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::string>& names) {
   JoinedOutputs joined;
   for (const auto& [option, is_joined] : {std::pair{"--tsv", &joined.tsv},
@@ -43,8 +43,8 @@ JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::stri
   return joined;
 }
 
-// Opens every input and begins every output of several searches, so that an error in one of a
-// thousand files is reported before the first search.
+// Opens every input and begins every output of all searches: reports an error in one of a thousand
+// files before the first search.
 Status check_all_files(const SearchProgram& program, std::span<const ParsedOptions> searches,
                        std::span<const std::string> joined, const RunContext& context) {
   std::vector<NamedFile> outputs, inputs;
@@ -92,7 +92,7 @@ Status search_each_target(const SearchProgram& program, const ParsedOptions& opt
   for (const ParsedOptions& one : searches) {
     Run run{context};
     joined.ends = &one == &searches.back();
-    // Only the last may put signals off for good.
+    // Only the last search may drop signals.
     HMMJIT_TRY(search_and_repeat(program, one, run,
                                  &one == &searches.back() ? OutputFile::Afterwards::kProcessEnds
                                                           : OutputFile::Afterwards::kProcessGoesOn,

@@ -1,5 +1,5 @@
-// Draws the page of `hmmjit report` from the data it holds: only what is in view is in the document,
-// so that a hundred thousand domains open as quickly as ten. Text of files enters as text nodes only.
+// Draws the page of `hmmjit report` from its data. The document holds only the visible rows: a hundred
+// thousand domains open as quickly as ten. Text from files enters as text nodes only.
 "use strict";
 
 const byId = id => document.getElementById(id);
@@ -15,7 +15,7 @@ function element(tag, properties = {}, ...children) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Numbers, as the tables of the search print them.
+// Numbers, formatted like the tables of a search.
 
 // printf's %.2g
 function general(value) {
@@ -27,7 +27,7 @@ function general(value) {
       String(Math.abs(exponent)).padStart(2, "0");
 }
 
-// printf's %.1f and %.2f: halves, the odd multiples of 1/4 and of 1/8, go to the even digit.
+// printf's %.1f and %.2f: ties (odd multiples of 1/4 and 1/8) round to the even digit.
 function fixed(value, digits) {
   const power = 10 ** digits, half = Math.abs(value * 2 ** (digits + 1) % 2) === 1;
   return (half ? 2 * Math.round(value * power / 2) / power : value).toFixed(digits);
@@ -39,8 +39,8 @@ const count = value => value.toLocaleString("en");
 const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 // ---------------------------------------------------------------------------------------------
-// The data: gzip-compressed JSON in base64. Alignments are apart, in parts that are unpacked when one of
-// their domains is looked at.
+// The data: gzip-compressed JSON in base64. Alignments come in parts; a part is unpacked when one of its
+// domains is shown.
 
 async function unpack(text) {
   const binary = atob(text), bytes = new Uint8Array(binary.length);
@@ -55,7 +55,7 @@ const unpackedParts = new Map();
 
 const numbers = list => Float64Array.from(list, value => value === null ? Infinity : value);
 
-// From "so many each" to the owner of each and the first of each owner.
+// Converts the number of items per owner to the owner of each item and the first item of each owner.
 function owners(counts, total) {
   const owner = new Int32Array(total), first = new Int32Array(counts.length + 1);
   let at = 0;
@@ -86,7 +86,7 @@ async function readData() {
       `${list.name[i]} ${list.accession[i]} ${list.description[i]}`.toLowerCase();
   models.text = models.name.map((_, i) => lower(models, i));
   targets.text = targets.name.map((_, i) => lower(targets, i));
-  // Neighbouring models get distant hues: multiples of the golden angle.
+  // Multiples of the golden angle: neighbouring models get distant hues.
   models.hue = models.name.map((_, i) => Math.floor((i * 137.508) % 360));
   targets.file ??= new Array(targets.count).fill(0);
   targets.text = targets.text.map((text, t) => `${text} ${(data.results[targets.file[t]] ?? "").toLowerCase()}`);
@@ -96,13 +96,14 @@ async function readData() {
   if (packed) alignmentParts = packed.split("\n");
 }
 
-// The domains that the search kept. Where the result does not tell: included domains without those that share half
-// of the shorter envelope with a better one of another model, as --resolve-overlaps chooses them.
+// Marks the domains that the search kept. If the result lacks this: the included domains that
+// --resolve-overlaps keeps, those that share less than half of the shorter envelope with every better one
+// kept of another model.
 function bestOfRegions() {
   const known = domains.kept ?? new Array(domains.count).fill(null), best = Uint8Array.from(known);
   for (let t = 0; t < targets.count; ++t) {
     if (known[firstDomainOf(t)] !== null) continue;
-    const list = [], chosen = new Map();  // by model: a protein may have very many domains of one
+    const list = [], chosen = new Map();  // by model, which may have very many domains in a protein
     for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d)
       if (domains.included[d] && hits.included[domains.hit[d]]) list.push(d);
     list.sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || domains.score[b] - domains.score[a] ||
@@ -121,7 +122,7 @@ function bestOfRegions() {
   return best;
 }
 
-// {model, match, target, pp} of a domain, or null.
+// {model, match, target, pp} of a domain; null: no alignment.
 async function alignmentOf(domain) {
   const part = Math.floor(domain / partSize);
   if (part >= alignmentParts.length) return null;
@@ -130,7 +131,7 @@ async function alignmentOf(domain) {
   return lines ? {model: lines[0], match: lines[1], target: lines[2], pp: lines[3]} : null;
 }
 
-// Pages of public databases on what a name or an accession stands for.
+// Links from names and accessions to public databases.
 const kModelLinks = [
   [/^PF\d{5}/, "interpro/entry/pfam"], [/^(TIGR|NF)\d{5,6}/, "interpro/entry/ncbifam"],
   [/^SM\d{5}/, "interpro/entry/smart"], [/^PTHR\d{5}/, "interpro/entry/panther"],
@@ -167,12 +168,12 @@ function databaseLink(name, link, text) {
   return element("a", {href: link[1], target: "_blank", rel: "noopener noreferrer",
                        title: `${name} in ${link[0]}`, "aria-label": `${name} in ${link[0]}`}, text);
 }
-// "name UniProt", the database being a link.
+// "name UniProt", with a link on the database.
 const named = (name, link) => link ? [name, " ", databaseLink(name, link, link[0])] : [name];
-// The same in a table, where room is scarce: an arrow before the name.
+// The same for tables, which have less room: an arrow before the name.
 const arrowed = (name, link) => link ? [databaseLink(name, link, "\u2197"), ` ${name}`] : [name];
 
-// Where room is scarce: the entry name of a UniProt identifier.
+// A shorter name: the entry name of a UniProt identifier.
 const shortName = target => targets.name[target].replace(/^(?:sp|tr)\|[^|]+\|/, "");
 
 function swatch(model) {
@@ -182,9 +183,9 @@ function swatch(model) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// A list of any length whose rows exist while they are in view. Row i is `height` pixels high, or
-// from offsets[i] to offsets[i + 1]. Browsers cut elements off beyond some 17 million pixels: a longer
-// list is drawn shorter, and scrolling is scaled.
+// A list of any length; only rows in view are in the document. `heights`: the height of every row, or the
+// offsets of all rows and of the end, in pixels. Browsers cut elements off at about 17 million pixels: a
+// longer list gets a shorter element and scales scrolling.
 
 const kTallest = 15e6, kMargin = 300;
 
@@ -273,11 +274,11 @@ class VirtualList {
   }
 }
 
-// Rows that a printed page has at most; the count beside them says how many there are.
+// Most rows in print; the count beside them gives the total.
 const kPrinted = 2000;
 
 // ---------------------------------------------------------------------------------------------
-// A table: sorted by its column heads, walked with the arrow keys, opened with Enter.
+// A table. Column heads sort it, arrow keys move through it, Enter opens a row.
 
 class Table {
   constructor(panel, label, columns, open, describe) {
@@ -340,7 +341,7 @@ class Table {
     return row;
   }
 
-  // `keep`: of each item, whether it is shown.
+  // `keep[i]`: whether item i is shown.
   fill(total, keep) {
     this.keep = keep;
     if (this.order.length !== total) this.order = Int32Array.from({length: total}, (_, i) => i);
@@ -390,7 +391,7 @@ class Table {
   }
 }
 
-// Columns marked `wide` are left out below the second width, those marked `middle` below the first.
+// Narrower windows hide columns: below kMiddle those marked `wide`, below kNarrow those marked `middle`.
 const kNarrow = matchMedia("(max-width: 40rem)"), kMiddle = matchMedia("(max-width: 70rem)");
 
 // ---------------------------------------------------------------------------------------------
@@ -407,7 +408,7 @@ function applyFilter() {
   kept.models = new Uint8Array(models.count);
   const inModel = words.map(word => models.text.map(text => text.includes(word)));
   const inTarget = words.map(word => targets.text.map(text => text.includes(word)));
-  // A hit without a reported domain is kept by what is known of it.
+  // A hit without a reported domain has no domain E-value: it passes unless these filters are set.
   const bare = evalue === Infinity && !best;
   const counts = {domains: 0, hits: 0, targets: 0, models: 0};
   for (let hit = 0; hit < hits.count; ++hit) {
@@ -472,7 +473,7 @@ function readFilter() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Views; one is shown, and drawn when it is.
+// Views. One is shown at a time, and drawn when shown.
 
 const views = {overview: drawOverview, models: drawModels, proteins: drawProteins,
                domains: drawDomains, stack: drawStack};
@@ -496,7 +497,7 @@ function showView(name, focus) {
   }
   try {
     history.replaceState(null, "", `#${name}`);
-  } catch { /* a frame without an address of its own */ }
+  } catch { /* a frame without an address */ }
   drawView();
   for (const list of [modelTable?.list, domainTable?.list, proteinList, stackList]) list?.update();
 }
@@ -612,8 +613,8 @@ class Heap {
   }
 }
 
-// Gives each domain of `list`, which goes from left to right, the first lane on which nothing is in its
-// way. Returns how many lanes that takes.
+// Gives each domain of `list`, sorted by start, a lane on which it overlaps no other. Returns the number of
+// lanes.
 function layOut(list) {
   const from = domains.env_from, to = domains.env_to;
   const busy = new Heap(), free = new Heap(), kMost = 2 ** 21;  // of lanes; residues are below 2^31
@@ -627,8 +628,8 @@ function layOut(list) {
   return lanes;
 }
 
-// Boxes that overlap are drawn below one another, on at most so many lanes: of a sequence that needs more,
-// as many of its best domains as fit. A line below says how many are left out.
+// Overlapping boxes go on different lanes, at most this many. A sequence that needs more shows as many of its
+// best domains as fit, and a line with the number of the others.
 const kMostLanes = 40;
 
 function assignLanes() {
@@ -644,14 +645,14 @@ function assignLanes() {
     if (lanes > kMostLanes) {
       const best = Int32Array.from(list).sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || a - b);
       const take = n => best.slice(0, n).sort(byStart);
-      let low = kMostLanes, high = list.length;  // that many fit; so many do not
+      let low = kMostLanes, high = list.length;  // `low` domains fit, `high` do not
       while (high - low > 1) {
         const middle = (low + high) >> 1;
         if (layOut(take(middle)) <= kMostLanes) low = middle;
         else high = middle;
       }
       lanes = layOut(take(low));
-      for (const d of best.subarray(low)) laneOf[d] = -1;  // whatever lane it was tried on
+      for (const d of best.subarray(low)) laneOf[d] = -1;  // clears the lane of an earlier attempt
       undrawnOf[t] = list.length - low;
     }
     lanesOf[t] = Math.max(1, lanes);
@@ -668,7 +669,7 @@ function bestOf(target, column, better) {
 }
 
 const kProteinOrders = {
-  evalue: t => t,  // as the data come
+  evalue: t => t,  // the order of the data
   score: t => -bestOf(t, "score", (a, b) => a > b),
   domains: t => firstDomainOf(t) - firstDomainOf(t + 1),
   length: t => -targets.length[t],
@@ -684,7 +685,7 @@ function tickStep(length, most) {
 // The last residue of a sequence's axis.
 const axisEnd = target => byId("protein-scale").value === "common" ? longest : targets.length[target];
 
-// Models of the boxes too small for a name: [model, boxes].
+// Models with boxes too small for a name: [model, boxes].
 function modelsWithoutRoom(target) {
   const room = (proteinList.scroller.clientWidth - 32) / axisEnd(target);  // pixels of a residue
   const found = new Map();
@@ -744,7 +745,7 @@ function drawProtein(i) {
   row.append(track, axis);
   const names = modelsWithoutRoom(t);
   if (names.size > 0) {
-    const line = element("p", {className: "names", "aria-hidden": "true"});  // each box says its name itself
+    const line = element("p", {className: "names", "aria-hidden": "true"});  // each box already announces its name
     for (const [model, boxes] of names) {
       line.append(element("span", {}, swatch(model),
                           models.name[model] + (boxes > 1 ? ` \u00d7${count(boxes)}` : "")));
@@ -800,7 +801,7 @@ function drawProteins() {
   proteinList.show(shownProteins.length, heights);
 }
 
-// Models with the most domains among those that are shown: [model, domains].
+// The models with the most shown domains: [model, domains].
 function mostFrequent(most) {
   const counts = new Map();
   for (let d = 0; d < domains.count; ++d) {
@@ -830,7 +831,7 @@ function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-// A picture as a file of its own: what the style sheet says of it is written into it.
+// A picture as a self-contained file, with the values of the style sheet in its elements.
 function svgText(picture) {
   const copy = picture.cloneNode(true), [, , width, height] = picture.getAttribute("viewBox").split(" ");
   for (const [name, value] of Object.entries({xmlns: kSvg, width, height})) copy.setAttribute(name, value);
@@ -843,19 +844,19 @@ function svgText(picture) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-// `picture` is called when the button is pressed.
+// Pressing the button calls `picture`.
 function saveButton(picture, name) {
   const button = element("button", {type: "button", className: "save", title: `Save ${name} as SVG`}, "SVG");
   button.addEventListener("click", () => {
     const node = picture(), shown = node.isConnected;
-    if (!shown) document.body.append(node);  // styles are known of what is in the document only
+    if (!shown) document.body.append(node);  // only elements in the document have styles
     download(`${name.replace(/[^A-Za-z0-9._-]+/g, "_")}.svg`, "image/svg+xml", svgText(node));
     if (!shown) node.remove();
   });
   return button;
 }
 
-// The domains of a sequence, as the list of sequences shows them.
+// The domains of a sequence, drawn like in the list of sequences.
 function proteinPicture(t) {
   const width = 800, room = (width - 20) / targets.length[t], base = 24 + lanesOf[t] * kLane;
   const x = residue => 10 + (residue - 1) * room;
@@ -921,7 +922,7 @@ function histogram(label, bins, ticks, threshold) {
 
 const figuresInRow = () => Math.max(1, Math.floor(byId("figures").clientWidth / 440));
 
-// Values in bins of equal width, with what is included apart. `show` prints a bound.
+// Counts values in bins of equal width, included ones separately. `show` formats a bound.
 function binned(values, included, low, high, bins, show) {
   const out = Array.from({length: bins}, () => ({included: 0, low: 0}));
   const width = (high - low) / bins || 1;
@@ -937,7 +938,7 @@ function binned(values, included, low, high, bins, show) {
   return out;
 }
 
-// Ticks at round values between low and high, as places in bins.
+// Ticks at round values between low and high, as bin positions.
 function ticksOf(low, high, bins, show, most = 6) {
   const step = tickStep(high - low, most), ticks = [];
   for (let value = Math.ceil(low / step) * step; value <= high; value += step)
@@ -945,7 +946,7 @@ function ticksOf(low, high, bins, show, most = 6) {
   return ticks;
 }
 
-// A place between what is included and what is not; null where thresholds of several models leave none.
+// A value between the included and the other values; null if thresholds of several models leave none.
 function boundary(values, included, up) {
   let inside = up ? Infinity : -Infinity, outside = up ? -Infinity : Infinity;
   for (let i = 0; i < values.length; ++i) {
@@ -1002,7 +1003,7 @@ function drawOverview() {
 
   if (results.length > 1) drawResults(rows.map(([model]) => model));
 
-  // E-values: their logarithms, the smallest a number can be for those that are 0.
+  // Logarithms of E-values; an E-value of 0 counts as the smallest positive number.
   const kSmallest = -324;
   const logs = shown.map(hit => hits.evalue[hit] > 0 ? Math.log10(hits.evalue[hit]) : kSmallest);
   let [low, high] = spread(logs);
@@ -1099,7 +1100,7 @@ function drawResults(order) {
          order.length > kMost ? `the ${kMost} models with the most` : `${counted(results.length, "result")}`, picture);
 }
 
-// How many domains cover each position of a model.
+// The number of domains that cover each position of a model.
 function coverage(model, list, n) {
   const length = models.length[model], change = new Int32Array(length + 2);
   for (const d of list) {
@@ -1141,7 +1142,7 @@ function openDetail(domain, list, at) {
   const dialog = byId("detail");
   if (dialog.open) return;
   dialog.showModal();
-  // The attribute autofocus would do the same, but browsers look for it when the page is read, too.
+  // Browsers would apply the attribute autofocus also when they load the page.
   byId("close").focus();
 }
 
@@ -1159,7 +1160,7 @@ function keyOfQuality() {
   return key;
 }
 
-// Characters with the colour of their posterior probability, neighbours of one colour together.
+// Colours characters by posterior probability, with one element per run of a colour.
 function coloured(parent, text, pp) {
   for (let i = 0; i < text.length;) {
     const name = quality(pp[i]);
@@ -1178,7 +1179,7 @@ function drawAlignment(place, d, lines) {
   const room = Math.floor((byId("detail").clientWidth - 60) / 7.3) - names - 2 * digits - 3;
   const columns = Math.max(20, Math.min(120, Math.floor(room / 10) * 10));
   const block = element("pre", {tabIndex: 0});
-  const step = domains.ali_from[d] <= domains.ali_to[d] ? 1 : -1;  // residues of a bottom strand count down
+  const step = domains.ali_from[d] <= domains.ali_to[d] ? 1 : -1;  // residue numbers of a bottom strand descend
   let k = domains.hmm_from[d], i = domains.ali_from[d];
   const pad = " ".repeat(names + digits + 2);
   for (let at = 0; at < lines.model.length; at += columns) {
@@ -1233,8 +1234,8 @@ async function drawDetail() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// All domains of one model, aligned to its positions: match columns only, as in an A2M file without its
-// insertions. Without alignments, bars from the first to the last position.
+// All domains of one model, aligned to its positions: match columns only, without insertions. Without
+// alignments, bars from the first to the last position.
 
 let stacked = [];
 
@@ -1279,7 +1280,7 @@ function mostFrequentOfAll() {
   return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 }
 
-// Characters before the residues of a row; on a phone what "A0A024R1R8/1234-1300" takes.
+// Characters before the residues of a row; on a phone just enough for "A0A024R1R8/1234-1300".
 const stackRoom = () => kNarrow.matches ? 20 : 32;
 
 function stackLabel(text) {
@@ -1324,9 +1325,9 @@ function drawStacked(i) {
 
 // ---------------------------------------------------------------------------------------------
 
-// What the filter shows, in the order of the table of domains.
+// Saves the shown domains in the order of the table of domains.
 function saveShown() {
-  // As --tsv writes a field.
+  // A field, as --tsv writes it.
   const field = value => {
     const text = String(value).replace(/[\0-\x1f\x7f]/g, " ");
     return /^#|"/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

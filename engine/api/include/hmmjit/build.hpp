@@ -1,4 +1,4 @@
-// Models from sequences and alignments, as phmmer, jackhmmer, nhmmer and hmmbuild build them.
+// Models from sequences and alignments, equal to those of phmmer, jackhmmer, nhmmer and hmmbuild.
 //
 //   const hmmjit::Model query = hmmjit::build_model({.name = "query", .residues = "MKVLAAGGHKLM"});
 //   const hmmjit::Models families = hmmjit::build_from_alignments("families.sto");
@@ -14,37 +14,36 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// HMMER's, described in hmmjit.h. Source: HMMER user's guide, manual pages of phmmer, nhmmer and
-/// hmmbuild.
+/// HMMER's defaults; members: hmmjit.h. Source: HMMER user's guide, manual pages of phmmer, nhmmer
+/// and hmmbuild.
 struct BuildOptions : hmmjit_build_options {
   HMMJIT_EXPORT BuildOptions() noexcept;
 };
 
-/// The model that phmmer, or nhmmer for nucleotides, searches with: each residue becomes a
-/// position, whose emissions come from a substitution matrix. Calibrated. Reports show the
-/// sequence's name, accession and description. Thread-safe; takes about 50 ms of one core, nearly
-/// all of it for the calibration.
+/// Builds a calibrated model from a sequence, as phmmer does, or nhmmer for nucleotides: each
+/// residue becomes a position with emissions from a substitution matrix. Reports show the
+/// sequence's name, accession and description. Thread-safe. Cost: about 50 ms of one core, nearly
+/// all for the calibration.
 ///
 /// Throws Error kUsage for invalid options or names, kInput for invalid residues, an empty sequence
 /// or an unusable matrix.
 HMMJIT_EXPORT Model build_model(const Sequence& sequence,
                                 const hmmjit_build_options& options = BuildOptions());
-/// The same of every sequence that has residues, in order, on several threads.
+/// Builds a model from every sequence with residues, in order, on several threads.
 HMMJIT_EXPORT Models build_models(const Targets& sequences,
                                   const hmmjit_build_options& options = BuildOptions());
 
-/// The model that hmmbuild builds from each alignment of a file: Stockholm (any number of them), or
-/// one in aligned FASTA, A2M, PSI-BLAST, Clustal, SELEX or PHYLIP; plain, gzip or zstd. `format`:
-/// empty, or a name as of --informat. An alignment without a name has that of the file.
-/// Thread-safe.
+/// Builds a model from each alignment of a file, as hmmbuild does: any number in Stockholm, or one
+/// in aligned FASTA, A2M, PSI-BLAST, Clustal, SELEX or PHYLIP; plain, gzip or zstd. `format`:
+/// empty, or a name of --informat. An unnamed alignment gets the name of the file. Thread-safe.
 ///
-/// Throws Error kInput for a missing or malformed file, one without an alignment, or an
-/// alignment that no model can be made of; kUsage for options that make no sense.
+/// Throws Error kInput for a missing or malformed file, a file without an alignment, or an
+/// alignment unfit for a model; kUsage for invalid options.
 HMMJIT_EXPORT Models build_from_alignments(const std::string& path,
                                            const hmmjit_build_options& options = BuildOptions(),
                                            const std::string& format = {});
-/// The same of the contents of such a file; `name` stands for it in messages, and names an
-/// alignment that has none.
+/// As build_from_alignments, for the content of a file in memory. Messages use `name` as path; an
+/// unnamed alignment gets it too.
 HMMJIT_EXPORT Models build_from_alignment_text(std::string_view contents,
                                                const hmmjit_build_options& options = BuildOptions(),
                                                const std::string& format = {},

@@ -1,4 +1,4 @@
-// Target databases: sequences digitised once and mapped by every search.
+// Target databases: sequences digitised once, then searched without parsing.
 //
 //   hmmjit::build_database({hmmjit::Targets::from_file("proteome.fasta")}, "proteins.hjdb");
 //   hmmjit::search(models, hmmjit::Targets::from_file("proteins.hjdb"));
@@ -16,20 +16,20 @@ HMMJIT_BEGIN_NAMESPACE
 
 /// Header of a database, described in hmmjit.h. Format: docs/database-format.md.
 struct DatabaseInfo : hmmjit_database_info {
-  std::string about;  ///< lines "program ...", which wrote it, and "source ...", paths or "memory"
+  std::string about;  ///< lines "program ..." (the writer) and "source ..." (paths or "memory")
 };
 
-/// Writes the targets of all `inputs`, in order, into the file `output`, which appears when it is
-/// complete, as `hmmjit db build`. Targets::from_file(output) searches it. Reads several files at
-/// once, on all cores. Thread-safe.
+/// Writes the targets of all `inputs`, in order, to the file `output`, which appears once complete,
+/// like `hmmjit db build`. Search it with Targets::from_file(output). Reads several files
+/// concurrently, on all cores. Thread-safe.
 ///
 /// Throws Error: kInput for missing, damaged or unsuitable input, kOutput, kUsage without inputs.
 HMMJIT_EXPORT DatabaseInfo build_database(const std::vector<Targets>& inputs,
                                           const std::string& output,
                                           Alphabet alphabet = Alphabet::kAmino);
 
-/// Describes a database from its header, in a time that does not grow with it. Thread-safe. Throws
-/// Error kInput for a file that is not a complete database.
+/// Describes a database. Reads only its header, in constant time. Thread-safe. Throws Error kInput
+/// for a file that is not a complete database.
 HMMJIT_EXPORT DatabaseInfo database_info(const std::string& path);
 
 /// Checks every byte of a database. Thread-safe. Throws Error kInput at the first damage.

@@ -1,4 +1,4 @@
-// GPUs: those of this machine, and a table of others to plan for.
+// GPUs: those of this machine, and a table of others for plans.
 //
 //   for (const hmmjit::Device& gpu : hmmjit::devices()) std::cout << gpu.name << '\n';
 //   const hmmjit::Device other = hmmjit::find_device("sm_90");
@@ -14,12 +14,12 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// The properties of a CUDA device that plans depend on. Plain data. Sizes in bytes, clock in kHz.
-/// Source of the table's figures: CUDA C++ Programming Guide, technical specifications per
-/// compute capability; vendor's data sheets for clocks and bandwidths.
+/// The properties of a CUDA device that determine plans. Plain data. Sizes in bytes, clock in kHz.
+/// Source of the table's figures: CUDA C++ Programming Guide, technical specifications per compute
+/// capability; vendor's data sheets for clocks and bandwidths.
 struct Device {
   std::string name;
-  int ordinal = -1;          ///< on this machine; -1: a device of the table
+  int ordinal = -1;          ///< on this machine; -1: from the table
   int major = 0, minor = 0;  ///< compute capability
   int sm_count = 0;
   int clock_khz = 0;  ///< boost clock
@@ -29,15 +29,15 @@ struct Device {
   int max_registers_per_thread = 255;
   int shared_per_sm = 0;              ///< shared memory of one SM
   int shared_per_block = 0;           ///< largest (opt-in) shared memory of one block
-  int shared_reserved_per_block = 0;  ///< taken by the system from each block
+  int shared_reserved_per_block = 0;  ///< that the system takes from each block
   std::int64_t memory_bytes = 0;
   std::int64_t l2_bytes = 0;
-  double memory_bandwidth = 0;  ///< bytes a second
+  double memory_bandwidth = 0;  ///< bytes per second
 };
 
 /// State of the CUDA driver of this machine.
 struct DriverInfo {
-  bool ready = false;   ///< at least one device can be used
+  bool ready = false;   ///< at least one device is usable
   int version = 0;      ///< 12040 for CUDA 12.4; 0: unknown
   std::string path;     ///< of the library
   std::string message;  ///< state of the driver, a sentence
@@ -49,16 +49,16 @@ struct CompilerInfo {
   bool found = false;
   int major = 0, minor = 0;
   std::string path;
-  std::vector<int> architectures;  ///< 75, 80, ...: those it makes images for, ascending
-  std::string message;             ///< why none was found
+  std::vector<int> architectures;  ///< supported, ascending: 75, 80, ...
+  std::string message;             ///< the reason if none was found
 };
 
-/// Looks at driver and compiler without using a GPU; never throws for their absence. The first
-/// call of a process may take a third of a second. Thread-safe.
+/// Describe driver and compiler without use of a GPU; never throw for their absence. The first call
+/// in a process may take a third of a second. Thread-safe.
 HMMJIT_EXPORT DriverInfo driver_info();
 HMMJIT_EXPORT CompilerInfo compiler_info();
 
-/// The GPUs of this machine, in the driver's order; empty where there is none. Thread-safe.
+/// The GPUs of this machine, in the driver's order; empty: none. Thread-safe.
 HMMJIT_EXPORT std::vector<Device> devices();
 
 /// The built-in table, oldest architecture first. Needs no GPU. Thread-safe.

@@ -1,4 +1,4 @@
-// Failures of the library, as exceptions.
+// The exception type of the library.
 //
 //   try {
 //     hmmjit::Models::load("missing.hmm");
@@ -32,8 +32,8 @@ enum class ErrorCode : int {
 /// "output", "interrupted".
 HMMJIT_EXPORT const char* error_code_name(ErrorCode code) noexcept;
 
-/// The only exception type of the library. Exceptions of a host's callback pass through
-/// unchanged. Copying does not throw.
+/// The only exception type of the library. Exceptions of a host's callbacks pass unchanged. Copying
+/// does not throw.
 class HMMJIT_EXPORT Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message, std::string where = {}, std::string remedy = {});
@@ -41,14 +41,14 @@ class HMMJIT_EXPORT Error : public std::exception {
   Error(const Error&) noexcept;
   Error& operator=(const Error&) noexcept;
 
-  /// "where: message; remedy" on one line of printable text, parts left out when empty.
+  /// "where: message; remedy" on one line of printable text, without empty parts.
   const char* what() const noexcept override;
   ErrorCode code() const noexcept;
   /// What went wrong.
   const std::string& message() const noexcept;
   /// File and line, record or option; may be empty.
   const std::string& where() const noexcept;
-  /// What can be done about it; may be empty.
+  /// What the user can do about it; may be empty.
   const std::string& remedy() const noexcept;
 
  private:

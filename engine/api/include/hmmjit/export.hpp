@@ -1,7 +1,7 @@
 // Symbol visibility, the namespace of the public interface, and the base of its handles.
 //
-// Everything public lives in hmmjit::v0, an inline namespace: hosts write hmmjit::Engine, the
-// linker sees hmmjit::v0::Engine, and a later, incompatible interface can coexist with this one.
+// All public names are in the inline namespace hmmjit::v0: hosts write hmmjit::Engine, the linker
+// sees hmmjit::v0::Engine, and a later, incompatible interface can coexist with this one.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -14,7 +14,7 @@
 
 #define HMMJIT_EXPORT __attribute__((visibility("default")))
 
-// Inside the library the namespace is not inline, because hmmjit:: holds internals of equal names.
+// Not inline inside the library: internals in hmmjit:: have the same names.
 #ifdef HMMJIT_BUILDING_LIBRARY
 #define HMMJIT_BEGIN_NAMESPACE \
   namespace hmmjit {           \
@@ -30,7 +30,7 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// The base of handles: an object of the library, which copies share.
+/// The base of handles: copies share one object of the library.
 template <typename Object>
 class SharedHandle {
  public:

@@ -5,36 +5,35 @@
  *   hmmjit_targets_from_file("proteome.fasta", NULL, &targets, &error);
  *   if (hmmjit_search(models, targets, NULL, NULL, &results, &error) == HMMJIT_OK) ...
  *
- * This file describes the interface: C++ uses its structs, and generate.py makes the defaults of
- * options and the structs of Python from it. Comments of members are sentences that Python shows;
+ * This file describes the interface: C++ uses its structs, and generate.py derives the defaults of
+ * options and Python's structs from it. Python shows the comments of members as sentences;
  * "default" ends them.
  *
  * Conventions
- *   Status    Functions that can fail return HMMJIT_OK or a status code, the exit statuses of the
- *             hmmjit program. Their last argument receives an error object, to be freed; it may be
- *             NULL. Outputs are written on success only. No exception, exit, signal or output leaves
- *             the library, and there is no global state. Files that are cut short while they are read,
- *             target databases included, are HMMJIT_INPUT. Output files that have no name ("" and
- *             "-"), or are an input of the same call, are HMMJIT_USAGE.
- *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
- *             A handle keeps alive what it depends on, so handles may be freed in any order.
- *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then
- *             knows which members the caller was compiled with. Inputs: fields a caller does not
- *             know have their defaults. Outputs: no more than `size` bytes are written. Structs only
- *             ever grow at the end. A caller newer than the library that runs may have members it
- *             does not know: as inputs they must be zero bytes (HMMJIT_USAGE otherwise, so that
- *             nothing asked for is silently left out), as outputs they are set to zero bytes.
- *             Reserved members must be zero. A reserved member that is not, and a size that no
- *             struct has (over 4096 bytes, no multiple of sizeof(size_t)), are HMMJIT_USAGE.
- *   Texts     UTF-8, NUL-terminated; those in structs belong to the handle from which the
- *             struct came and live as long as it does. Input texts are copied. NULL and "" mean none.
- *   Threads   Functions that take const handles may be called from several threads at once;
- *             others, one thread at a time per handle. Searches may run in any number at once; each
- *             takes by default all cores and up to half of the free memory, so a caller that runs N
- *             of them sets `threads` and `memory` to an N-th.
+ *   Status    Functions that can fail return HMMJIT_OK or an error status, equal to the exit status
+ *             of the hmmjit program. Their last argument, which may be NULL, receives an error
+ *             object, which the caller frees. Functions write outputs on success only. No exception,
+ *             exit, signal or printed output leaves the library, and it has no global state. Files
+ *             truncated while they are read, also target databases, give HMMJIT_INPUT. Output files
+ *             without a name ("" and "-"), or equal to an input of the call, give HMMJIT_USAGE.
+ *   Handles   hmmjit_xxx pointers are opaque; hmmjit_xxx_free frees each and accepts NULL. A handle
+ *             keeps alive what it depends on: free handles in any order.
+ *   Structs   Every struct begins with its size, which the caller sets to sizeof: it tells the
+ *             library which members the caller knows. Other members of inputs have their defaults;
+ *             of outputs, the library writes at most `size` bytes. Structs grow only at the end. A
+ *             caller newer than the library may know more members: in inputs they must be zero bytes
+ *             (otherwise HMMJIT_USAGE: no request is ignored silently); in outputs the library sets
+ *             them to zero bytes. Reserved members must be zero. HMMJIT_USAGE for others, and for a
+ *             size that no struct has (over 4096 bytes, or no multiple of sizeof(size_t)).
+ *   Texts     UTF-8, NUL-terminated. Texts in a struct belong to the handle that filled it and live
+ *             as long. The library copies input texts. NULL and "" mean none.
+ *   Threads   Several threads may call functions that take const handles concurrently; other
+ *             functions, one thread at a time per handle. Any number of searches may run
+ *             concurrently. By default each takes all cores and half of the free memory: a caller
+ *             that runs N searches sets `threads` and `memory` to an N-th of these.
  *   Callbacks run with the floating-point mode of the thread that called the library. They must
  *             return: no longjmp, no exception.
- *   Symbols   are versioned (HMMJIT_0.1, ...); a symbol once published keeps its meaning.
+ *   Symbols   are versioned (HMMJIT_0.1, ...); a published symbol keeps its meaning.
  *
  * Units: bits for scores, seconds for times, bytes for sizes, 1-based inclusive coordinates.
  */
@@ -75,9 +74,9 @@ typedef struct hmmjit_error hmmjit_error;
 const char *hmmjit_status_name(int32_t status);
 /* The status that the function returned. */
 int32_t hmmjit_error_status(const hmmjit_error *error);
-/* All parts on one line. */
+/* The whole error on one line. */
 const char *hmmjit_error_text(const hmmjit_error *error);
-/* The parts: what, where (may be ""), what to do about it (may be ""). */
+/* Its parts: what happened, where (may be ""), and the remedy (may be ""). */
 const char *hmmjit_error_message(const hmmjit_error *error);
 const char *hmmjit_error_where(const hmmjit_error *error);
 const char *hmmjit_error_remedy(const hmmjit_error *error);
@@ -92,7 +91,7 @@ const char *hmmjit_version(void);
 
 /* A text made for the caller. */
 typedef struct hmmjit_text hmmjit_text;
-/* Its bytes, after which a NUL stands, and their number without it. */
+/* The bytes, followed by a NUL, and their number without it. */
 const char *hmmjit_text_data(const hmmjit_text *text);
 size_t hmmjit_text_size(const hmmjit_text *text);
 void hmmjit_text_free(hmmjit_text *text);
@@ -134,26 +133,28 @@ typedef struct hmmjit_model_info {
   double forward_lambda; /* slope of that tail */
 } hmmjit_model_info;
 
-/* Empty; from a file that each search reads; read now from a file; parsed from memory (`name` stands
- * for the path in messages). Formats: HMMER3 text and binary, HMMER2 text, plain, gzip or zstd. */
+/* create: no models. from_file: a file that each search reads. load: reads a file now. from_memory:
+ * parses bytes; messages use `name` as path. Formats: HMMER3 text and binary, HMMER2 text; plain,
+ * gzip or zstd. */
 int32_t hmmjit_models_create(hmmjit_models **out, hmmjit_error **error);
 int32_t hmmjit_models_from_file(const char *path, hmmjit_models **out, hmmjit_error **error);
 int32_t hmmjit_models_load(const char *path, hmmjit_models **out, hmmjit_error **error);
 int32_t hmmjit_models_from_memory(const void *bytes, size_t size, const char *name,
                                   hmmjit_models **out, hmmjit_error **error);
-/* Appends model `index` of `from`. Not while a search runs on `models`. */
+/* Appends model `index` of `from`. Do not call it while a search uses `models`. */
 int32_t hmmjit_models_add(hmmjit_models *models, const hmmjit_models *from, size_t index,
                           hmmjit_error **error);
-/* The same, with a sequence that stands for the model in reports; query_name NULL: none. */
+/* As hmmjit_models_add, with a query sequence that reports name in place of the model; query_name
+ * NULL: none. */
 int32_t hmmjit_models_add_with_query(hmmjit_models *models, const hmmjit_models *from, size_t index,
                                      const char *query_name, const char *query_accession,
                                      const char *query_description, hmmjit_error **error);
-/* The same with the names, cutoffs and query of `info`, as hmmjit_models_get fills it and the caller
- * changes it; other members are not looked at. HMMJIT_USAGE for names that tables cannot hold. */
+/* As hmmjit_models_add, with the names, cutoffs and query of `info`, a changed result of
+ * hmmjit_models_get; ignores other members. HMMJIT_USAGE for names that tables cannot hold. */
 int32_t hmmjit_models_add_changed(hmmjit_models *models, const hmmjit_models *from, size_t index,
                                   const hmmjit_model_info *info, hmmjit_error **error);
-/* Model `index` as a profile file: text in format HMMER3/f, where probabilities have five digits,
- * or binary (.h3m), where every parameter is kept bit for bit. */
+/* Model `index` as a profile file: text in format HMMER3/f, with five digits of each probability,
+ * or binary (.h3m), with all bits of each parameter. */
 int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t binary,
                             hmmjit_text **out, hmmjit_error **error);
 /* Models in memory; 0 for from_file. */
@@ -161,9 +162,9 @@ size_t hmmjit_models_count(const hmmjit_models *models);
 /* Describes model `index` in memory. */
 int32_t hmmjit_models_get(const hmmjit_models *models, size_t index, hmmjit_model_info *info,
                           hmmjit_error **error);
-/* Calls `visit` for each model, reading the file where there is one, until it returns other than 0.
- * `one` holds this model alone (number 0 of hmmjit_models_get and hmmjit_models_add) and lives until
- * `visit` returns. */
+/* Calls `visit` for each model, in memory or read from the file, until `visit` returns a value
+ * other than 0. `one` holds only this model (number 0 of hmmjit_models_get and hmmjit_models_add)
+ * and lives until `visit` returns. */
 int32_t hmmjit_models_for_each(const hmmjit_models *models,
                                int32_t (*visit)(void *context, const hmmjit_models *one),
                                void *context, hmmjit_error **error);
@@ -174,8 +175,9 @@ void hmmjit_models_free(hmmjit_models *models);
 typedef struct hmmjit_targets hmmjit_targets;
 
 /* As for models. `format`: NULL, or a name of hmmsearch's --tformat. Formats: FASTA, EMBL/UniProt,
- * GenBank and alignments, plain, gzip or zstd; and target databases (.hjdb), recognised by content,
- * for which no format is named: from_file reads them as it searches, load and from_memory copy their targets. */
+ * GenBank and alignments; plain, gzip or zstd. Also target databases (.hjdb), recognised by
+ * content; `format` must be NULL. Searches read a database given to from_file; load and from_memory
+ * copy its targets. */
 int32_t hmmjit_targets_create(int32_t alphabet, hmmjit_targets **out, hmmjit_error **error);
 int32_t hmmjit_targets_from_file(const char *path, const char *format, hmmjit_targets **out,
                                  hmmjit_error **error);
@@ -184,25 +186,25 @@ int32_t hmmjit_targets_load(const char *path, int32_t alphabet, const char *form
 int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alphabet,
                                    const char *format, const char *name, hmmjit_targets **out,
                                    hmmjit_error **error);
-/* A session: the same targets, and what searches of them need, kept from one search to the next.
- * Sequences are read now and stay in host memory; a target database is mapped, so its file must not
- * be changed in place. The first search that uses GPUs (its device, gpus, vram and cache) starts
- * them for all. Kernels and, while there is room, targets stay on them. Any number of threads may
- * search. Searches with the same settings share a run; other runs take turns on the GPUs, in the
- * order of their calls. Nothing can be added. `alphabet`: of a file. */
+/* A session: the same targets, kept in memory from one search to the next with everything that
+ * searches of them need. Reads sequences now; maps a target database, so its file must not change
+ * in place. The first search with GPUs starts them for all searches, with its device, gpus, vram
+ * and cache. Kernels and, while there is room, targets stay on the GPUs. Any number of threads may
+ * search. Searches with equal settings share a run; other runs take turns on the GPUs, in the order
+ * of calls. Targets cannot be added. `alphabet`: of a file. */
 int32_t hmmjit_targets_keep(const hmmjit_targets *targets, int32_t alphabet, hmmjit_targets **out,
                             hmmjit_error **error);
-/* `residues`: `length` letters of the alphabet, either case; white space is dropped. Blanks and
- * control characters in name or accession, and control characters but tabs in the description, are
- * HMMJIT_USAGE. Not while a search runs on `targets`. */
+/* `residues`: `length` letters of the alphabet in either case; drops white space. HMMJIT_USAGE for
+ * blanks and control characters in name or accession, and for control characters other than tabs in
+ * the description. Do not call it while a search uses `targets`. */
 int32_t hmmjit_targets_add(hmmjit_targets *targets, const char *name, const char *accession,
                            const char *description, const char *residues, size_t length,
                            hmmjit_error **error);
-/* Appends all targets of `from`, reading its file where it has one. Not while a search runs on
+/* Appends all targets of `from`, from memory or its file. Do not call it while a search uses
  * `targets`. */
 int32_t hmmjit_targets_append(hmmjit_targets *targets, const hmmjit_targets *from,
                               hmmjit_error **error);
-/* In memory; 0 for from_file. */
+/* Number of targets, and of their residues, in memory; 0 for from_file. */
 uint64_t hmmjit_targets_count(const hmmjit_targets *targets);
 uint64_t hmmjit_targets_residues(const hmmjit_targets *targets);
 /* One target. Its texts belong to the caller of `visit` and live until it returns. */
@@ -215,8 +217,8 @@ typedef struct hmmjit_target {
   uint64_t index;          /* among the targets, from 0 */
   uint64_t length;         /* residues */
 } hmmjit_target;
-/* Calls `visit` for each target from number `first` on, in order, until it returns other than 0;
- * reads the file where there is one. */
+/* Calls `visit` for each target from number `first` on, in order, in memory or read from the file,
+ * until `visit` returns a value other than 0. */
 int32_t hmmjit_targets_for_each(const hmmjit_targets *targets, int32_t alphabet, uint64_t first,
                                 int32_t (*visit)(void *context, const hmmjit_target *target),
                                 void *context, hmmjit_error **error);
@@ -235,14 +237,14 @@ typedef struct hmmjit_database_info {
   uint32_t longest;       /* residues of the longest sequence */
   uint32_t reserved;
   uint64_t file_bytes; /* size of the file */
-  uint64_t identity;   /* digest of the sequences and their order, whatever their source */
+  uint64_t identity;   /* digest of the sequences and their order, not of the source files */
 } hmmjit_database_info;
 
-/* Writes the targets of `count` inputs, in order, into the file `path`, which appears when it is
- * complete. */
+/* Writes the targets of `count` inputs, in order, to the file `path`, which appears once complete.
+ * */
 int32_t hmmjit_database_build(const hmmjit_targets *const *inputs, size_t count, int32_t alphabet,
                               const char *path, hmmjit_error **error);
-/* From the header, at once. `about` (may be NULL) receives lines "program ..." and "source ...". */
+/* Reads the header only. `about` (may be NULL) receives lines "program ..." and "source ...". */
 int32_t hmmjit_database_get_info(const char *path, hmmjit_database_info *info, hmmjit_text **about,
                                  hmmjit_error **error);
 /* Checks every byte: HMMJIT_INPUT at the first damage. */
@@ -289,12 +291,13 @@ int32_t hmmjit_cache_open(const hmmjit_cache_settings *settings, hmmjit_cache **
                           hmmjit_error **error);
 /* The user's folder; "": none. */
 const char *hmmjit_cache_directory(const hmmjit_cache *cache);
-/* Looks through that folder. */
+/* Scans that folder. */
 int32_t hmmjit_cache_get_statistics(const hmmjit_cache *cache, hmmjit_cache_statistics *statistics,
                                     hmmjit_error **error);
-/* Removes the entries used longest ago until `max_bytes` are left (0: the settings' bound); removes
- * all; writes all into one file; adds those of such a file, which must be trusted, since kernels run.
- * `count` (may be NULL) receives the number of entries removed, written or new. */
+/* trim: removes the least recently used entries until at most `max_bytes` are left (0: the
+ * settings' bound). clear: removes all entries. export: writes all entries to one file. import:
+ * adds the entries of such a file; import only trusted files, because the kernels run. `count` (may
+ * be NULL) receives the number of entries removed, written or new. */
 int32_t hmmjit_cache_trim(const hmmjit_cache *cache, uint64_t max_bytes, uint64_t *count,
                           hmmjit_error **error);
 int32_t hmmjit_cache_clear(const hmmjit_cache *cache, uint64_t *count, hmmjit_error **error);
@@ -313,7 +316,7 @@ enum {
   HMMJIT_CUT_TC = 3,
   HMMJIT_CUT_TABLE = 4 /* those of `cutoff_table` */
 };
-/* A model without the cutoffs asked for: an error, left out, or judged by the thresholds. */
+/* A model without the requested cutoffs: an error, skipped, or judged by the thresholds. */
 enum { HMMJIT_MISSING_ERROR = 0, HMMJIT_MISSING_SKIP = 1, HMMJIT_MISSING_DEFAULT = 2 };
 enum { HMMJIT_DEVICE_AUTO = 0, HMMJIT_DEVICE_CPU = 1, HMMJIT_DEVICE_GPU = 2 };
 
@@ -363,8 +366,8 @@ typedef struct hmmjit_search_options {
   size_t cutoff_count;               /* elements of `cutoff_table`; default 0 */
 } hmmjit_search_options;
 
-/* hmmsearch's defaults; `size` must be set. Every struct of options begins with this call: a member
- * that is zero means zero. */
+/* Sets hmmsearch's defaults; set `size` first. Initialise every struct of options this way: a zero
+ * member means zero, not the default. */
 int32_t hmmjit_search_options_init(hmmjit_search_options *options, hmmjit_error **error);
 
 typedef struct hmmjit_progress {
@@ -384,39 +387,39 @@ typedef struct hmmjit_progress {
 typedef struct hmmjit_result hmmjit_result;
 typedef struct hmmjit_cancellation hmmjit_cancellation;
 
-/* Members may be NULL. A callback returns 0 to go on, anything else to cancel the search. They run on
- * threads of the search. */
+/* Members may be NULL. A callback returns 0 to continue, any other value to cancel the search.
+ * Callbacks run on threads of the search. */
 typedef struct hmmjit_callbacks {
   size_t size;
   void *context;
-  /* Each result in model order, one at a time; lives until the callback returns (see
-   * hmmjit_result_copy). Results given to it are not collected. */
+  /* Receives each result in model order, one at a time; `result` lives until the callback returns
+   * (see hmmjit_result_copy). With this callback, results are not collected. */
   int32_t (*result)(void *context, const hmmjit_result *result);
   int32_t (*progress)(void *context, const hmmjit_progress *progress);
   uint32_t interval_ms; /* between calls of progress; 0: 250 */
   uint32_t reserved;
   const hmmjit_cancellation *cancellation;
-  /* Receives problems that do not stop the search: a lost GPU, an unusable cache folder. One at a
-   * time; lives until the callback returns. */
+  /* Receives problems that do not stop the search, one at a time: a lost GPU, an unusable cache
+   * folder. `warning` lives until the callback returns. */
   void (*warning)(void *context, const hmmjit_error *warning);
 } hmmjit_callbacks;
 
-/* For any number of searches. */
+/* One handle may cancel any number of searches. */
 int32_t hmmjit_cancellation_create(hmmjit_cancellation **out, hmmjit_error **error);
-/* From any thread, or a signal handler. */
+/* Call it from any thread, or from a signal handler. */
 void hmmjit_cancellation_cancel(const hmmjit_cancellation *cancellation);
 void hmmjit_cancellation_free(hmmjit_cancellation *cancellation);
 
 typedef struct hmmjit_results hmmjit_results;
 
-/* `options` and `callbacks` may be NULL. Returns when all is done. */
+/* Searches every model against every target. `options` and `callbacks` may be NULL. Returns once
+ * all is done. */
 int32_t hmmjit_search(const hmmjit_models *models, const hmmjit_targets *targets,
                       const hmmjit_search_options *options, const hmmjit_callbacks *callbacks,
                       hmmjit_results **out, hmmjit_error **error);
-/* Searches every sequence with every model, as hmmscan does: one result for each sequence, in their
- * order, whose info names the sequence and whose hits are models. E-values are those of as many
- * targets as there are models, unless Z is set. A model that lacks the cutoffs asked for is an error
- * once a sequence passes its bias filter. */
+/* Searches every sequence with every model, as hmmscan does: one result per sequence, in order. Its
+ * info names the sequence, its hits are models. Unless set, Z is the number of models. A model
+ * without the requested cutoffs is an error once a sequence passes its bias filter. */
 int32_t hmmjit_scan(const hmmjit_models *models, const hmmjit_targets *sequences,
                     const hmmjit_search_options *options, const hmmjit_callbacks *callbacks,
                     hmmjit_results **out, hmmjit_error **error);
@@ -430,7 +433,7 @@ typedef struct hmmjit_filter_counts {
   uint64_t forward;  /* targets that passed the Forward filter */
 } hmmjit_filter_counts;
 
-/* Stage seconds are processor time summed over threads. */
+/* Seconds of stages are CPU time, summed over threads. */
 typedef struct hmmjit_search_statistics {
   size_t size;
   const char *backend; /* what filtered: "cpu/AVX2", "gpu/sm_90 H200+cpu/AVX2", ... */
@@ -470,15 +473,15 @@ typedef struct hmmjit_search_statistics {
   const char *json;             /* all that was measured: the text of hmmjit search --stats */
 } hmmjit_search_statistics;
 
-/* Number of results collected; 0 with a `result` callback. */
+/* Number of collected results; 0 with a `result` callback. */
 size_t hmmjit_results_count(const hmmjit_results *results);
 /* The result of model `index`, in input order; lives as long as `results`. NULL beyond the end. */
 const hmmjit_result *hmmjit_results_get(const hmmjit_results *results, size_t index);
-/* What the search took; `json` lives as long as `results`. */
+/* Counters and times of the search; `json` lives as long as `results`. */
 int32_t hmmjit_results_statistics(const hmmjit_results *results,
                                   hmmjit_search_statistics *statistics, hmmjit_error **error);
-/* The options that the results depend on, as reports need them; what concerns the machine (threads,
- * memory, devices, cache) has its default. Of merged parts: those of their search. */
+/* The options that determine the results, for reports; options of the machine (threads, memory,
+ * devices, cache) have their defaults. For merged parts: the options of their search. */
 int32_t hmmjit_results_get_options(const hmmjit_results *results, hmmjit_search_options *options,
                                    hmmjit_error **error);
 void hmmjit_results_free(hmmjit_results *results);
@@ -557,20 +560,20 @@ typedef struct hmmjit_domain {
 /* Describes the result; its texts live as long as `result`. */
 int32_t hmmjit_result_get_info(const hmmjit_result *result, hmmjit_result_info *info,
                                hmmjit_error **error);
-/* Fills `count` structs from number `first` on; all have the size of the first one's `size`. */
+/* Fills `count` structs from number `first` on; the `size` of the first struct applies to all. */
 int32_t hmmjit_result_get_hits(const hmmjit_result *result, size_t first, size_t count,
                                hmmjit_hit *hits, hmmjit_error **error);
 int32_t hmmjit_result_get_domains(const hmmjit_result *result, size_t first, size_t count,
                                   hmmjit_domain *domains, hmmjit_error **error);
-/* A second handle of the same result. */
+/* A second handle for the same result. */
 int32_t hmmjit_result_copy(const hmmjit_result *result, hmmjit_result **out, hmmjit_error **error);
-/* Serialises a result for other processes with the same version, and reads it (HMMJIT_INPUT for
- * other bytes). */
+/* Serialises a result for other processes with the same version, and reads it. HMMJIT_INPUT for
+ * other bytes. */
 int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_text **out, hmmjit_error **error);
 int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
                            hmmjit_error **error);
-/* Joins results of one model against several sets of targets: the result is that of one search of
- * all sets in this order. `options`: those of the searches, without cutoffs; NULL: the defaults. */
+/* Joins the results of one model against several sets of targets into the result of one search of
+ * all sets, in this order. `options`: of the searches, without cutoffs; NULL: the defaults. */
 int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
                             const hmmjit_search_options *options, hmmjit_result **out,
                             hmmjit_error **error);
@@ -592,14 +595,14 @@ typedef struct hmmjit_nhmmer_options {
   int32_t block_length;  /* residues of the pieces of targets, 50,000 at least; default 262144 */
 } hmmjit_nhmmer_options;
 
-/* nhmmer's; `size` must be set. */
+/* Sets nhmmer's defaults; set `size` first. */
 int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options *options, hmmjit_error **error);
-/* Searches DNA or RNA models in targets of any length, on both strands, as nhmmer does. Every domain
- * is a hit of its own; positions on the bottom strand run down (alignment_from > alignment_to).
- * E-values are those of both strands; `ln_p` is the logarithm of the E-value. Counts of filters are
- * residues. Of the search's options Z is in millions of residues, domain thresholds have no effect,
- * `memory` bounds models and targets but not hits, one GPU is used at most, and `verify` counts pieces
- * of each answer of the GPU. `options` and `callbacks` may be NULL. */
+/* Searches DNA or RNA models in targets of any length, on both strands, as nhmmer does. Every
+ * domain is a hit; positions on the bottom strand descend (alignment_from > alignment_to). E-values
+ * refer to both strands; `ln_p` is the logarithm of the E-value. Filters count residues. Search
+ * options: Z is in millions of residues; domain thresholds have no effect; `memory` bounds models
+ * and targets but not hits; the search uses at most one GPU; `verify` counts checks of each answer
+ * of the GPU. `options` and `callbacks` may be NULL. */
 int32_t hmmjit_nhmmer(const hmmjit_models *models, const hmmjit_targets *targets,
                       const hmmjit_nhmmer_options *options, const hmmjit_callbacks *callbacks,
                       hmmjit_results **out, hmmjit_error **error);
@@ -615,7 +618,7 @@ enum {
   HMMJIT_REPORT_TSV = 5,
   HMMJIT_REPORT_JSON = 6,
   HMMJIT_REPORT_A3M = 7, /* needs results with alignments */
-  /* As hmmscan: tables by target, of a search whose Z was set, to the number of models. */
+  /* hmmscan's tables, by target; set the search's Z to the number of models. */
   HMMJIT_REPORT_SCAN_TARGET_TABLE = 8,
   HMMJIT_REPORT_SCAN_DOMAIN_TABLE = 9,
   HMMJIT_REPORT_HTML_PAGE = 10,
@@ -648,21 +651,22 @@ typedef struct hmmjit_run_info {
   const char *date;        /* one line */
 } hmmjit_run_info;
 
-/* `path` NULL: kept in memory; else a file that appears under its name once complete.
- * `options` may be NULL. */
+/* `path` NULL: stays in memory; otherwise a file that appears once complete. `options` may be NULL.
+ * */
 int32_t hmmjit_report_create(int32_t kind, const char *path, const hmmjit_report_options *options,
                              hmmjit_report **out, hmmjit_error **error);
-/* The head of the main report: the files searched and the settings that are not defaults. */
+/* The head of the main report: the searched files and the settings that differ from their defaults.
+ * */
 int32_t hmmjit_main_report_header(const hmmjit_run_info *run, const hmmjit_report_options *options,
                                   hmmjit_text **out, hmmjit_error **error);
-/* Text at this place of the output, such as that header. */
+/* Adds text here to the output, such as the main report's header. */
 int32_t hmmjit_report_add_text(hmmjit_report *report, const char *text, hmmjit_error **error);
-/* HMMJIT_USAGE when the kind cannot be made of this result, and after complete. */
+/* HMMJIT_USAGE if this kind cannot show the result, and after complete. */
 int32_t hmmjit_report_add(hmmjit_report *report, const hmmjit_result *result, hmmjit_error **error);
-/* Writes the closing lines and, for a file, gives it its name. Once. */
+/* Writes the closing lines; a file then gets its name. Call it once. */
 int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_run_info *run,
                                hmmjit_error **error);
-/* Takes the text written since the last call from a report in memory. */
+/* Takes the text added since the last call from a report in memory. */
 int32_t hmmjit_report_take_text(hmmjit_report *report, hmmjit_text **out, hmmjit_error **error);
 void hmmjit_report_free(hmmjit_report *report);
 
@@ -688,44 +692,44 @@ typedef struct hmmjit_part_info {
   uint32_t reserved_too;
 } hmmjit_part_info;
 
-/* Searches part number `part` (from 1) of `parts` of a database made by hmmjit_database_build, and
- * writes it to the file `output`, which appears when it is complete. `callbacks->result` is not
- * called. `options`, `callbacks` and `info` may be NULL. HMMJIT_USAGE for an invalid part number, a
- * seed of 0 and options that restrict the targets; HMMJIT_INPUT for a file that is not a database. */
+/* Searches part `part` (from 1) of `parts` of a database (hmmjit_database_build) and writes it to
+ * the file `output`, which appears once complete. `callbacks->result` is not called. `options`,
+ * `callbacks` and `info` may be NULL. HMMJIT_USAGE for an invalid part number, a seed of 0 and
+ * options that restrict the targets; HMMJIT_INPUT for a file that is not a database. */
 int32_t hmmjit_search_part(const hmmjit_models *models, const char *database, uint32_t part,
                            uint32_t parts, const char *output, const hmmjit_search_options *options,
                            const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
                            hmmjit_error **error);
-/* As hmmjit_search_part with share `model_part` (from 1) of `model_parts` of the models, of about
- * equal positions. `models` are all models of the search; those of a file that is not loaded need
- * its index (`hmmjit part index`), without which it is HMMJIT_INPUT. */
+/* As hmmjit_search_part, with share `model_part` (from 1) of `model_parts` of the models; shares
+ * have about equal positions. `models`: all models of the search. A file that is not loaded needs
+ * an index (`hmmjit part index`); without one, HMMJIT_INPUT. */
 int32_t hmmjit_search_model_part(const hmmjit_models *models, const char *database, uint32_t part,
                                  uint32_t parts, uint32_t model_part, uint32_t model_parts,
                                  const char *output, const hmmjit_search_options *options,
                                  const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
                                  hmmjit_error **error);
-/* The results of the whole search from the files of all its parts, in any order. Reports of them
- * have the bytes of a search without parts; hmmjit_results_get_options has the options they need.
- * With `callbacks->result` one model is held at a time; no other callback is called. HMMJIT_INPUT
- * where a part is missing, damaged or of another search. */
+/* The results of the whole search, from the files of all its parts in any order. Their reports
+ * equal, byte for byte, those of a search without parts; hmmjit_results_get_options gives the
+ * options for them. With `callbacks->result`, holds one model at a time; calls no other callback.
+ * HMMJIT_INPUT if a part is missing, damaged or of another search. */
 int32_t hmmjit_merge_parts(const char *const *files, size_t count,
                            const hmmjit_callbacks *callbacks, hmmjit_results **out,
                            hmmjit_error **error);
-/* Writes parts of neighbouring targets as one part, with the content that a search of it has.
- * `info` may be NULL. */
+/* Writes adjacent parts as one part, with the content of a search of that part. `info` may be NULL.
+ * */
 int32_t hmmjit_join_parts(const char *const *files, size_t count, const char *output,
                           hmmjit_part_info *info, hmmjit_error **error);
-/* Describes a part. `settings` (may be NULL) receives lines "name: value" with all that must agree
- * between the parts of a search. */
+/* Describes a part. `settings` (may be NULL) receives lines "name: value", which must be equal in
+ * all parts of a search. */
 int32_t hmmjit_part_get_info(const char *file, hmmjit_part_info *info, hmmjit_text **settings,
                              hmmjit_error **error);
-/* The options of its search that results depend on, as of hmmjit_results_get_options. */
+/* The options of its search, as hmmjit_results_get_options returns them. */
 int32_t hmmjit_part_get_options(const char *file, hmmjit_search_options *options,
                                 hmmjit_error **error);
 /* Checks every byte of a part: HMMJIT_INPUT at the first damage. */
 int32_t hmmjit_part_verify(const char *file, hmmjit_error **error);
-/* Parts that none of these files holds, as a list of numbers from 1, "3,17,40-42"; empty when all
- * are there. */
+/* The missing parts as a list of numbers from 1, "3,17,40-42"; empty if the files hold all parts.
+ * */
 int32_t hmmjit_parts_missing(const char *const *files, size_t count, hmmjit_text **out,
                              hmmjit_error **error);
 
@@ -741,7 +745,7 @@ enum {
   HMMJIT_WEIGHTS_GIVEN = 4     /* --wgiven: those of the alignment */
 };
 enum {
-  HMMJIT_EFFECTIVE_ENTROPY = 0,       /* --eent: as many as give a mean relative entropy */
+  HMMJIT_EFFECTIVE_ENTROPY = 0,       /* --eent: the number that gives a mean relative entropy */
   HMMJIT_EFFECTIVE_ENTROPY_POWER = 1, /* --eentexp: the same, by a power of the counts */
   HMMJIT_EFFECTIVE_CLUSTERS = 2,      /* --eclust: single-linkage clusters */
   HMMJIT_EFFECTIVE_ROWS = 3,          /* --enone */
@@ -783,14 +787,14 @@ typedef struct hmmjit_build_options {
   double window_beta;      /* nucleotides: tail mass beyond that length (--w_beta); default 1e-7 */
 } hmmjit_build_options;
 
-/* HMMER's defaults; `size` must be set. */
+/* Sets HMMER's defaults; set `size` first. */
 int32_t hmmjit_build_options_init(hmmjit_build_options *options, hmmjit_error **error);
-/* The model that phmmer, or nhmmer for nucleotides, searches with, of every sequence that has
- * residues, in order. Results of it are reported with the sequence's names. `options` may be NULL. */
+/* Builds a model from every sequence with residues, in order, as phmmer does, or nhmmer for
+ * nucleotides. Reports show the sequences' names. `options` may be NULL. */
 int32_t hmmjit_build_models(const hmmjit_targets *sequences, const hmmjit_build_options *options,
                             hmmjit_models **out, hmmjit_error **error);
-/* The model that hmmbuild builds from each alignment of a file, or of its contents in memory, for
- * which `name` stands. `format`: NULL, or a name of hmmbuild's --informat. */
+/* Builds a model from each alignment, as hmmbuild does, of a file or of its content in memory;
+ * messages use `name` as path. `format`: NULL, or a name of hmmbuild's --informat. */
 int32_t hmmjit_build_from_alignments(const char *path, const char *format,
                                      const hmmjit_build_options *options, hmmjit_models **out,
                                      hmmjit_error **error);
@@ -815,20 +819,20 @@ typedef struct hmmjit_iteration_options {
   const char *alignment_file; /* the caller will write HMMJIT_REPORT_ALIGNMENT to it; default NULL: none */
 } hmmjit_iteration_options;
 
-/* jackhmmer's; `size` must be set. */
+/* Sets jackhmmer's defaults; set `size` first. */
 int32_t hmmjit_iteration_options_init(hmmjit_iteration_options *options, hmmjit_error **error);
-/* `queries`: protein sequences; those without residues are left out. `options` may be NULL. */
+/* `queries`: protein sequences; skips sequences without residues. `options` may be NULL. */
 int32_t hmmjit_iteration_create(const hmmjit_targets *queries, const hmmjit_targets *targets,
                                 const hmmjit_iteration_options *options, hmmjit_iteration **out,
                                 hmmjit_error **error);
-/* The same from protein models: the first round searches with the model itself, and alignments have
- * no row of a query. */
+/* The same with protein models as queries: the first round searches with the model itself, and
+ * alignments have no row for the query. */
 int32_t hmmjit_iteration_from_models(const hmmjit_models *queries, const hmmjit_targets *targets,
                                      const hmmjit_iteration_options *options,
                                      hmmjit_iteration **out, hmmjit_error **error);
 /* Number of queries. */
 size_t hmmjit_iteration_queries(const hmmjit_iteration *iteration);
-/* 1 when no query has a further round. */
+/* 1 if no query has a further round. */
 int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
 
 /* One round of one query. */
@@ -845,25 +849,26 @@ typedef struct hmmjit_round_info {
 } hmmjit_round_info;
 typedef struct hmmjit_rounds hmmjit_rounds;
 
-/* The next round of every query that has one, side by side; none once done. `callbacks->result` is
- * not called; `callbacks` may be NULL. */
+/* Runs the next round of every unfinished query, concurrently; returns no rounds once done. Does
+ * not call `callbacks->result`; `callbacks` may be NULL. */
 int32_t hmmjit_iteration_next(hmmjit_iteration *iteration, const hmmjit_callbacks *callbacks,
                               hmmjit_rounds **out, hmmjit_error **error);
-/* Number of queries that had a further round. */
+/* Number of rounds: one per query that had a further one. */
 size_t hmmjit_rounds_count(const hmmjit_rounds *rounds);
-/* In the order of queries; lives as long as `rounds`. NULL beyond the end. */
+/* A round, in query order; lives as long as `rounds`. NULL beyond the end. */
 const hmmjit_round *hmmjit_rounds_get(const hmmjit_rounds *rounds, size_t index);
 void hmmjit_rounds_free(hmmjit_rounds *rounds);
 /* Describes the round. */
 int32_t hmmjit_round_get_info(const hmmjit_round *round, hmmjit_round_info *info,
                               hmmjit_error **error);
-/* Hits of the model; live as long as the rounds. */
+/* The hits of the round's model; live as long as the rounds. */
 const hmmjit_result *hmmjit_round_result(const hmmjit_round *round);
-/* The model that was searched with. */
+/* The model of this round. */
 int32_t hmmjit_round_model(const hmmjit_round *round, hmmjit_models **out, hmmjit_error **error);
 /* Included domains, aligned with the query, in Stockholm format; "" if alignments were not kept. */
 const char *hmmjit_round_alignment(const hmmjit_round *round);
-/* A query whose rounds are done: the main report has all rounds, other kinds the last one. */
+/* Adds a query whose rounds are done: all rounds to the main report, the last one to other kinds.
+ * */
 int32_t hmmjit_report_add_iteration(hmmjit_report *report, const hmmjit_iteration *iteration,
                                     size_t query, hmmjit_error **error);
 void hmmjit_iteration_free(hmmjit_iteration *iteration);
@@ -896,7 +901,7 @@ int32_t hmmjit_device_count(int32_t *count, hmmjit_text **note, hmmjit_error **e
 int32_t hmmjit_device_get(int32_t ordinal, hmmjit_device *device, hmmjit_error **error);
 /* A device of the built-in table: "H200", "sm_90", ... */
 int32_t hmmjit_device_find(const char *name, hmmjit_device *device, hmmjit_error **error);
-/* The run-time compiler: its version, 0 and a note (may be NULL) where there is none. */
+/* Version of the run-time compiler; without one, 0 and a note (`note` may be NULL). */
 int32_t hmmjit_compiler_version(int32_t *major, int32_t *minor, hmmjit_text **note,
                                 hmmjit_error **error);
 
@@ -911,7 +916,7 @@ typedef struct hmmjit_template {
   const char *path, *text; /* "mine/kernel.cu", CUDA C++ */
 } hmmjit_template;
 
-/* What plans depend on. */
+/* The part of a computation that plans depend on. */
 typedef struct hmmjit_problem {
   size_t size;
   const char *family;                /* as of the variants that solve it */
@@ -935,7 +940,8 @@ typedef struct hmmjit_configuration {
 
 /* The configurations that a catalogue entry offers for a problem on a device. */
 typedef struct hmmjit_offer hmmjit_offer;
-/* Adds a configuration, the author's favourite first; or says why the problem is not accepted. */
+/* add: adds a configuration, the author's favourite first. reject: tells why the entry does not
+ * accept the problem. */
 int32_t hmmjit_offer_add(hmmjit_offer *offer, const hmmjit_configuration *configuration,
                          hmmjit_error **error);
 void hmmjit_offer_reject(hmmjit_offer *offer, const char *reason);
@@ -949,10 +955,11 @@ typedef struct hmmjit_variant {
   const char *entry_name;             /* its extern "C" kernel */
   const char *const *compile_options; /* beyond the common ones: "--fmad=false" */
   size_t compile_option_count;        /* elements of `compile_options` */
-  int32_t by_name_only; /* not chosen unless forced or alone */
+  int32_t by_name_only; /* chosen only if forced, or without alternative */
   int32_t reserved;
   void *context; /* given to `configurations` */
-  /* Adds configurations to the offer, or rejects. Pure; from any thread. */
+  /* Adds configurations to the offer, or rejects the problem. Must be pure; called from any thread.
+   * */
   void (*configurations)(void *context, const hmmjit_problem *problem, const hmmjit_device *device,
                          hmmjit_offer *offer);
 } hmmjit_variant;
@@ -973,7 +980,7 @@ typedef struct hmmjit_plan hmmjit_plan;
 typedef struct hmmjit_image hmmjit_image;
 
 /* `settings` may be NULL. Without a compiler the engine plans, renders, and serves kernels from the
- * cache. HMMJIT_USAGE for an incomplete variant and for a name or path that exists already. */
+ * cache. HMMJIT_USAGE for an incomplete variant, and for a name or path that is already in use. */
 int32_t hmmjit_engine_create(const hmmjit_engine_settings *settings, hmmjit_engine **out,
                              hmmjit_error **error);
 void hmmjit_engine_free(hmmjit_engine *engine);
@@ -1005,14 +1012,14 @@ int32_t hmmjit_engine_plan_stage(const hmmjit_engine *engine, const char *stage,
 /* The CUDA source of the plan's choice. */
 int32_t hmmjit_engine_render(const hmmjit_engine *engine, const hmmjit_plan *plan,
                              hmmjit_text **out, hmmjit_error **error);
-/* The image of the plan's choice, or of the first fallback that keeps its promises, from memory, disk
- * or the compiler. Waits. */
+/* The image of the plan's choice, or of the first fallback that keeps its promises, from memory,
+ * disk or the compiler. Waits. */
 int32_t hmmjit_engine_compile(const hmmjit_engine *engine, const hmmjit_plan *plan,
                               hmmjit_image **out, hmmjit_error **error);
-/* Ends all compiles with HMMJIT_INTERRUPTED, for good: the engine compiles no more. Does not wait. */
+/* Ends all compiles with HMMJIT_INTERRUPTED; the engine compiles no more. Does not wait. */
 void hmmjit_engine_cancel(const hmmjit_engine *engine);
 
-/* Lines for people; one line of JSON for programs; the name of the variant chosen. */
+/* text: lines for people. json: one line for programs. variant: the name of the chosen variant. */
 const char *hmmjit_plan_text(const hmmjit_plan *plan);
 const char *hmmjit_plan_json(const hmmjit_plan *plan);
 const char *hmmjit_plan_variant(const hmmjit_plan *plan);
@@ -1021,7 +1028,7 @@ int32_t hmmjit_plan_constant(const hmmjit_plan *plan, const char *name, int64_t 
                              hmmjit_error **error);
 void hmmjit_plan_free(hmmjit_plan *plan);
 
-/* A compiled kernel. Numbers are -1 where they are unknown (PTX before it is loaded). */
+/* A compiled kernel. Numbers are -1 if unknown (PTX before it is loaded). */
 typedef struct hmmjit_image_info {
   size_t size;
   const char *name;            /* "host.mrf_tile.sm_90.1f0c54e2a9b3d871" */
@@ -1057,7 +1064,7 @@ typedef struct hmmjit_kernel hmmjit_kernel;
 int32_t hmmjit_gpu_open(int32_t ordinal, hmmjit_gpu **out, hmmjit_error **error);
 /* As the driver describes it. */
 int32_t hmmjit_gpu_get_device(const hmmjit_gpu *gpu, hmmjit_device *device, hmmjit_error **error);
-/* Memory of the device, now, of all processes; either may be NULL. */
+/* Free and total memory of the device, for all processes, now; either pointer may be NULL. */
 int32_t hmmjit_gpu_memory(const hmmjit_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes,
                           hmmjit_error **error);
 /* Waits for everything queued on the device; fails with the first error of earlier launches. */
@@ -1068,25 +1075,25 @@ void hmmjit_gpu_free(hmmjit_gpu *gpu);
 int32_t hmmjit_stream_create(const hmmjit_gpu *gpu, hmmjit_stream **out, hmmjit_error **error);
 /* Waits; fails with the first error of queued work. */
 int32_t hmmjit_stream_synchronize(const hmmjit_stream *stream, hmmjit_error **error);
-/* A CUstream (cudaStream_t) of the primary context as a stream of the library, so that launches are
- * ordered with the host's own work or captured into its graph. It stays the host's: it must outlive
- * the handle and everything queued through it. NULL: the legacy default stream. */
+/* Wraps a CUstream (cudaStream_t) of the primary context: launches are then in order with the
+ * host's own work, or captured into its graph. The host still owns the stream, which must outlive
+ * the handle and all work queued through it. NULL: the legacy default stream. */
 int32_t hmmjit_stream_from_native(const hmmjit_gpu *gpu, void *native, hmmjit_stream **out,
                                   hmmjit_error **error);
 /* The CUstream, for calls of CUDA; valid as long as the handle. */
 void *hmmjit_stream_native(const hmmjit_stream *stream);
-/* Whether everything queued is done: 1 or 0. Fails as synchronize does. */
+/* `finished`: 1 if all queued work is done, otherwise 0. Fails as synchronize does. */
 int32_t hmmjit_stream_finished(const hmmjit_stream *stream, int32_t *finished,
                                hmmjit_error **error);
 /* Does not wait. */
 void hmmjit_stream_free(hmmjit_stream *stream);
 
-/* A point in a stream. `timing`: 1 if hmmjit_event_milliseconds is to use it. */
+/* A point in a stream. `timing`: 1 to measure with hmmjit_event_milliseconds. */
 int32_t hmmjit_event_create(const hmmjit_gpu *gpu, int32_t timing, hmmjit_event **out,
                             hmmjit_error **error);
-/* The point after everything queued so far; an earlier one is forgotten. */
+/* Moves the event to the point after all work queued so far. */
 int32_t hmmjit_event_record(hmmjit_event *event, const hmmjit_stream *stream, hmmjit_error **error);
-/* As of streams. */
+/* As for streams. */
 int32_t hmmjit_event_synchronize(const hmmjit_event *event, hmmjit_error **error);
 int32_t hmmjit_event_finished(const hmmjit_event *event, int32_t *finished, hmmjit_error **error);
 /* Later work of `stream` waits for the event. */
@@ -1104,17 +1111,17 @@ int32_t hmmjit_buffer_create(const hmmjit_gpu *gpu, size_t bytes, hmmjit_buffer 
                              hmmjit_error **error);
 /* For launch parameters, where the kernel has a pointer. */
 uint64_t hmmjit_buffer_address(const hmmjit_buffer *buffer);
-/* Queued copies; ranges are checked (HMMJIT_USAGE). The memory at `from` may be reused or freed once
- * upload has returned, unless it is page-locked (by another library): then when the stream has
- * passed. The memory at `to` is written until the stream has passed: it must live, and not be looked
- * at, until hmmjit_stream_synchronize, hmmjit_stream_finished or an event recorded after says so. */
+/* Queued copies; HMMJIT_USAGE for a range outside the buffer. After upload returns, the memory at
+ * `from` may be reused or freed, unless it is page-locked (by another library): then only after the
+ * copy. The memory at `to` must live, and must not be read, until hmmjit_stream_synchronize,
+ * hmmjit_stream_finished or a later event shows that the copy is done. */
 int32_t hmmjit_buffer_upload(hmmjit_buffer *buffer, const hmmjit_stream *stream, const void *from,
                              size_t bytes, size_t offset, hmmjit_error **error);
 int32_t hmmjit_buffer_download(const hmmjit_buffer *buffer, const hmmjit_stream *stream, void *to,
                                size_t bytes, size_t offset, hmmjit_error **error);
 int32_t hmmjit_buffer_fill(hmmjit_buffer *buffer, const hmmjit_stream *stream, uint8_t value,
                            size_t bytes, size_t offset, hmmjit_error **error);
-/* Waits for work that uses it. */
+/* Waits for work that uses the buffer. */
 void hmmjit_buffer_free(hmmjit_buffer *buffer);
 
 /* Compiles, and loads the image on `gpu`. */
@@ -1122,7 +1129,7 @@ int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
                            const hmmjit_gpu *gpu, hmmjit_kernel **out, hmmjit_error **error);
 /* The CUkernel (cudaKernel_t), which CUDA also accepts as a CUfunction; valid as long as the handle. */
 void *hmmjit_kernel_native(const hmmjit_kernel *kernel);
-/* SMs times resident blocks. */
+/* Multiprocessors times resident blocks: a grid that fills the device once. */
 uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);
 /* Queues one launch with the candidate's block; `parameters` is the kernel's one struct, copied at
  * once. */

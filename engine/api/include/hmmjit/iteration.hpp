@@ -1,5 +1,5 @@
-// Iterative searches as jackhmmer's: each round searches with a model of the hits of the round
-// before (Johnson, Eddy & Portugaly 2010, BMC Bioinformatics 11:431).
+// Iterative searches, as in jackhmmer: each round searches with a model of the previous round's
+// hits (Johnson, Eddy & Portugaly 2010, BMC Bioinformatics 11:431).
 //
 //   hmmjit::IterativeSearch search(hmmjit::Targets::from_file("query.fasta"), targets);
 //   while (!search.done())
@@ -18,45 +18,46 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// jackhmmer's, described in hmmjit.h. `search` points to SearchOptions(Program::kJackhmmer),
-/// changed: cutoffs, first_target and target_count must not be set; keep_alignments may be 0 only
-/// if there is one round. `build` concerns all models; in later rounds match columns are those of
-/// the query, and most_insertions is ignored.
+/// jackhmmer's defaults; members: hmmjit.h. To change `search`, start from
+/// SearchOptions(Program::kJackhmmer); cutoffs, first_target and target_count must not be set;
+/// keep_alignments may be 0 only with one round. `build` applies to all models, except that in
+/// later rounds the query determines the match columns, and most_insertions has no effect.
 struct IterationOptions : hmmjit_iteration_options {
   HMMJIT_EXPORT IterationOptions() noexcept;
 };
 
-/// One round of one query; numbers are described in hmmjit.h.
+/// One round of one query; numbers: hmmjit.h.
 struct Round : hmmjit_round_info {
   ModelResult result;  ///< hits of the model
   Model model;         ///< the model of this round, calibrated
-  /// Included domains, aligned with the query sequence if there is one, in Stockholm format. The
-  /// next round's model is built from it (--chkali).
+  /// Included domains, aligned with the query sequence, if any, in Stockholm format: the input of
+  /// the next round's model (--chkali).
   std::string alignment;
 };
 
-/// Queries and the state of their rounds. Targets of a file are read once and kept in memory, up to
-/// a third of the memory bound. Movable. One thread at a time.
+/// Queries and the state of their rounds. Reads the targets of a file once and keeps them in
+/// memory, up to a third of the memory bound. Movable. One thread at a time.
 class HMMJIT_EXPORT IterativeSearch : public SharedHandle<struct IterativeSearchImpl> {
  public:
   using SharedHandle::SharedHandle;
-  /// `queries`: protein sequences; those without residues are left out. Throws Error kUsage for
-  /// options that make no sense, kInput for unreadable queries.
+  /// `queries`: protein sequences; skips sequences without residues. Throws Error kUsage for
+  /// invalid options, kInput for unreadable queries.
   IterativeSearch(const Targets& queries, const Targets& targets,
                   const hmmjit_iteration_options& options = IterationOptions());
-  /// The same from protein models: the first round searches with the model itself, and alignments
-  /// have no row of a query. Options of the first model do not apply.
+  /// The same with protein models as queries: the first round searches with the model itself, and
+  /// alignments have no row for the query. Options of the first model have no effect.
   IterativeSearch(const Models& queries, const Targets& targets,
                   const hmmjit_iteration_options& options = IterationOptions());
   IterativeSearch(IterativeSearch&&) noexcept = default;
   IterativeSearch& operator=(IterativeSearch&&) noexcept = default;
 
   std::size_t queries() const;
-  /// No query has a further round.
+  /// True if no query has a further round.
   bool done() const;
-  /// The next round of every query that has one, side by side; empty once done. `callbacks.result`
-  /// is not called. Throws Error as search does, and kInput if no model can be built from the hits;
-  /// the next call returns the rounds that were finished by then, and searches the others.
+  /// Runs the next round of every unfinished query, concurrently; returns none once done. Does not
+  /// call `callbacks.result`. Throws Error as search does, and kInput if no model can be built from
+  /// the hits; the next call then returns the rounds finished before the error, and searches the
+  /// others.
   std::vector<Round> next(const SearchCallbacks& callbacks = {});
 
  private:

@@ -10,14 +10,15 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// nhmmer's, described in hmmjit.h. `search` points to SearchOptions(Program::kNhmmer), changed.
+/// nhmmer's defaults; members: hmmjit.h. To change `search`, start from
+/// SearchOptions(Program::kNhmmer).
 struct NhmmerOptions : hmmjit_nhmmer_options {
   HMMJIT_EXPORT NhmmerOptions() noexcept;
 };
 
 /// Searches every model in every target, on both strands, as nhmmer with worker threads does: see
-/// hmmjit_nhmmer. Each call starts the GPU anew. Throws Error as search does, and kInput for models
-/// of proteins. A cancelled search ends within a second or so.
+/// hmmjit_nhmmer. Each call starts the GPU anew. Throws Error as search does, and kInput for
+/// protein models. A cancelled search ends within about a second.
 HMMJIT_EXPORT SearchResults nhmmer(const Models& models, const Targets& targets,
                                    const hmmjit_nhmmer_options& options = NhmmerOptions(),
                                    const SearchCallbacks& callbacks = {});

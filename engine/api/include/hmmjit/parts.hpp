@@ -1,4 +1,4 @@
-// A search divided over machines: each computes a part file, and a merge gives the whole result.
+// A search divided among machines: each writes a part file; a merge gives the whole result.
 //
 //   hmmjit::search_part(models, "proteins.hjdb", {.part = 1, .parts = 2}, "part1");
 //   hmmjit::search_part(models, "proteins.hjdb", {.part = 2, .parts = 2}, "part2");
@@ -16,45 +16,45 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// Which share of a search a part is. Numbers are from 1.
+/// The share of a search in a part. Numbers from 1.
 struct PartShare {
   std::uint32_t part = 1, parts = 1;  ///< of the targets: about equal residues
   /// Shares of the models, with about equal positions. Useful only for few targets and very many
-  /// models, because every share of the models reads all residues of its share of the targets.
+  /// models: every share of the models reads its whole share of the targets.
   std::uint32_t model_part = 1, model_parts = 1;
 };
 
 /// Header of a part file, described in hmmjit.h. Format: docs/part-format.md.
 struct PartInfo : hmmjit_part_info {
-  /// The options of the search that results depend on; reports of merged parts need them.
+  /// The search's options that determine results; for reports of merged parts.
   SearchOptions options;
-  std::string settings;  ///< lines "name: value" with all that must agree between parts
+  std::string settings;  ///< lines "name: value", equal in all parts of a search
 };
 
-/// Searches a share of a database with a share of the models and writes it to the file `output`:
-/// what `hmmjit search --part` and `--model-part` do. See hmmjit_search_model_part. Any host may
-/// search any part; parts of one search need the same models and equal thresholds and filters.
-/// Thread-safe. Throws Error as search does, and kOutput.
+/// Searches a share of a database with a share of the models and writes the part to the file
+/// `output`, like `hmmjit search --part` and `--model-part`. See hmmjit_search_model_part. Any host
+/// may search any part; the parts of a search need the same models, and equal thresholds and
+/// filters. Thread-safe. Throws Error as search does, and kOutput.
 HMMJIT_EXPORT PartInfo search_part(const Models& models, const std::string& database,
                                    const PartShare& share, const std::string& output,
                                    const hmmjit_search_options& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
 
-/// The results of the whole search, from the files of all its parts in any order: the same as
-/// search's, but for targets that are not reported. See hmmjit_merge_parts. Statistics hold the
-/// counts of models, targets and hits. Thread-safe.
+/// The results of the whole search, from the files of all its parts in any order: equal to
+/// search's, without unreported targets. See hmmjit_merge_parts. Statistics hold the counts of
+/// models, targets and hits. Thread-safe.
 ///
-/// Throws Error kInput where a part is missing, damaged or of another search.
+/// Throws Error kInput if a part is missing, damaged or of another search.
 HMMJIT_EXPORT SearchResults merge_parts(const std::vector<std::string>& files,
                                         const SearchCallbacks& callbacks = {});
 
-/// Writes parts of neighbouring targets as one part, with the content that a search of it has.
-/// Thread-safe. Throws Error as merge_parts does, and kInput where they are not neighbours.
+/// Writes adjacent parts as one part, with the content of a search of that part. Thread-safe.
+/// Throws Error as merge_parts does, and kInput if they are not adjacent.
 HMMJIT_EXPORT PartInfo join_parts(const std::vector<std::string>& files, const std::string& output);
 
-/// Parts that none of these files holds, as a list of numbers from 1, "3,17,40-42"; empty when all
-/// are there. Of part I of N for share J of the models the number is
-/// (J - 1) * N + I. Thread-safe. Throws Error as merge_parts does, but for parts that are missing.
+/// The missing parts as a list of numbers from 1, "3,17,40-42"; empty if the files hold all parts.
+/// Part I of N for share J of the models has number (J - 1) * N + I. Thread-safe. Throws Error as
+/// merge_parts does, except for missing parts.
 HMMJIT_EXPORT std::string missing_parts(const std::vector<std::string>& files);
 
 /// Describes a part. Thread-safe. Throws Error kInput for a file that is not a complete part.

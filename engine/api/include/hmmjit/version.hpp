@@ -13,7 +13,7 @@ struct Version {
   int cache_entry_format = 0;  ///< of kernel cache entries (docs/cache-format.md)
 };
 
-/// The version of the library that runs, which may be newer than the headers. Thread-safe.
+/// The version of the running library, which may be newer than the headers. Thread-safe.
 HMMJIT_EXPORT Version version() noexcept;
 
 HMMJIT_END_NAMESPACE

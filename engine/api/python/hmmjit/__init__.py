@@ -9,15 +9,14 @@
 
     hmmjit.phmmer(sequences, targets)                   # sequences as queries
     hmmjit.scan(sequences, models)                      # results by sequence, as hmmscan
-    hmmjit.nhmmer("families.hmm", "genome.fa")          # DNA, both strands
-    for [round] in hmmjit.IterativeSearch(sequence, targets):           # in rounds, as jackhmmer
+    hmmjit.nhmmer("families.hmm", "genome.fa")          # DNA, both strands for [round] in
+    hmmjit.IterativeSearch(sequence, targets):           # in rounds, as jackhmmer
         print(round.iteration, len(round.msa), round.converged)
     hmmjit.Builder().build_msa(alignment).write("family.hmm")           # as hmmbuild
 
-Models and targets may be paths, bytes, or iterables of objects, PyHMMER's among them. Scores,
-E-values and their order are those of hmmsearch, whatever the threads or the device. The search runs
-outside the interpreter's lock, so that other Python threads go on, and several searches may run at
-once. Failures are exceptions derived from hmmjit.Error.
+Models and targets may be paths, bytes, or iterables of objects, also PyHMMER's. Scores, E-values and their order
+equal hmmsearch's, for any number of threads and any device. A search releases the interpreter lock: other Python
+threads go on, and several searches may run concurrently. Failures are exceptions derived from hmmjit.Error.
 """
 from . import _binding as _b
 from ._binding import (Cancelled, CompileError, Error, InputError, InternalError, NoDeviceError, OutputError,

@@ -14,7 +14,7 @@ def program() -> str:
     prefix = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(here))))
     for folder in [os.path.join(prefix, "bin")] + os.environ.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, "hmmjit")
-        # Not the script that leads here.
+        # Skips the script that called this module.
         if os.access(path, os.X_OK) and not os.path.samefile(path, sys.argv[0] or os.curdir):
             return path
     sys.exit("hmmjit: the program is not installed next to the Python package; install both")

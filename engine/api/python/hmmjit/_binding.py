@@ -1,7 +1,7 @@
-"""The C interface (hmmjit.h) as ctypes sees it, and its errors as exceptions.
+"""The C interface (hmmjit.h) by ctypes, with errors as exceptions.
 
-Structs and functions are attributes of this module, made from _interface.py when they are first used:
-`ModelInfo` is hmmjit_model_info, `models_get` calls hmmjit_models_get and raises its errors.
+Structs and functions are attributes of this module, made from _interface.py; functions on first use: `ModelInfo` is
+hmmjit_model_info, `models_get` calls hmmjit_models_get and raises its errors.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABI = "0.1"
 
 
 def _candidates() -> Iterator[str]:
-    """Where the shared library may be, best first."""
+    """Possible paths of the shared library, best first."""
     named = os.environ.get("HMMJIT_LIBRARY")
     if named:
         yield named
@@ -35,7 +35,7 @@ def _candidates() -> Iterator[str]:
         if "-linux-" in folder:
             yield os.path.join(library_folder, folder, name)
     yield os.path.join(os.path.dirname(library_folder), "lib64", name)
-    yield name  # as the loader finds it
+    yield name  # found by the loader
 
 
 def _load() -> Tuple[ctypes.CDLL, str]:
@@ -56,7 +56,7 @@ library, library_path = _load()
 
 
 def _check_version() -> None:
-    """The package binds one minor version; another would be called with structs it does not know."""
+    """The package binds one minor version: another would receive structs that it does not know."""
     try:
         number = library.hmmjit_version_number
     except AttributeError:
@@ -79,14 +79,14 @@ class Sized(Structure):
         self.size = ctypes.sizeof(self)
 
 
-# Codes of _interface.py. Pointers to structs are addresses: what they point to must be kept elsewhere.
+# Codes of _interface.py. Pointers to structs are addresses: the caller keeps the structs alive.
 _TYPES: Dict[str, Any] = {"i": c_int32, "u": c_uint32, "l": c_int64, "L": c_uint64, "d": c_double, "f": c_float, "b": c_uint8,
                           "z": c_size_t, "s": c_char_p, "p": c_void_p, "v": None, "e": c_int32}
 ResultCallback = VisitCallback = ProgressCallback = TargetCallback = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 WarningCallback = CFUNCTYPE(None, c_void_p, c_void_p)
 _TYPES["c"] = ResultCallback
 
-#: By the names of C, for the tests, which compare the layouts.
+#: By C name, for tests of the layouts.
 STRUCTS: Dict[str, Type[Structure]] = {}
 
 
@@ -202,7 +202,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _raising(function: Any) -> Callable[..., None]:
-    """A C function that returns a status, as one that raises."""
+    """Wraps a C function: raises its error instead of returning a status."""
 
     def call(*values: Any) -> None:
         error = c_void_p()
@@ -218,20 +218,20 @@ for _name in ("text", "message", "where", "remedy", "free", "status"):
 
 VERSION = text(_declare("hmmjit_version", "s")())
 
-#: Arguments of Builder that have another name than their member of hmmjit_build_options.
+#: Arguments of Builder whose member of hmmjit_build_options has another name.
 BUILDER = {"popen": "gap_open", "pextend": "gap_extend", "single_by_matrix": "single_rows_by_matrix",
            "architecture": "columns", "symfrac": "least_occupied", "fragthresh": "fragment", "weighting": "weights",
            "wid": "weight_identity", "ere": "relative_entropy", "esigma": "total_entropy", "eid": "effective_identity",
            "effective_number": "effective", "max_insertions": "most_insertions", "EmL": "msv_length",
            "EmN": "msv_targets", "EvL": "viterbi_length", "EvN": "viterbi_targets", "EfL": "forward_length",
            "EfN": "forward_targets", "Eft": "tail_mass"}
-# Members of C structs that have another name in Python.
+# Members of C structs with another name in Python.
 _NAMES = {member: name for name, member in [(n, m) for n, (m, _) in OPTIONS.items() if m != n] + [*BUILDER.items()]}
 _NAMES.update(matrix_file="score_matrix", matrix="score_matrix", rounds="max_iterations")
 
 
 def _in_python(text: str) -> str:
-    """A remedy, or the name of an option, in the words of this package."""
+    """A remedy, or the name of an option, with this package's names."""
     text = text.replace("CacheMode::kReadWrite", "mode='rw'")
     text = re.sub(r"\b[a-z]+_[a-z_]+\b|(?<=\bset )\w+", lambda name: _NAMES.get(name[0], name[0]), text)
     return re.sub(r"(\w+) = (false|true|cpu|none)\b", lambda m: f"{m[1]}=" + {
@@ -239,7 +239,7 @@ def _in_python(text: str) -> str:
 
 
 def exception(error: Any) -> Error:
-    """The exception for an error object, which stays its owner's."""
+    """The exception for an error object, which the caller still owns."""
     whole, message, where, remedy = (text(getattr(library, "hmmjit_error_" + n)(error))
                                      for n in ("text", "message", "where", "remedy"))
     names, status = where, library.hmmjit_error_status(error)
@@ -253,7 +253,7 @@ def exception(error: Any) -> Error:
 
 
 def _raise(status: int, error: Any) -> NoReturn:
-    if not error:  # not even memory for the error
+    if not error:  # no memory for the error
         raise ERRORS.get(status, Error)(f"status {status}")
     made = exception(error)
     library.hmmjit_error_free(error)
@@ -264,14 +264,14 @@ def _raise(status: int, error: Any) -> NoReturn:
 
 
 class Handle:
-    """Owns an opaque pointer of the library. A forked child has no threads of its parent, for which freeing waits: it
-    frees nothing of the parent's."""
+    """Owns an opaque pointer of the library. Frees nothing in a forked child: freeing may wait for threads, which
+    only the parent has."""
 
     def __init__(self, kind: str, make: Callable[..., Any], *arguments: Any) -> None:
         self._free = _declare(f"hmmjit_{kind}_free", "vp")
         self._process = os.getpid()
         self.pointer: Any = c_void_p()
-        self._as_parameter_ = self.pointer  # a call that is given the Handle keeps it, where another thread may let it go
+        self._as_parameter_ = self.pointer  # a call keeps a Handle argument alive, even if another thread drops it
         make(*arguments, byref(self.pointer))
 
     def __del__(self, process: Callable[[], int] = os.getpid) -> None:
@@ -281,7 +281,7 @@ class Handle:
 
 
 def for_each(function: Any, callback: Any, use: Callable[[Any], bool], *arguments: Any) -> None:
-    """Calls a C function that visits things until `use` returns False; raises what `use` raised."""
+    """Calls a C function that visits things until `use` returns False; raises the exception of `use`."""
     failure: List[BaseException] = []
 
     def visit(_: Any, pointer: Any) -> int:

@@ -29,11 +29,11 @@ _PRIORS = {"mixture": 0, "none": 1, None: 1, "laplace": 2}
 
 
 class Builder:
-    """Builds models from sequences, as phmmer and nhmmer do, and from alignments, as hmmbuild does, with HMMER's
+    """Builds models from sequences, like phmmer and nhmmer, and from alignments, like hmmbuild, with HMMER's
     defaults.
 
-    `alphabet`: "amino", "dna" or "rna". None: Targets and PyHMMER's objects have their own, and that of an alignment is
-    guessed from its letters.
+    `alphabet`: "amino", "dna" or "rna". None: that of Targets and PyHMMER's objects; guessed from the letters of an
+    alignment.
 
     Single sequences: `score_matrix` is a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90, DNA1) or the path of a file (None:
     BLOSUM62, or DNA1 for nucleotides). `popen` and `pextend` are gap probabilities (None: 0.02 and 0.4, or 0.03125 and
@@ -41,13 +41,13 @@ class Builder:
 
     Alignments: `architecture`, "fast" or "hand"; `symfrac`, `fragthresh`; `weighting`, "pb", "gsc", "blosum",
     "none" or "given"; `wid`; `effective_number`, "entropy", "exp", "clust", "none" or a number; `ere`, `esigma`,
-    `eid`; `prior`, "mixture", "laplace" or "none"; `max_insertions`; `single_by_matrix`: alignments of one row are
-    taken as one sequence. `ere` None: 0.59, of nucleotides 0.62.
+    `eid`; `prior`, "mixture", "laplace" or "none"; `max_insertions`; `single_by_matrix`: treats alignments of one row
+    as sequences. `ere` None: 0.59, or 0.62 for nucleotides.
 
     Nucleotides: `window_length`, the longest hit expected (MAXL), or `window_beta`, the tail mass beyond it.
 
-    Calibration: `seed` (0: an arbitrary one); `EmL`, `EmN`, `EvL`, `EvN`, `EfL`, `EfN`, `Eft`. `threads`: of
-    many models at once, 0 for all cores. Immutable: several threads may use one.
+    Calibration: `seed` (0: an arbitrary one); `EmL`, `EmN`, `EvL`, `EvN`, `EfL`, `EfN`, `Eft`. `threads`: for many
+    models; 0: all cores. Immutable: several threads may use one.
     """
 
     def __init__(self, alphabet: Optional[str] = None, *, score_matrix: Optional[PathLike] = None, popen: Optional[float] = None,
@@ -91,15 +91,15 @@ class Builder:
         return functools.partial(Builder, **self._settings), ()
 
     def build(self, sequence: Any) -> Model:
-        """The model that phmmer or nhmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
-        or PyHMMER's or Biopython's object. Results of it are reported with the sequence's names."""
+        """Builds a model of one sequence, like phmmer or nhmmer: residues as text, a Sequence, (name, residues), or
+        an object of PyHMMER or Biopython. Reports show the sequence's names."""
         models = self.build_many([Sequence("query", sequence) if isinstance(sequence, str) else sequence])
         if len(models) != 1:
             raise _b.InputError("no model can be built of a sequence without residues")
         return models[0]
 
     def build_many(self, sequences: TargetsSource) -> Models:
-        """The models of all sequences that have residues, in order, built on several threads. `sequences`: anything that
+        """Builds models of all sequences with residues, in order, on several threads. `sequences`: anything that
         Targets accepts."""
         return self._build_many(sequences, "amino")
 
@@ -117,16 +117,16 @@ class Builder:
         return options
 
     def build_msa(self, alignment: Any) -> Model:
-        """The model that hmmbuild makes of one alignment: an MSA, bytes of a file (Stockholm, aligned FASTA, ...), or
-        PyHMMER's alignment."""
+        """Builds a model of one alignment, like hmmbuild: an MSA, bytes of a file (Stockholm, aligned FASTA, ...), or
+        an alignment of PyHMMER."""
         models = self.build_all(alignment)
         if len(models) != 1:
             raise UsageError(f"{len(models)} alignments are given; build_all takes them")
         return models[0]
 
     def build_all(self, alignments: Any, format: Optional[str] = None) -> Models:
-        """The model that hmmbuild makes of each alignment of a file, given as path or bytes. `format`: None, or a name of
-        hmmbuild's --informat."""
+        """Builds a model of each alignment of a file, given as path or bytes, like hmmbuild. `format`: None, or a
+        name of hmmbuild's --informat."""
         given = contents(alignments)
         encoded = _b.encode(format)
         if is_path(given):
@@ -149,7 +149,7 @@ class Builder:
 
 
 def _queries(source: Any) -> Any:
-    """Sequences or models that rounds begin with."""
+    """The sequences or models of the first rounds."""
     if is_models(source):
         return source if isinstance(source, Models) else Models(source)
     if isinstance(source, str) and not os.path.exists(source) and source.isalpha():
@@ -161,8 +161,8 @@ def _queries(source: Any) -> Any:
 def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[Builder] = None,
            progress: Optional[OnProgress] = None, interval: float = 0.25, warning: Optional[OnWarning] = None,
            **options: Unpack[SearchOptions]) -> Results:
-    """Searches with protein sequences as queries, as phmmer does. There is one Result for each query that has residues.
-    `queries`: anything that Targets accepts. `builder` makes their models. For other arguments see search."""
+    """Searches with protein sequences as queries, as phmmer does. Returns one Result per query with residues.
+    `queries`: anything that Targets accepts. `builder` builds their models. Other arguments: see search."""
     made = make_options(options, "phmmer")  # before models are built
     models = (builder or Builder(seed=int(made.seed))).build_many(queries)
     return search(models, targets, progress=progress, interval=interval, warning=warning, **options)
@@ -175,14 +175,15 @@ def nhmmer(queries: Any, targets: TargetsSource, *, builder: Optional[Builder] =
            window_length: Optional[int] = None, window_beta: Optional[float] = None, B1: int = 110, B2: int = 240,
            B3: int = 1000, block_length: int = 262144, progress: Optional[OnProgress] = None, interval: float = 0.25,
            warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
-    """Searches DNA or RNA in sequences of any length, on both strands, as nhmmer does. There is one Result for each
-    query; its hits are single domains with a `strand`.
+    """Searches DNA or RNA in sequences of any length, on both strands, as nhmmer does. Returns one Result per query;
+    its hits are single domains with a `strand`.
 
-    `queries`: models, or the path of a profile file; an alignment (MSA, or PyHMMER's); or sequences. `builder` makes
-    models of alignments and sequences. `targets`: anything that Targets accepts. `strand`: "watson" or "crick" searches
-    only the top or the bottom strand. `window_length` is the longest expected hit, `window_beta` the tail mass that
-    determines it; None: the model's own. `B1`, `B2`, `B3` and `block_length` are nhmmer's. For other arguments see search:
-    they have nhmmer's defaults, Z is in millions of residues, and thresholds of domains have no effect."""
+    `queries`: models, or the path of a profile file; an alignment (MSA, or PyHMMER's); or sequences. `builder` builds
+    models of alignments and sequences. `targets`: anything that Targets accepts. `strand`: "watson" or "crick"
+    searches only the top or the bottom strand. `window_length` is the longest expected hit, `window_beta` the tail
+    mass that determines it; None: the model's own. `B1`, `B2`, `B3` and `block_length`: as in nhmmer. Other
+    arguments: see search; they have nhmmer's defaults, Z is in millions of residues, and domain thresholds have no
+    effect."""
     made = make_options(options, "nhmmer", F2=3e-3, F3=3e-5)
     if isinstance(queries, Models):
         models = queries
@@ -216,26 +217,26 @@ class IterationResult(NamedTuple):
 
     hits: Result  #: hits of the model
     model: Model  #: the model of this round
-    msa: MSA  #: the query and the included domains, aligned; the next model is built from it
+    msa: MSA  #: the query and the included domains, aligned: input of the next model
     iteration: int  #: from 1
     converged: bool  #: nothing new was found
-    last: bool  #: converged, or as many rounds as asked for
+    last: bool  #: converged, or the last requested round
     query: int  #: index among the queries
-    new_targets: int  #: included now, and not in the round before
+    new_targets: int  #: included now, but not in the previous round
 
 
 class IterativeSearch:
-    """A search in rounds, as jackhmmer's. It iterates over lists with an IterationResult for each query that has
-    another round. With a single query, write `for [round] in search`.
+    """A search in rounds, like jackhmmer's. Each iteration yields a list with an IterationResult per unfinished
+    query. With a single query, write `for [round] in search`.
 
     `queries`: protein sequences (anything that Targets accepts, or residues as text), or models (Model, Models or
-    PyHMMER's HMM), whose alignments have no query row. `targets`: as in search; those of a path are read once and stay
-    in memory if they fit. `max_iterations`: the largest number of rounds. `builder` makes the models; their match
-    columns in later rounds are always the query's and those added since. Options are those of search except cutoffs,
-    first_target and target_count, with jackhmmer's defaults: incE and incdomE are 0.001.
+    PyHMMER's HMM), whose alignments have no query row. `targets`: as in search; targets of a path are read once and
+    stay in memory if they fit. `max_iterations`: most rounds. `builder` builds the models; in later rounds, match
+    columns are always the query's and those added since. Options: as in search, without cutoffs, first_target and
+    target_count, with jackhmmer's defaults: incE and incdomE are 0.001.
 
-    `a3m`, `alignment_file`: Report.add_rounds of "a3m", or of "stockholm" (which is then written to that file), is
-    wanted. `report`: prefer_accession, alignments, text_width of the main report, a dict.
+    `a3m`, `alignment_file`: needed for Report.add_rounds of "a3m", or of "stockholm" (for that file). `report`: a
+    dict with prefer_accession, alignments and text_width of the main report.
 
     `async for` works as `for` does. One thread at a time.
     """
@@ -311,8 +312,8 @@ class IterativeSearch:
         return self._rounds(await in_loop(self._start))
 
     def report(self, kind: str = "main", path: Optional[PathLike] = None, **settings: Any) -> Optional[bytes]:
-        """The output of all queries, once their rounds are done, as jackhmmer writes it: bytes, or written to
-        `path`. Other arguments as Report takes them, but the main report is made as the constructor's `report` says."""
+        """The output of all queries, once their rounds are done, as jackhmmer writes it: returned as bytes, or
+        written to `path`. Other arguments: see Report; for the main report, the constructor's `report` applies."""
         from ._reports import Report
         ignored = sorted({"prefer_accession", "alignments", "text_width"} & set(settings)) if kind == "main" else []
         if ignored:
@@ -323,7 +324,7 @@ class IterativeSearch:
         return made.complete()
 
 
-# Queries whose rounds run side by side.
+# Queries whose rounds run concurrently.
 _AT_A_TIME = 64
 
 
@@ -332,11 +333,11 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
               warning: Optional[OnWarning] = None,
               **options: Unpack[SearchOptions]) -> Iterator[Any]:
     """Searches in rounds, as jackhmmer does, with protein sequences or models as queries; yields the last
-    IterationResult of each query, in order. `checkpoints`: lists with the results of all rounds instead. For arguments see IterativeSearch; many
-    queries go through their rounds side by side."""
+    IterationResult of each query, in order. `checkpoints`: yields lists with the results of all rounds instead.
+    Arguments: see IterativeSearch. The rounds of many queries run concurrently."""
     IterativeSearch([], [], max_iterations=max_iterations, builder=builder, **options)  # reports errors now, not at the first next()
     begun = _queries(queries)
-    # A database is mapped once for all batches of queries.
+    # Converts targets in memory once for all batches of queries.
     shared = targets if isinstance(targets, Targets) else Targets(targets)
 
     def results() -> Iterator[Any]:

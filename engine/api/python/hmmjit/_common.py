@@ -21,7 +21,7 @@ _Key = TypeVar("_Key")
 
 
 def choose(what: str, name: Any, choices: Mapping[Any, int]) -> int:
-    """The number of a choice by its name."""
+    """The number of a named choice."""
     key = name.lower() if isinstance(name, str) else name
     try:
         return choices[key]
@@ -30,7 +30,7 @@ def choose(what: str, name: Any, choices: Mapping[Any, int]) -> int:
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:
-    """A number that fits the C type: ctypes would cut it silently."""
+    """An integer within bounds: ctypes would truncate others silently."""
     try:
         number = int(value.__index__())
     except (AttributeError, TypeError):
@@ -57,7 +57,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def size_of(name: str, value: Any) -> int:
-    """Bytes: an integer, or text such as "400M" or "2G", as the program takes it."""
+    """Bytes: an integer, or text such as "400M" or "2G", as in the program's options."""
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE | re.ASCII)
         if match is None:
@@ -93,12 +93,12 @@ def contents(source: Any) -> Any:
     return source
 
 
-#: Set while work of the library is stopped because the interpreter ends.
+#: Set while the end of the interpreter stops work of the library.
 ending = threading.Event()
 
 
 def put_unless(closed: threading.Event, waiting: queue.Queue[Any], thing: Any) -> bool:
-    """Puts a thing into a queue once there is room; False if `closed` or `ending` is set before."""
+    """Puts a thing into a queue once there is room; False if `closed` or `ending` is set first."""
     while not (closed.is_set() or ending.is_set()):
         try:
             waiting.put(thing, timeout=0.1)

@@ -11,7 +11,7 @@ class Fields:
 
     __slots__ = ("_struct",)
     _struct: Any
-    #: Attributes by the names that other programs give them.
+    #: Names of attributes in other programs, for error messages.
     _other_names: Dict[str, str] = {}
 
     if not TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Fields:
 
 
 class Immutable:
-    """Its copies are the object itself."""
+    """A copy of an immutable object is the object itself."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Immutable:
 
 
 class Field(Generic[T]):
-    """A member of the struct as a read-only attribute, converted when it is asked for."""
+    """A member of the struct as a read-only attribute, converted on access."""
 
     def __init__(self, member: str, convert: Callable[[Any], T], doc: str) -> None:
         self._member, self._convert, self.__doc__ = member, convert, doc

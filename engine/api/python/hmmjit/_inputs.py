@@ -28,7 +28,7 @@ def _alphabet_name(number: int) -> str:
 
 
 def alphabet_of(things: Any, default: str) -> str:
-    """The alphabet of models or sequences, of PyHMMER's among them; `default` where they have none."""
+    """The alphabet of models or sequences, also PyHMMER's; `default` if they have none."""
     if isinstance(things, (list, tuple)) and things:
         things = things[0]
     found = getattr(things, "alphabet", None) or default
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class Collection(Generic[T]):
-    """Models or sequences, in memory or of a path."""
+    """Models or sequences, in memory or in a file."""
 
     _path: Optional[PathLike] = None
     _things: str
@@ -76,7 +76,7 @@ class Collection(Generic[T]):
         raise NotImplementedError
 
     def __len__(self) -> int:
-        """The number in memory. TypeError for those of a path, which are not read yet: see count()."""
+        """The number in memory. TypeError for a path, which is not read yet: see count()."""
         if self._path is not None:
             raise TypeError(f"the {self._things} of {self._path!r} are not in memory: count() reads the file, "
                             f"{type(self).__name__}.load() keeps them")
@@ -108,8 +108,8 @@ class Collection(Generic[T]):
 
 
 def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T], int]) -> Iterator[T]:
-    """What `visit` gives a function, read ahead in a thread, at most two batches, so that a large file is not kept in
-    memory. `size`: bytes of a thing."""
+    """Yields the things that `visit` passes on. A thread reads at most two batches ahead: a large file must not fill
+    the memory. `size`: bytes of a thing."""
     from ._search import Run  # which imports this module
     batches: queue.Queue[Any] = queue.Queue(maxsize=2)
     stop = threading.Event()
@@ -152,12 +152,12 @@ def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T]
 class Model(ModelFields):
     """One profile.
 
-    `name`, `accession`, `description`, `query` and the cutoffs `gathering`, `trusted` and `noise` can be set; searches
-    that begin afterwards use them. Everything else is read-only. Copies are independent. A pickle keeps every
-    parameter bit for bit, but not the lines of a file on how the model was built.
+    `name`, `accession`, `description`, `query` and the cutoffs `gathering`, `trusted` and `noise` can be set, for
+    later searches. All other attributes are read-only. Copies are independent. A pickle keeps every parameter bit for
+    bit, but not a file's history of the model.
     """
 
-    if not TYPE_CHECKING:  # for mypy, only what is listed there can be set
+    if not TYPE_CHECKING:  # for mypy, only listed names can be set
         __slots__ = ("_handle", "__weakref__")
     _other_names = {"M": "length", "cutoffs": "gathering, trusted, noise", "emissions": "match_emissions",
                     "match": "match_emissions", "insert": "insert_emissions",
@@ -182,7 +182,7 @@ class Model(ModelFields):
         self._handle, self._struct = handle, struct
 
     def _change(self, **members: Any) -> None:
-        """Takes another handle: searches and Models that have the old one keep it."""
+        """Changes to another handle: searches and Models keep the old one."""
         struct = self._struct
         info = _b.ModelInfo.from_buffer_copy(struct)
         for name, value in members.items():
@@ -198,8 +198,8 @@ class Model(ModelFields):
 
     @property
     def query(self) -> Optional[Tuple[str, str, str]]:
-        """(name, accession, description) of the sequence that reports name in place of the model: of models built
-        from one; else None. Can be set."""
+        """(name, accession, description) of the sequence from which the model was built, which reports name in place
+        of the model; else None. Can be set."""
         info = self._struct
         names = tuple(_b.text(v) for v in (info.query_name, info.query_accession, info.query_description))
         return cast(Tuple[str, str, str], names) if names[0] else None
@@ -227,13 +227,13 @@ class Model(ModelFields):
 
     @property
     def match_emissions(self) -> Any:
-        """Probabilities [length + 1][letters] of match states, row 0 unused; letters in alphabetical order. A NumPy
-        array where NumPy is installed, else tuples; a copy."""
+        """Probabilities [length + 1][letters] of match states, row 0 unused; letters in alphabetical order. A copy: a
+        NumPy array if NumPy is installed, else tuples."""
         return self._rows("match", self._struct.letters, self.length + 1)
 
     @property
     def insert_emissions(self) -> Any:
-        """The same of insert states."""
+        """Probabilities of insert states, like match_emissions."""
         return self._rows("insert", self._struct.letters, self.length + 1)
 
     @property
@@ -249,7 +249,7 @@ class Model(ModelFields):
 
     @property
     def evalue_parameters(self) -> Optional[Dict[str, Tuple[float, float]]]:
-        """Score distributions in bits: (mu, lambda) of "msv" and "viterbi", (tau, lambda) of "forward"; None where the
+        """Score distributions in bits: (mu, lambda) of "msv" and "viterbi", (tau, lambda) of "forward"; None if the
         model is not calibrated."""
         s = self._struct
         if s.msv_mu != s.msv_mu:
@@ -269,7 +269,7 @@ class Model(ModelFields):
         return _b.take_text(_b.Handle("text", _b.models_write, self._handle, 0, binary))
 
     def write(self, path: PathLike) -> None:
-        """Writes the text into a file."""
+        """Writes text() to a file."""
         from ._reports import write_file  # which imports this module
         write_file(path, [self._written(0)])
 
@@ -305,10 +305,10 @@ class Models(Collection[Model]):
     list of paths, say), whose files are read now. Formats: HMMER3 text and binary, HMMER2 text, plain,
     gzip or zstd.
 
-    Iterating yields Models, reading the file of a path. `len` and indices are of models in memory; those
-    of a path are counted by count(). `models[i].gathering = ...` changes a model in memory for the searches that begin
-    afterwards; a file is read anew by each search, so load() it first. Several threads may use one. A pickle of a
-    path is the path, of models in memory all of them.
+    Iteration yields Models, read from the file of a path. `len` and indices need models in memory; count() counts
+    those of a path. `models[i].gathering = ...` changes a model in memory for later searches; each search reads a
+    file anew, so load() it first. Several threads may use one. A pickle of a path holds the path, a pickle of models
+    in memory all of them.
     """
 
     _things = "models"
@@ -344,7 +344,7 @@ class Models(Collection[Model]):
 
     @property
     def _handle(self) -> _b.Handle:
-        """The models as they are now: those handed out may have been changed."""
+        """The models as they are now: the caller may have changed some."""
         with self._lock:
             if any(model._handle is not seen for model, seen in self._given.values()):
                 now, given = _b.Handle("models", _b.models_create), {}
@@ -394,7 +394,7 @@ class Models(Collection[Model]):
         return int(_b.models_count(self._models))
 
     def count(self) -> int:
-        """How many models there are, reading the file of a path."""
+        """The number of models; reads the file of a path."""
         return len(self) if self._path is None else sum(1 for _ in self)
 
     def _one(self, number: int) -> Model:
@@ -409,7 +409,7 @@ class Models(Collection[Model]):
                                                    self._handle), lambda model: 200 * model.length)
 
     def write(self, path: PathLike) -> None:
-        """Writes the models into a profile file as text."""
+        """Writes the models to a profile file, as text."""
         from ._reports import write_file  # which imports this module
         write_file(path, (model._written(0) for model in self))
 
@@ -467,13 +467,13 @@ def _bytes_of(sequence: Sequence) -> int:
 
 
 def is_sequence(item: Any) -> bool:
-    """One sequence, Sequence or of PyHMMER or Biopython, not a block of them."""
+    """True for one sequence: a Sequence, or one of PyHMMER or Biopython. False for blocks."""
     return isinstance(item, Sequence) or (hasattr(item, "sequence") and hasattr(item, "name")) or (
         hasattr(item, "seq") and hasattr(item, "id"))
 
 
 def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
-    """Name, residues, accession and description of one target, whatever its type."""
+    """Name, residues, accession and description of one target of any type."""
     if isinstance(sequence, (tuple, list)) and 2 <= len(sequence) <= 4:
         return cast(Tuple[Any, Any, Any, Any], (*sequence, None, None)[:4])
     if hasattr(sequence, "textize"):  # pyhmmer.easel.DigitalSequence
@@ -483,7 +483,7 @@ def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
                 getattr(sequence, "description", None))
     if hasattr(sequence, "seq") and hasattr(sequence, "id"):  # Bio.SeqRecord
         description = getattr(sequence, "description", None) or ""
-        if description.split(None, 1)[:1] == [sequence.id]:  # of FASTA it is the whole line
+        if description.split(None, 1)[:1] == [sequence.id]:  # from FASTA, it is the whole line
             description = description[len(sequence.id):].strip()
         return sequence.id, str(sequence.seq), None, description
     raise TypeError(f"no sequence: {type(sequence).__name__}; give (name, residues) pairs, PyHMMER's or "
@@ -500,12 +500,12 @@ class Targets(Immutable, Collection[Sequence]):
     mapping of names to residues; one sequence; or an iterable of Sequences, (name, residues[, accession[, description]]), of
     PyHMMER's sequences (a SequenceFile or a block, say), of Biopython's records, or of paths and Targets, which
     are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino" (None), "dna", "rna";
-    searches read a path in that of the models. `format`: None, or a name of hmmsearch's --tformat.
+    searches read a path in the models' alphabet. `format`: None, or a name of hmmsearch's --tformat.
 
-    Iterating yields Sequences, reading the file of a path. `len` and indices are of targets in memory; those
-    of a path are counted by count(). Names and accessions have no blanks or control characters, descriptions
-    are one line (UsageError). Immutable: several threads may use one. A pickle of a path is the path, of
-    targets in memory all of them.
+    Iteration yields Sequences, read from the file of a path. `len` and indices need targets in memory; count() counts
+    those of a path. UsageError for blanks or control characters in names and accessions, and for descriptions of
+    several lines. Immutable: several threads may use one. A pickle of a path holds the path, a pickle of targets in
+    memory all of them.
     """
 
     _things = "targets"
@@ -544,7 +544,7 @@ class Targets(Immutable, Collection[Sequence]):
 
     @classmethod
     def load(cls, path: PathLike, alphabet: str = "amino", format: Optional[str] = None) -> Targets:
-        """Reads a file now and keeps its sequences, a byte per residue."""
+        """Reads a file now and keeps its sequences, one byte per residue."""
         self = cls.__new__(cls)
         self._alphabet = choose("alphabet", alphabet, ALPHABETS)
         self._handle = _b.Handle("targets", _b.targets_load, _b.encode(path), self._alphabet, _b.encode(format))
@@ -559,7 +559,7 @@ class Targets(Immutable, Collection[Sequence]):
         return _alphabet_name(self._alphabet) if self._has_alphabet else None
 
     def count(self) -> int:
-        """How many sequences there are: of a database from its header, of another path by reading it."""
+        """The number of sequences: from the header of a database; reads any other file."""
         if self._path is None:
             return len(self)
         try:
@@ -571,7 +571,7 @@ class Targets(Immutable, Collection[Sequence]):
 
     @property
     def residues(self) -> int:
-        """Residues in memory. TypeError for those of a path."""
+        """Residues in memory. TypeError for a path."""
         len(self)
         return int(_b.targets_residues(self._handle.pointer))
 
@@ -587,7 +587,7 @@ class Targets(Immutable, Collection[Sequence]):
         return _read_ahead(functools.partial(self._visit, 0), _bytes_of)
 
     def _some(self, first: int, room: int) -> List[Sequence]:
-        """Those in memory from `first` on, up to the one that reaches `room` bytes."""
+        """Targets in memory from `first` on, up to the one that reaches `room` bytes."""
         from ._search import calling  # which imports this module
         batch: List[Sequence] = []
 

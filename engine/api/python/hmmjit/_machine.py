@@ -33,7 +33,7 @@ class Cache:
 
     @property
     def statistics(self) -> Dict[str, int]:
-        """Numbers of kernels found, stored and refused through this object, and the size of the folder."""
+        """Counts of kernels found, stored and refused through this object, and the size of the folder."""
         out = _b.CacheStatistics()
         _b.cache_get_statistics(self._handle.pointer, byref(out))
         return {name: getattr(out, name) for name, *_ in out._fields_[1:]}
@@ -44,27 +44,28 @@ class Cache:
         return int(count.value)
 
     def trim(self, max_bytes: int = 0) -> int:
-        """Removes least recently used kernels until `max_bytes` are left (0: the cache's bound); returns how many."""
+        """Removes least recently used kernels until `max_bytes` are left (0: the cache's bound); returns their
+        number."""
         return self._counted(_b.cache_trim, integer("max_bytes", max_bytes, 0, UINT64))
 
     def clear(self) -> int:
-        """Removes all kernels; returns how many."""
+        """Removes all kernels; returns their number."""
         return self._counted(_b.cache_clear)
 
     def export(self, path: PathLike) -> int:
-        """Writes all kernels into one file; returns how many."""
+        """Writes all kernels to one file; returns their number."""
         return self._counted(_b.cache_export, _b.encode(path))
 
     def import_(self, path: PathLike) -> int:
-        """Adds the kernels of such a file; returns how many were new. Import what you trust only."""
+        """Adds the kernels of such a file; returns the number of new ones. Import only trusted files."""
         return self._counted(_b.cache_import, _b.encode(path))
 
 
 def build_database(targets: Any, path: PathLike, alphabet: Optional[str] = None) -> Dict[str, Any]:
     """Writes a target database, which searches read without parsing; use it as Targets(path).
 
-    `targets`: Targets, anything that its constructor accepts, or a list of paths. `alphabet`: None is that of the first
-    targets, "amino" if they have none. Returns database_info(path).
+    `targets`: Targets, anything that its constructor accepts, or a list of paths. `alphabet`: None: of the first
+    targets, or "amino" if they have none. Returns database_info(path).
     """
     if isinstance(targets, (list, tuple)) and targets and all(is_path(t) or isinstance(t, Targets) for t in targets):
         inputs = [t if isinstance(t, Targets) else Targets(t, alphabet) for t in targets]
@@ -78,7 +79,7 @@ def build_database(targets: Any, path: PathLike, alphabet: Optional[str] = None)
 
 def database_info(path: PathLike) -> Dict[str, Any]:
     """The header of a target database as a dict: the members of hmmjit_database_info (hmmjit.h), lengths in residues,
-    file_bytes in bytes; `alphabet` by name; `program` and `sources`, which it was made with and from."""
+    file_bytes in bytes; `alphabet` by name; `program` that wrote it, and its `sources`."""
     info = _b.DatabaseInfo()
     about = _b.Handle("text", lambda pointer: _b.database_get_info(_b.encode(path), byref(info), pointer))
     out: Dict[str, Any] = {n: getattr(info, n) for n, *_ in info._fields_ if n not in ("size", "reserved")}
@@ -95,8 +96,8 @@ def verify_database(path: PathLike) -> None:
 
 
 def devices() -> List[Dict[str, Any]]:
-    """The GPUs of this machine, as dicts with the members of hmmjit_device (hmmjit.h), sizes in bytes; empty where
-    there is none. For example: [gpu["name"] for gpu in devices()]"""
+    """The GPUs of this machine, as dicts with the members of hmmjit_device (hmmjit.h), sizes in bytes; empty: none.
+    For example: [gpu["name"] for gpu in devices()]"""
     count = c_int32()
     out: List[Dict[str, Any]] = []
     _b.device_count(byref(count), None)
@@ -110,11 +111,12 @@ def devices() -> List[Dict[str, Any]]:
 
 def plan(model_length: int, device: str = "H200", stage: str = "ssv", variant: Optional[str] = None,
          exact_length: bool = False) -> Dict[str, Any]:
-    """Which kernel would score a model of that length on a device of the built-in table, and why: a dict.
+    """The kernel for a model of this length on a device of the built-in table, and the reasons, as a dict.
 
-    `stage`: "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser", "ensemble" or "envelope". `variant`: takes
-    this one. `exact_length`: specialised for the length itself, not for its class. UsageError for an unknown device,
-    stage or variant; CompileError if no variant accepts the model. For example: plan(300, "T4", "viterbi")["chosen"]"""
+    `stage`: "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser", "ensemble" or "envelope". `variant`: forces
+    this one. `exact_length`: specialised for the length itself, not for its size class. UsageError for an unknown
+    device, stage or variant; CompileError if no variant accepts the model. For example: plan(300, "T4",
+    "viterbi")["chosen"]"""
     struct = _b.Device()
     _b.device_find(_b.encode(device), byref(struct))
     engine = _b.Handle("engine", _b.engine_create, None)

@@ -1,4 +1,4 @@
-"""Multiple alignments: what searches find, and what models are built from."""
+"""Multiple alignments, found by searches or used to build models."""
 from __future__ import annotations
 
 import html
@@ -93,7 +93,7 @@ class MSA:
         return hash(tuple(self._rows))
 
     def stockholm(self) -> bytes:
-        """In Stockholm format, with the annotation that it came with."""
+        """The alignment in Stockholm format, with its original annotation."""
         if self._stockholm:
             return self._stockholm
         wide = max((len(name) for name in self.names), default=0)
@@ -102,7 +102,7 @@ class MSA:
         return "\n".join(lines).encode("utf-8", "surrogateescape")
 
     def fasta(self) -> bytes:
-        """As aligned FASTA."""
+        """The alignment as aligned FASTA."""
         return "".join(f">{name}\n{text}\n" for name, text in self._rows).encode("utf-8", "surrogateescape")
 
     def write(self, path: PathLike, format: str = "stockholm") -> None:

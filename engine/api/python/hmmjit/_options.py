@@ -38,7 +38,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def set_table(out: Any, cutoffs: Mapping[str, Any]) -> Any:
-    """Gives options cutoffs of models; returns the array, which must live as long."""
+    """Sets the cutoffs of models in `out`; returns the array, which must live as long as `out`."""
     array = (_b.Cutoff * len(cutoffs))()
     for row, (model, scores) in zip(array, cutoffs.items()):
         try:
@@ -52,7 +52,7 @@ def set_table(out: Any, cutoffs: Mapping[str, Any]) -> Any:
 
 
 def make_options(options: Mapping[str, Any], function: str = "search", **defaults: float) -> Any:
-    """The C struct; `defaults`: other than hmmsearch's."""
+    """The C struct. `defaults`: those that differ from hmmsearch's."""
     out = _b.SearchOptions()
     _b.search_options_init(byref(out))
     for name, number in defaults.items():
@@ -84,7 +84,7 @@ def make_options(options: Mapping[str, Any], function: str = "search", **default
 
 
 def options_of(struct: Any) -> Dict[str, Any]:
-    """Options that results depend on, by their names in Python; those that are not set are None."""
+    """Options that determine results, by their names in Python; unset ones are None."""
     out: Dict[str, Any] = {}
     for name, (member, default) in OPTIONS.items():
         value = getattr(struct, member)

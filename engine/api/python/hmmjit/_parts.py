@@ -1,4 +1,4 @@
-"""A search divided over machines: parts of it in files, and the whole from all of them."""
+"""A search divided among machines: part files, and their merge."""
 from __future__ import annotations
 
 import os
@@ -35,7 +35,7 @@ class PartInfo(NamedTuple):
     targets_reported: int
     domains: int
     content: str  #: digest: equal for any threads, memory, device and order of merging
-    settings: Dict[str, str]  #: all that must agree between the parts of a search
+    settings: Dict[str, str]  #: equal in all parts of a search
 
 
 def part_info(path: PathLike) -> PartInfo:
@@ -48,7 +48,7 @@ def part_info(path: PathLike) -> PartInfo:
 
 
 def _files(files: Union[PathLike, Iterable[PathLike]]) -> Tuple[Any, int]:
-    """Paths as C takes them; a folder stands for its *.hjpart."""
+    """Paths for the C interface; replaces a folder by its *.hjpart."""
     paths: List[Any] = []
     given: Any = [files] if is_path(files) else files
     for path in given:
@@ -67,13 +67,13 @@ def _files(files: Union[PathLike, Iterable[PathLike]]) -> Tuple[Any, int]:
 def search_part(models: ModelsSource, database: PathLike, part: int, parts: int, path: PathLike, *,
                 model_part: int = 1, model_parts: int = 1, progress: Optional[OnProgress] = None, interval: float = 0.25,
                 warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> PartInfo:
-    """Searches part number `part` (from 1) of `parts` of a target database, and writes it to the file `path`,
-    which appears when it is complete: what `hmmjit search --part` does. With `model_part` (from 1) of `model_parts`
-    only that share of the models is searched, as with `--model-part`; `models` are all of them, and a file of models
-    needs its index (`hmmjit part index`).
+    """Searches part `part` (from 1) of `parts` of a target database and writes it to the file `path`, which appears
+    once complete, like `hmmjit search --part`. `model_part` (from 1) of `model_parts` limits the search to a share of
+    the models, like `--model-part`; `models` must be all models, and a file of models needs an index (`hmmjit part
+    index`).
 
-    Any host may search any part; parts of one search need the same models and equal thresholds and filters.
-    Other arguments are those of search, except first_target, target_count and a seed of 0.
+    Any host may search any part; the parts of a search need the same models, and equal thresholds and filters. Other
+    arguments: as in search, without first_target, target_count and a seed of 0.
     """
     out = make_options(options, "search_part")
     now = (models if isinstance(models, Models) else Models(models))._handle
@@ -89,9 +89,9 @@ shows_options(search_part, ("first_target", "target_count"))
 
 
 def merge_parts(files: Union[PathLike, Iterable[PathLike]]) -> Results:
-    """The results of the whole search, from the files of all its parts in any order: the same as search's, but
-    for targets that are not reported. Reports of them have the same bytes. A folder stands for its ``*.hjpart``.
-    Parts do not hold a table of cutoffs: `options` of such a search have an empty one."""
+    """The results of the whole search, from the files of all its parts in any order: equal to search's, without
+    unreported targets. Their reports have the same bytes. A folder means its ``*.hjpart``. Parts do not store a table
+    of cutoffs: `options` of such a search have an empty one."""
     array, count = _files(files)
     handle = Run(lambda callbacks: _b.Handle("results", _b.merge_parts, array, count, callbacks)).wait()
     options = _b.SearchOptions()
@@ -102,7 +102,7 @@ def merge_parts(files: Union[PathLike, Iterable[PathLike]]) -> Results:
 def merge_parts_to_files(files: Union[PathLike, Iterable[PathLike]], outputs: Mapping[str, PathLike], *,
                          report: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
     """As merge_parts, but writes outputs to files and holds one model at a time; returns the statistics.
-    `outputs` and `report` as `files` and `report` of search_to_files."""
+    `outputs` and `report`: as `files` and `report` of search_to_files."""
     array, count = _files(files)
     options = _b.SearchOptions()
     _b.part_get_options(array[0], byref(options))
@@ -114,7 +114,7 @@ def merge_parts_to_files(files: Union[PathLike, Iterable[PathLike]], outputs: Ma
 
 
 def join_parts(files: Union[PathLike, Iterable[PathLike]], path: PathLike) -> PartInfo:
-    """Writes parts of neighbouring targets as one part, with the content that a search of it has."""
+    """Writes adjacent parts as one part, with the content of a search of that part."""
     array, count = _files(files)
     _b.join_parts(array, count, _b.encode(path), None)
     return part_info(path)
@@ -127,7 +127,6 @@ def verify_part(path: PathLike) -> PartInfo:
 
 
 def missing_parts(files: Union[PathLike, Iterable[PathLike]]) -> str:
-    """Parts that none of these files holds, as a list of numbers from 1: "3,17,40-42"; empty when all are
-    there."""
+    """The missing parts, as a list of numbers from 1: "3,17,40-42"; empty if the files hold all parts."""
     array, count = _files(files)
     return _b.text(_b.take_text(_b.Handle("text", _b.parts_missing, array, count)))

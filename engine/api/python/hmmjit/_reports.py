@@ -1,4 +1,4 @@
-"""The outputs of the program, made of results."""
+"""The program's outputs, made from results."""
 from __future__ import annotations
 
 import ctypes
@@ -18,7 +18,7 @@ REPORTS = {"main": 0, "tblout": 1, "domtblout": 2, "pfamtblout": 3, "stockholm":
 
 
 def write_file(path: PathLike, pieces: Iterable[bytes]) -> None:
-    """Writes a file, which appears when it is complete."""
+    """Writes a file, which appears once complete."""
     file = Report("stockholm", path)
     for piece in pieces:
         file.add_text(piece)
@@ -26,18 +26,17 @@ def write_file(path: PathLike, pieces: Iterable[bytes]) -> None:
 
 
 class Report:
-    """One output, made of results in model order.
+    """One output, made from results in model order.
 
     `kind`: "main", "tblout", "domtblout", "pfamtblout", "stockholm", "tsv", "json", "a3m" (this one and
     "stockholm" from results with alignments), "html" (one page), and "scan_tblout", "scan_domtblout":
-    hmmscan's tables, of a search whose Z was set, to the number of models. Of nhmmer's results: "main", "tblout" and
-    "dfamtblout" as nhmmer writes them, "stockholm", "tsv", "json", "a3m", "html". `path`: a file, which appears
-    when it is complete; None: the text is returned by complete().
+    hmmscan's tables (set the search's Z to the number of models). Of nhmmer's results: "main", "tblout" and
+    "dfamtblout" as nhmmer writes them, "stockholm", "tsv", "json", "a3m", "html". `path`: a file, which appears once
+    complete; None: complete() returns the text.
 
-    `text_width`: of the main report, 120 columns or more, 0 for no limit. `title`, `top`: of the page;
-    how many targets it shows, 0 for all. `query_file`, `target_file`, `settings`, `date` are printed in
-    comment lines. `search`: options of the search, as search() takes them, in a dict. One thread at a
-    time.
+    `text_width`: of the main report, 120 columns or more, 0 for no limit. `title`, `top`: title of the page, and
+    number of targets on it (0: all). `query_file`, `target_file`, `settings`, `date` appear in comment lines.
+    `search`: a dict with the options of search(). One thread at a time.
     """
 
     def __init__(self, kind: str = "tblout", path: Optional[PathLike] = None, *, search: Any = None,
@@ -56,28 +55,28 @@ class Report:
                                  None if path is None else _b.encode(path), byref(self._options))
 
     def add(self, result: Result) -> None:
-        """The next model's Result."""
+        """Adds the next model's Result."""
         if not isinstance(result, Result):
             raise TypeError(f"no Result: {type(result).__name__}")
         _b.report_add(self._handle.pointer, result._handle.pointer)
 
     def add_rounds(self, search: IterativeSearch, query: int = 0) -> None:
-        """A query whose rounds are done, as jackhmmer reports it: the main report has all rounds, other kinds
-        the last one."""
+        """Adds a query whose rounds are done, as jackhmmer reports it: all rounds to the main report, the last one to
+        other kinds."""
         _b.report_add_iteration(self._handle.pointer, search._handle.pointer,
                                 integer("query", query, 0, UINT64))
 
     def add_text(self, text: Union[str, bytes]) -> None:
-        """Text at this place of the output."""
+        """Adds text here to the output."""
         _b.report_add_text(self._handle.pointer, _b.encode(text))
 
     def add_header(self) -> None:
-        """The lines that open hmmsearch's main report."""
+        """Adds the first lines of hmmsearch's main report."""
         header = _b.Handle("text", _b.main_report_header, byref(self._run), byref(self._options))
         self.add_text(_b.take_text(header))
 
     def complete(self) -> Optional[bytes]:
-        """Writes the closing lines; gives the file its name, or returns the text as bytes."""
+        """Writes the closing lines; then gives the file its name, or returns the text as bytes."""
         _b.report_complete(self._handle.pointer, byref(self._run))
         if self._path is None:
             return _b.take_text(_b.Handle("text", _b.report_take_text, self._handle.pointer))

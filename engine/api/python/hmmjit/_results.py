@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Record(Immutable, Fields):
-    """Attributes of one element of a result, which keeps the texts alive."""
+    """Attributes of one element of a result. The result keeps the texts alive."""
 
     __slots__ = ("_owner",)
     _other_names = {"evalue": "e_value", "pvalue": "p_value", "i_evalue": "independent_e_value",
@@ -102,7 +102,7 @@ class _Scored(_Record):
 
     @property
     def p_value(self) -> float:
-        """Probability of a score like this by chance; see ln_p where it is 0. Of nhmmer: in all targets together."""
+        """Probability of such a score by chance; if 0, see ln_p. nhmmer: for all targets together."""
         p = math.exp(self._struct.ln_p)
         return -math.expm1(-p) if self._owner.long_targets else p
 
@@ -114,7 +114,7 @@ class Domain(_Scored, DomainFields):
 
     @property
     def strand(self) -> Optional[str]:
-        """"+", or "-" if positions on the target run down; None except in results of nhmmer."""
+        """"+", or "-" if positions on the target descend; None except in results of nhmmer."""
         if not self._owner.long_targets:
             return None
         return "-" if self.alignment_from > self.alignment_to else "+"
@@ -126,7 +126,7 @@ class Domain(_Scored, DomainFields):
 
     @property
     def hit(self) -> Hit:
-        """The target it is on."""
+        """The target of this domain."""
         return self._owner[int(self._struct.hit)]
 
     def __repr__(self) -> str:
@@ -162,7 +162,7 @@ class Domains(List[Domain]):
 
 
 class Hit(_Scored, HitFields):
-    """One target; of nhmmer, one domain of a target."""
+    """One target; in results of nhmmer, one domain of a target."""
 
     __slots__ = ()
 
@@ -178,12 +178,12 @@ class Hit(_Scored, HitFields):
 
     @property
     def result(self) -> Result:
-        """The result that it is part of."""
+        """The result with this hit."""
         return self._owner
 
     @property
     def domains(self) -> Domains:
-        """All domains, by position; `domains.reported` and `domains.included` are some of them."""
+        """All domains, by position; `domains.reported` and `domains.included` select some."""
         first = self._struct.first_domain
         array = self._owner._domain_array()
         return Domains(Domain(self._owner, array[i]) for i in range(first, first + self._struct.domains))
@@ -205,10 +205,10 @@ _SHOWN_ROWS = 20
 
 
 class Table(Dict[str, Any]):
-    """Columns by name, in order: NumPy arrays where NumPy is installed, else lists.
+    """Columns by name, in order: NumPy arrays if NumPy is installed, else lists.
 
-    `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` accept it directly, and so does
-    every reader of the Arrow C stream interface if pyarrow is installed.
+    `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` accept it; with pyarrow, so does
+    every reader of the Arrow C stream interface.
     """
 
     def __init__(self, columns: Dict[str, List[Any]]) -> None:
@@ -254,17 +254,17 @@ class Table(Dict[str, Any]):
                                 schema={name: types[COLUMN_TYPES.get(name, b"g")] for name in self})
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table, with the types of the columns also where there are no rows. Needs pyarrow."""
+        """A pyarrow.Table; columns have their types even without rows. Needs pyarrow."""
         import pyarrow  # type: ignore[import-untyped,unused-ignore]
         types = {b"U": pyarrow.large_string(), b"l": pyarrow.int64(), b"b": pyarrow.bool_(), b"g": pyarrow.float64()}
         return pyarrow.table({name: pyarrow.array(values, types[COLUMN_TYPES.get(name, b"g")])
                               for name, values in self._lists().items()})
 
     def to_parquet(self, path: Union[str, "os.PathLike[str]"], **options: Any) -> None:
-        """Writes a Parquet file with pyarrow (`pip install 'hmmjit[parquet]'`); ImportError where that is missing.
+        """Writes a Parquet file with pyarrow (`pip install 'hmmjit[parquet]'`); ImportError if it is missing.
 
-        `options` are those of pyarrow.parquet.write_table, as compression="zstd". The file appears when it is
-        complete; an error leaves none, and an older one of that name as it was.
+        `options`: for pyarrow.parquet.write_table, such as compression="zstd". The file appears once complete; an
+        error leaves no file, and an older file of that name unchanged.
         """
         import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
         final = os.path.realpath(path)
@@ -282,7 +282,7 @@ class Table(Dict[str, Any]):
             raise
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The Arrow PyCapsule interface, for every reader of it. Needs pyarrow 14 or later."""
+        """The Arrow PyCapsule interface. Needs pyarrow 14 or later."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
@@ -296,7 +296,7 @@ class Table(Dict[str, Any]):
         return f"<table><tr>{head}</tr>{body}</table>{more}"
 
 
-# Arrow's types of columns that are not float64. Names are those of the program's --tsv.
+# Arrow's types of columns that are not float64. Names as in the program's --tsv.
 COLUMN_TYPES = {**{name: b"U" for name in ("target", "target_accession", "model", "model_accession", "description")},
                 **{name: b"l" for name in ("target_length", "target_index", "model_length", "model_index", "domain",
                                            "domains", "domains_included", "hmm_from", "hmm_to", "ali_from", "ali_to",
@@ -305,7 +305,7 @@ COLUMN_TYPES = {**{name: b"U" for name in ("target", "target_accession", "model"
 _NUMPY_TYPES = {b"U": "object", b"l": "int64", b"b": "bool", b"g": "float64"}
 _TARGET_COLUMNS = ("target", "target_accession", "target_length", "target_index", "model", "model_accession",
                    "model_length", "model_index", "evalue", "score", "bias", "included")
-# And the members that they show.
+# The members that columns show.
 _DOMAIN_COLUMNS = {"c_evalue": "conditional_e_value", "i_evalue": "independent_e_value", "domain_score": "score",
                    "domain_bias": "bias", "domain_included": "included", "hmm_from": "model_from",
                    "hmm_to": "model_to", "ali_from": "alignment_from", "ali_to": "alignment_to",
@@ -315,8 +315,8 @@ _DOMAIN_COLUMNS = {"c_evalue": "conditional_e_value", "i_evalue": "independent_e
 class Result(Immutable, ResultFields):
     """The hits of one model: a sequence of Hit, in hmmsearch's order, best first. Of a scan: the models of one sequence.
 
-    It holds every candidate; `reported` are those that satisfy the thresholds. A pickle holds all of it, for
-    processes that have the same version of the library.
+    Holds every candidate; `reported` are those that satisfy the thresholds. A pickle holds all candidates, for
+    processes with the same version of the library.
     """
 
     __slots__ = ("_handle", "_arrays", "__weakref__")
@@ -333,7 +333,7 @@ class Result(Immutable, ResultFields):
 
     @property
     def counts(self) -> Dict[str, int]:
-        """Targets searched, their residues, and targets that passed each filter."""
+        """Searched targets, their residues, and targets that passed each filter."""
         return {name: getattr(self._struct.counts, name) for name, *_ in _b.FilterCounts._fields_}
 
     def _array(self, kind: Any, count: int, get: Any) -> Any:
@@ -342,7 +342,7 @@ class Result(Immutable, ResultFields):
             if count:
                 array[0].size = ctypes.sizeof(kind)
                 get(self._handle.pointer, 0, count, array)
-            return self._arrays.setdefault(kind, array)  # another thread may have been faster
+            return self._arrays.setdefault(kind, array)  # another thread may be faster
         return self._arrays[kind]
 
     def _hit_array(self) -> Any:
@@ -383,8 +383,8 @@ class Result(Immutable, ResultFields):
         return make_table([self], of)
 
     def to_msa(self) -> MSA:
-        """The included domains, aligned by the model: what `-A` writes. UsageError where the search kept no
-        alignments; without an included domain the alignment has no rows."""
+        """The included domains, aligned by the model, as `-A` writes them. UsageError if the search kept no
+        alignments. Without included domains, the alignment has no rows."""
         from ._msa import MSA
         from ._reports import Report
         report = Report("stockholm", text_width=0)
@@ -444,12 +444,12 @@ class Results(List[Result]):
 
     @property
     def options(self) -> Dict[str, Any]:
-        """The options of the search that results depend on, thresholds among them, by their names in search."""
+        """The options that determine the results, such as thresholds, by their names in search."""
         return options_of(self._options)
 
     def table(self, of: str = "targets") -> Table:
-        """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order. Columns have
-        the names and the meaning of `hmmjit search --target-tsv` or, by domain, `--tsv`."""
+        """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order. Columns are
+        those of `hmmjit search --target-tsv` or, by domain, `--tsv`."""
         return make_table(self, of)
 
     def merge(self: Any, *others: Results) -> Results:
@@ -482,9 +482,8 @@ class Results(List[Result]):
 
     def report(self, kind: str = "tblout", path: Optional[PathLike] = None, *, header: bool = False,
                **settings: Any) -> Optional[bytes]:
-        """The output of a kind (see Report). Returned as bytes, or written to `path`, which appears when
-        it is complete. `header`: the main report begins with the lines of hmmsearch about the run. For other
-        arguments see Report."""
+        """The output of a kind (see Report), returned as bytes or written to `path`, which appears once complete.
+        `header`: the main report begins with hmmsearch's lines about the run. Other arguments: see Report."""
         from ._reports import Report
         report = Report(kind, path, search=self._options, **settings)
         if header:

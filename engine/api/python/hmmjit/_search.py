@@ -31,14 +31,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _Shown(str):
-    """An annotation that is shown without quotes."""
+    """An annotation shown without quotes."""
 
     __repr__ = str.__str__
 
 
 def shows_options(function: _Function, without: Iterable[str] = (), **defaults: float) -> _Function:
-    """Gives a function that takes options of a search the signature that editors and help() show. `without`: options
-    that it refuses. `defaults`: other than hmmsearch's."""
+    """Gives a function with search options the signature for editors and help(). `without`: options that it refuses.
+    `defaults`: those that differ from hmmsearch's."""
     signature = inspect.signature(function)
     parameters = [p.replace(annotation=_Shown(p.annotation) if isinstance(p.annotation, str) else p.annotation)
                   for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -60,8 +60,8 @@ def shows_options(function: _Function, without: Iterable[str] = (), **defaults: 
 class _Workers:
     """A thread pool that keeps at most MOST_IDLE idle threads.
 
-    The thread of a Run is idle again before its `_finished` is called, so that a caller that submits more work then
-    reuses it.
+    A Run's thread is idle again before the call of its `_finished`: a caller that then submits more work reuses the
+    thread.
     """
 
     MOST_IDLE = 2
@@ -78,7 +78,7 @@ class _Workers:
     def _begin(self, work: Any, works: Set[Any]) -> None:
         """Adds work for end() to wait for."""
         with self._lock:
-            # What a callback begins ends before the search that calls it.
+            # Work that a callback begins ends before the callback's search.
             begins = self._ender in (None, threading.get_ident()) or hasattr(self._serving, "run")
             if begins:
                 works.add(work)
@@ -127,12 +127,13 @@ class _Workers:
                 if stays:
                     self._idle.append(waiting)
             run._finished()
-            self._running.discard(run)  # only now: a forked child must not wait for it
-            run = None  # an idle thread keeps nothing alive
+            self._running.discard(run)  # only now: forked children must not wait for it
+            run = None  # an idle thread must keep nothing alive
 
     def end(self) -> None:
-        """Ends all work: a thread in the library that calls Python when the interpreter is gone aborts the process.
-        Afterwards only the calling thread, which runs the exit handlers, and callbacks of its work can begin work."""
+        """Ends all work: a library thread that calls Python after the interpreter's end aborts the process.
+        Afterwards, only the calling thread, which runs the exit handlers, and callbacks of its work can begin
+        work."""
         ending.set()
         with self._lock:
             self._ender = threading.get_ident()
@@ -155,7 +156,7 @@ def calling() -> ContextManager[None]:
 
 def _forget_workers() -> None:
     global _workers
-    for run in _workers._running:  # a forked child has none of the threads
+    for run in _workers._running:  # a forked child lacks the threads
         if run.done.is_set():
             continue
         run.failure = UsageError("this work belongs to the parent process; begin it anew in the child")
@@ -169,10 +170,10 @@ atexit.register(lambda: _workers.end())
 
 
 class Run:
-    """Work of the library in a worker thread, so that the caller can handle signals.
+    """Work of the library in a worker thread: the caller can handle signals meanwhile.
 
     `work` is called with the callbacks. `on_result` is called with the pointer of a result that lives until it
-    returns. `on_done` is called from the worker when everything is done.
+    returns. `on_done` is called from the worker once all is done.
     """
 
     def __init__(self, work: Callable[[Any], Any], on_result: Optional[Callable[[Any], Any]] = None,
@@ -249,7 +250,7 @@ class Run:
             try:
                 raise self.failure
             finally:
-                self.failure = None  # its traceback holds this frame, which would keep the inputs
+                self.failure = None  # its traceback holds this frame, and with it the inputs
         return self.value
 
 
@@ -279,7 +280,7 @@ def _inputs(models: ModelsSource, targets: TargetsSource) -> Tuple[Models, Targe
 def _searching(models: ModelsSource, targets: TargetsSource, options: Any,
                search: Any = _b.search) -> Callable[[Any], _b.Handle]:
     queries, sequences = _inputs(models, targets)
-    now = queries._handle  # whatever is changed later
+    now = queries._handle  # later changes have no effect
     return lambda callbacks: _b.Handle("results", search, now, sequences._handle, byref(options), callbacks)
 
 
@@ -288,19 +289,19 @@ def search(models: ModelsSource, targets: TargetsSource, *, progress: Optional[O
            interval: float = 0.25, warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
     """Searches every model against every target; returns Results.
 
-    `models`, `targets`: Models and Targets, or what their constructors take.
+    `models`, `targets`: Models and Targets, or arguments of their constructors.
 
-    `options`: see SearchOptions, which describes each. Concurrent searches do not share threads or memory; divide
-    them yourself with `threads` and `memory`.
+    `options`: see SearchOptions. Concurrent searches do not share threads or memory: divide both with `threads` and
+    `memory`.
 
-    `progress` is called every `interval` seconds, from another thread, with a dict of counters;
-    returning False cancels the search (Cancelled is raised). So does Ctrl-C. `warning` is called, from
-    another thread, with an Error for each problem that does not stop the search: a lost GPU, an unusable
-    cache folder. An exception in these functions ends the search and is raised here.
+    `progress` is called every `interval` seconds, from another thread, with a dict of counters. If it returns False,
+    the search raises Cancelled. Ctrl-C cancels the search too. `warning` is called, from another thread, with an
+    Error for each problem that does not stop the search: a lost GPU, an unusable cache folder. An exception in these
+    functions ends the search, which raises it.
 
     `statistics` of the Results: a dict. Seconds of stages (read, setup, ssv, msv, bias, viterbi,
-    scoring, report) are processor time summed over threads, others are wall time; "json" is the text of
-    `hmmjit search --stats`; "backend" and "device" name what filtered, and why no GPU did.
+    scoring, report) are CPU time, summed over threads; others are wall time. "json" is the text of `hmmjit search
+    --stats`; "backend" and "device" name the processors of the filters, and the reason if no GPU was used.
     """
     out = make_options(options)
     run = Run(_searching(models, targets, out), None, progress, interval, warning)
@@ -310,10 +311,10 @@ def search(models: ModelsSource, targets: TargetsSource, *, progress: Optional[O
 @shows_options
 def scan(sequences: TargetsSource, models: ModelsSource, *, progress: Optional[OnProgress] = None,
          interval: float = 0.25, warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
-    """Searches every sequence with every model, as hmmscan does. There is one Result for each sequence, whose hits are
-    models; E-values are those of as many targets as there are models. For arguments see search: `cut_missing` can only
-    be "error", and a model that lacks its cutoffs is an error once a sequence passes its bias filter. A path of models
-    is read several times where there are many sequences.
+    """Searches every sequence with every model, as hmmscan does. Returns one Result per sequence; its hits are
+    models. Unless set, Z is the number of models. Arguments: see search. `cut_missing` can only be "error": a model
+    without cutoffs is an error once a sequence passes its bias filter. Reads a path of models several times for many
+    sequences.
 
         for sequence in hmmjit.scan("queries.fasta", "Pfam.hmm", cutoffs="gathering"):
             print(sequence.name, [family.name for family in sequence.reported])
@@ -324,9 +325,9 @@ def scan(sequences: TargetsSource, models: ModelsSource, *, progress: Optional[O
 
 
 async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
-    """Awaits the Run that `start` returns; its argument is to be called at the end. Cancelling the task cancels the
-    Run."""
-    import asyncio  # would take a third of the time of importing hmmjit
+    """Awaits the Run that `start` returns. `start` gets a function to call at the end. Cancelling the task cancels
+    the Run."""
+    import asyncio  # takes a third of the time of importing hmmjit
 
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
@@ -334,7 +335,7 @@ async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
     def tell() -> None:
         try:
             loop.call_soon_threadsafe(done.set)
-        except RuntimeError:  # the loop has been closed
+        except RuntimeError:  # the loop is closed
             pass
 
     run = start(tell)
@@ -345,7 +346,7 @@ async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
         await done.wait()
         raise
     finally:
-        run.cancel()  # also where a closed loop leaves the coroutine
+        run.cancel()  # also if a closed loop abandons the coroutine
     return run.wait()
 
 
@@ -362,8 +363,7 @@ async def search_async(models: ModelsSource, targets: TargetsSource, *, progress
 class SearchIterator:
     """Results of a running search: an iterator of Result, also asynchronous, and a context manager.
 
-    `statistics`: those of Results after the last result; None before. close() cancels the search.
-    One thread at a time.
+    `statistics`: as in Results, after the last result; None before. close() cancels the search. One thread at a time.
     """
 
     statistics: Optional[Dict[str, Any]]
@@ -373,7 +373,7 @@ class SearchIterator:
         self.statistics = None
         self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, integer("buffer", buffer, 0, INT32)))
         self._closed = threading.Event()
-        # The search's thread must not refer to this object, or it would never be freed.
+        # The search's thread must not refer to this object, which would then never be freed.
         put = functools.partial(put_unless, self._closed, self._waiting)
         self._run = Run(_searching(models, targets, options), lambda pointer: put(Result(pointer)), progress, interval,
                         warning)
@@ -384,7 +384,7 @@ class SearchIterator:
     def __next__(self) -> Result:
         try:
             while not self._closed.is_set():
-                ended = self._run.done.is_set()  # before looking: nothing comes after it
+                ended = self._run.done.is_set()  # read before the queue: no result follows
                 try:
                     return self._waiting.get(timeout=0 if ended else 0.05)
                 except queue.Empty:
@@ -450,13 +450,13 @@ def search_iter(models: ModelsSource, targets: TargetsSource, *, buffer: int = 6
                 progress: Optional[OnProgress] = None, interval: float = 0.25,
                 warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> SearchIterator:
     """As search, but returns a SearchIterator, which yields each Result as soon as it and all earlier ones are
-    ready: for libraries whose results do not fit in memory. At most `buffer` results wait. Works with `for` and
+    ready: for libraries whose results do not fit into memory. At most `buffer` results wait. Works with `for` and
     `async for`."""
     return SearchIterator(models, targets, make_options(options, "search_iter"), buffer, progress, interval, warning)
 
 
 def _file_of(path: PathLike) -> Any:
-    """What two paths of one file have in common. Devices and pipes may be named several times."""
+    """Equal for all paths of a file. Devices and pipes may be named several times."""
     try:
         info = os.stat(path)
     except OSError:
@@ -466,7 +466,7 @@ def _file_of(path: PathLike) -> Any:
 
 
 class FileReports:
-    """Several outputs, each in its file, which must not be one of `inputs`; they are written as results come."""
+    """Several outputs, written as results arrive. No file may be one of `inputs`."""
 
     def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
                  inputs: Iterable[PathLike], header: bool = True) -> None:
@@ -499,16 +499,16 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
                     progress: Optional[OnProgress] = None, interval: float = 0.25,
                     warning: Optional[OnWarning] = None, report: Optional[Mapping[str, Any]] = None,
                     **options: Unpack[SearchOptions]) -> Dict[str, Any]:
-    """As search, but writes results to files as they come and keeps none; returns the statistics.
+    """As search, but writes results to files as they arrive and keeps none; returns the statistics.
 
     `files`: a dict of kinds of Report and paths, such as {"tblout": "hits.tbl", "json": "hits.json"}; the
-    main report has its header. The files appear at the end of the search, one after the other. `report`: a dict of arguments of
-    Report. Options are those of search.
+    main report has its header. The files appear at the end of the search, one after the other. `report`: a dict of
+    arguments of Report. Options: as in search.
     """
     out = make_options(options, "search_to_files")
     inputs = _inputs(models, targets)
     paths = [os.fsdecode(source._path) for source in inputs if source._path is not None]
-    if inputs[0]._path is not None:  # pressed models, which are read in their place, and indexes
+    if inputs[0]._path is not None:  # pressed models, which replace the file, and indexes
         paths += [paths[0] + suffix for suffix in (".h3m", ".h3f", ".h3p", ".h3i", ".hjidx", ".h3m.hjidx")]
     reports = FileReports(files, out, report, paths)
     run = Run(_searching(*inputs, out), reports.write, progress, interval, warning)

@@ -1,4 +1,4 @@
-"""Targets that are searched again and again."""
+"""Targets for repeated searches."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Optional
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Session(Targets):
-    """Targets, and what searches of them need, kept from one search to the next::
+    """Targets, kept from one search to the next with everything that searches of them need::
 
         session = hmmjit.Session("proteome.hjdb", device="gpu")
         results = session.search(models)
         for last in session.jackhmmer(queries, max_iterations=3): ...
 
-    Sequences are read now and stay in memory; a target database (.hjdb) is mapped, so its file must not be changed in
-    place. The first search that uses GPUs starts them. Kernels and, while there is room, targets stay on them until
-    the Session is freed. Any number of threads may search. Searches with the same settings share a run; other
-    runs take turns on the GPUs, in the order of their calls.
+    Reads sequences now and keeps them in memory; maps a target database (.hjdb), so its file must not change in
+    place. The first search with GPUs starts them. Kernels and, while there is room, targets stay on the GPUs until
+    the Session is freed. Any number of threads may search. Searches with equal settings share a run; other runs take
+    turns on the GPUs, in the order of calls.
 
-    A Session is a Targets, which every function takes. Its own methods are those functions, with `options` where a
-    call gives none. Results are the same as without a Session. A pickle has the targets alone.
+    A Session is a Targets, accepted by every function. Its methods are those functions, with `options` as defaults.
+    Results equal those without a Session. A pickle holds only the targets.
     """
 
     def __init__(self, targets: TargetsSource, alphabet: str = "amino", format: Optional[str] = None,
@@ -40,14 +40,14 @@ class Session(Targets):
         self._handle = _b.Handle("targets", _b.targets_keep, given._handle.pointer, self._alphabet)
 
     def search(self, models: ModelsSource, **arguments: Any) -> Results:
-        """hmmjit.search of these targets. Inside the loop over a search_iter that uses GPUs it needs a Session of its own,
-        or all results first: see search_iter."""
+        """hmmjit.search of these targets. Inside the loop over a search_iter with GPUs, use another Session, or
+        collect all results first: see search_iter."""
         return search(models, self, **{**self._options, **arguments})
 
     def search_iter(self, models: ModelsSource, **arguments: Any) -> SearchIterator:
-        """hmmjit.search_iter of these targets. With GPUs, a search of the same Session from the loop over the results
-        waits for this search, which waits for the loop once more than `buffer` results are ready: take a Session of its
-        own for it, or all results first."""
+        """hmmjit.search_iter of these targets. With GPUs, a search of the same Session inside the loop over the
+        results may deadlock: it waits for this search, which waits for the loop once more than `buffer` results are
+        ready. Use another Session, or collect all results first."""
         return search_iter(models, self, **{**self._options, **arguments})
 
     def scan(self, models: ModelsSource, **arguments: Any) -> Results:

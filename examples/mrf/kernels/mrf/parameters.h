@@ -1,10 +1,10 @@
-// Layouts, scales and parameters shared by host and kernels. NVRTC compiles it without headers, so
-// it uses built-in types only.
+// Layouts, scales and parameters shared by host and kernels. Uses only built-in types: NVRTC has no
+// headers.
 //
-// Label volume: one byte per voxel, with a border of one voxel of "no class" on every side, so that
-// kernels need no border tests. Rows start with four border bytes, which aligns voxel 0 to a word,
-// and end with four to seven. Intensity volume: 16 bits per voxel, no border, rows padded to a
-// multiple of four voxels.
+// Label volume: one byte per voxel, with a border of one voxel of "no class" on every side: kernels
+// need no border tests. Rows start with four border bytes, which aligns voxel 0 to a word, and end
+// with four to seven. Intensity volume: 16 bits per voxel, no border, rows padded to a multiple of
+// four voxels.
 #ifndef MRF_PARAMETERS_H_
 #define MRF_PARAMETERS_H_
 

@@ -1,11 +1,11 @@
-// One colour of a sweep of iterated conditional modes (Besag 1986): every voxel of the colour takes
-// the class of least energy, which is its data term plus beta times (neighbours of other classes -
+// One colour of a sweep of iterated conditional modes (Besag 1986): every voxel of the colour gets
+// the class with the least energy: data term plus beta times (neighbours of other classes -
 // neighbours of this class).
 //
 // A thread owns four voxels along x, one word of labels, and marches through kTileZ planes. The six
-// neighbours of a voxel never have its colour, so the order of threads does not matter and volumes
-// are updated in place. Words that another thread is writing may be read in their old or new state:
-// these differ in bytes of this colour only, which the reader does not use.
+// neighbours of a voxel never have its colour, so threads may run in any order and update volumes
+// in place. A thread may read a word while another thread writes it: old and new state differ only
+// in bytes of this colour, which the reader does not use.
 #include "common/intrinsics.cuh"
 #include "mrf/parameters.h"
 #include "plan_constants.h"
@@ -30,7 +30,7 @@ HMMJIT_DEVICE u32 high_product(u32 a, u32 b) {
 #endif
 }
 
-/// Neighbours of bytes 0 and 2 of a word, counted for all classes at once: three bits for each
+/// Counts of the neighbours of bytes 0 and 2 of a word, for all classes at once: three bits per
 /// class, the last three for the border.
 struct Counts {
   u32 a = 0, b = 0;
