@@ -221,10 +221,10 @@ std::optional<double> positions_of(const Models::Impl& models) {
   return sum;
 }
 
-double count_models(const Models::Impl& models) {
-  if (models.path.empty()) return static_cast<double>(models.models.size());
+std::size_t count_models(const Models::Impl& models) {
+  if (models.path.empty()) return models.models.size();
   HmmReader reader = value(HmmReader::open(models.path));
-  return static_cast<double>(value(reader.count()));
+  return value(reader.count());
 }
 
 std::optional<double> residues_of(const Targets::Impl& targets) {
@@ -497,7 +497,7 @@ SearchResults search_or_scan(bool scans, const OpenDriver& open_driver, const Mo
             "\"error\" in a scan");
     hmmjit::Session own;
     hmmjit::Session& session = session_of(targets, options, own);
-    const double count = scans ? count_models(*models.impl()) : 0;
+    const std::size_t count = scans ? count_models(*models.impl()) : 0;
     std::vector<ModelResult> results;
     const auto receive = [&](const hmmjit::ModelResult& result) {
       return deliver(make_result(result, scans), callbacks, host, results);
@@ -509,10 +509,10 @@ SearchResults search_or_scan(bool scans, const OpenDriver& open_driver, const Mo
       results.clear();
       FunctionSink sink(receive);
       if (!scans) return session.search(internal, source, *opened, sink, progress);
-      const ScanRun run{.search = internal,
-                        .count_models = [&] { return Result<double>(count); },
-                        .open_models = [&] { return open_models(models.impl()); },
-                        .receive = receive};
+      const auto open_all = [&](const TargetBlock&) -> Result<SelectedModels> {
+        return SelectedModels{.models = count, .source = value(open_models(models.impl()))};
+      };
+      const ScanRun run{.search = internal, .open_models = open_all, .receive = receive};
       return run_scan(session, run, *opened, progress);
     };
     SearchResults out = run_search(session, open_driver, models, targets, options, callbacks, host,

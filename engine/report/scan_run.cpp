@@ -25,8 +25,9 @@ constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
 // Collects the hits of all models by sequence.
 class ScanSink final : public ResultSink {
  public:
-  // `indices`: of the models in their file; null: all of them are searched.
-  ScanSink(HitsByTarget hits, const Thresholds& rules, const std::vector<std::size_t>* indices)
+  // `indices`: see SelectedModels.
+  ScanSink(HitsByTarget hits, const Thresholds& rules,
+           const std::optional<std::vector<std::size_t>>& indices)
       : rules_(rules), indices_(indices), hits_(std::move(hits)) {}
 
   // A model that lacks the requested cutoffs is an error once a sequence passes its bias filter.
@@ -43,7 +44,7 @@ class ScanSink final : public ResultSink {
     return for_each_lot(result, [&](const HitLot& lot) -> Status {
       for (const Hit& hit : lot.hits) {
         ScannedHit found(result, hit);
-        if (indices_ != nullptr) found.hit.index = (*indices_)[result.index];
+        if (indices_) found.hit.index = (*indices_)[result.index];
         HMMJIT_TRY(hits_.add(std::move(found)));
       }
       return {};
@@ -72,7 +73,7 @@ class ScanSink final : public ResultSink {
   }
 
   const Thresholds& rules_;
-  const std::vector<std::size_t>* const indices_;
+  const std::optional<std::vector<std::size_t>>& indices_;
   HitsByTarget hits_;
   std::vector<ScannedHit> group_;  // of the next sequence with hits
   bool reading_ = false;
@@ -87,7 +88,6 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
                                   SearchProgress& progress) {
   const Thresholds& rules = run.search.thresholds;
   SearchOptions options = run.search;
-  std::optional<double> count;  // of the models
   const bool cutoffs = rules.cutoffs != ModelCutoffs::kNone;
   if (cutoffs) options.thresholds.cutoffs = ModelCutoffs::kGathering;
 
@@ -109,27 +109,14 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     TargetCounters counters(batch.first_index(), batch.size());
     options.by_target = SearchOptions::ByTarget{rules.Z};
     options.filters.per_target = &counters;
-    std::optional<PassedModels> passed;
-    if (run.filter && session.devices() == nullptr) {
-      HMMJIT_ASSIGN(passed, run.filter(batch));
-    }
-    if (!count && passed) count = static_cast<double>(passed->models);
-    if (!count) {
-      HMMJIT_ASSIGN(count, run.count_models());
-    }
-    const double Z = rules.Z.value_or(*count);
+    HMMJIT_ASSIGN(const SelectedModels selected, run.open_models(batch));
+    const double Z = rules.Z.value_or(static_cast<double>(selected.models));
     options.thresholds.Z = Z;
     ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules,
-                  passed ? &passed->indices : nullptr);
-    ModelSource all;
-    if (passed) {
-      all = std::move(passed->source);
-    } else {
-      HMMJIT_ASSIGN(all, run.open_models());
-    }
+                  selected.indices);
     std::size_t index = 0;
     const ModelSource models = [&]() -> Result<std::optional<Query>> {
-      HMMJIT_ASSIGN(std::optional<Query> query, all());
+      HMMJIT_ASSIGN(std::optional<Query> query, selected.source());
       if (query && cutoffs) {
         constexpr float kNever = std::numeric_limits<float>::infinity();
         query->cutoff = cutoff_of(query->model(), rules);
@@ -142,19 +129,15 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     HMMJIT_ASSIGN(const SearchStatistics pass,
                   session.search(options, models, *targets, sink, progress));
     add(statistics, pass);
-    models_found = sink.models();
-    std::uint64_t nodes = sink.nodes();
-    if (passed) {
-      const std::uint64_t failed = passed->models - models_found;
-      statistics.counters.targets += failed * batch.size();
-      statistics.counters.residues += failed * batch.residue_count();
-      statistics.filters += passed->times;
-      models_found = passed->models;
-      nodes = passed->nodes;
-    }
-    if (static_cast<double>(models_found) != *count)
+    if (sink.models() != (selected.indices ? selected.indices->size() : selected.models))
       return fail(ErrorCode::kInput, "the models changed while they were read", {},
                   "do not change files that are in use");
+    models_found = selected.models;
+    const std::uint64_t nodes = selected.indices ? selected.nodes : sink.nodes();
+    const std::uint64_t left_out = selected.models - sink.models();
+    statistics.counters.targets += left_out * batch.size();
+    statistics.counters.residues += left_out * batch.residue_count();
+    statistics.filters += selected.times;
     residues += pass.residues;
 
     clock.lap();

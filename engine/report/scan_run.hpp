@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 
 #include "search/pressed_models.hpp"
 #include "search/session.hpp"
@@ -11,13 +10,9 @@ namespace hmmjit {
 
 struct ScanRun {
   SearchOptions search;  ///< thresholds.Z: the user's, if any
-  /// Counts the models, the default Z. Called at most once.
-  std::function<Result<double>()> count_models;
-  /// Opens the models from the first on; called once per batch of sequences.
-  std::function<Result<ModelSource>()> open_models;
-  /// Finds the models that pass the first filter, if there is a faster way (filter_pressed). May
-  /// be empty.
-  std::function<Result<std::optional<PassedModels>>(const TargetBlock& batch)> filter = {};
+  /// Opens the models from the first on, or those that some sequence of a batch may match. Called
+  /// once per batch.
+  std::function<Result<SelectedModels>(const TargetBlock& batch)> open_models;
   /// Receives each sequence's result in order, with models in place of hits.
   std::function<Status(const ModelResult&)> receive;
 };
@@ -27,8 +22,8 @@ struct ScanRun {
 /// an error once a sequence passes its bias filter, as in hmmscan. Fails as Session::search does,
 /// and with kInput if the number of models changes.
 ///
-///   HMMJIT_TRY(run_scan(session, {.search = options, .count_models = count,
-///                                 .open_models = open, .receive = write}, sequences, progress));
+///   HMMJIT_TRY(run_scan(session, {.search = options, .open_models = open, .receive = write},
+///                       sequences, progress));
 Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSource& sequences,
                                   SearchProgress& progress);
 

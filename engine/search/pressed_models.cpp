@@ -102,9 +102,9 @@ Result<std::optional<Query>> read_model(const std::string& file, const Place& pl
 
 }  // namespace
 
-Result<std::optional<PassedModels>> filter_pressed(const std::string& path,
-                                                   const TargetBlock& sequences,
-                                                   const SearchOptions& options) {
+Result<std::optional<SelectedModels>> filter_pressed(const std::string& path,
+                                                     const TargetBlock& sequences,
+                                                     const SearchOptions& options) {
   const double F1 = options.filters.F1;
   if (F1 >= 1 || !pays(sequences.residue_count(), options.threads)) return std::nullopt;
   const std::string models = path + ".h3m";
@@ -123,7 +123,8 @@ Result<std::optional<PassedModels>> filter_pressed(const std::string& path,
     HMMJIT_ASSIGN(targets.emplace_back(), copies.of(sequences, i, *first->alphabet));
     if (targets.back().empty()) targets.pop_back();
   }
-  PassedModels out;
+  SelectedModels out;
+  std::vector<std::size_t>& indices = out.indices.emplace();
   std::vector<Place> places;
   std::vector<Stripe> row;
   Place last{};  // of the last record
@@ -143,7 +144,7 @@ Result<std::optional<PassedModels>> filter_pressed(const std::string& path,
       const float null = null_score(static_cast<int>(residues.size()));
       return !gate.rejects(nats_to_bits(striped_msv(filter, residues, row) - null));
     });
-    if (passed) out.indices.push_back(out.models);
+    if (passed) indices.push_back(out.models);
   }
   // Otherwise records are missing at the end.
   if (out.models == 0 || !read_model(models, last)) return std::nullopt;

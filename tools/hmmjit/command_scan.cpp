@@ -22,19 +22,24 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   ModelFile& file = run.model_file;
   const std::uint64_t bytes = file.bytes_total;
   std::uint64_t passes = 0;
+  std::uint64_t count = 0;  // of the models, once they are read
   ScanRun scanned;
   scanned.search = run.search;
   if (run.kept_models != nullptr) {
-    scanned.count_models = [&] {
-      return Result<double>(static_cast<double>(run.kept_models->size()));
+    scanned.open_models = [&](const TargetBlock&) {
+      return Result<SelectedModels>(
+          {.models = run.kept_models->size(), .source = models_of(run.kept_models)});
     };
-    scanned.open_models = [&] { return models_of(run.kept_models); };
   } else {
-    scanned.count_models = [&] { return count_models(file.path, run.search.thresholds, false); };
-    scanned.filter = [&](const TargetBlock& batch) {
-      return filter_pressed(file.path, batch, run.search);
-    };
-    scanned.open_models = [&]() -> Result<ModelSource> {
+    scanned.open_models = [&](const TargetBlock& batch) -> Result<SelectedModels> {
+      if (run.devices.session.devices() == nullptr) {
+        HMMJIT_ASSIGN(auto passed, filter_pressed(file.path, batch, run.search));
+        if (passed) return *std::move(passed);
+      }
+      if (passes == 0) {
+        HMMJIT_ASSIGN(const double found, count_models(file.path, run.search.thresholds, false));
+        count = static_cast<std::uint64_t>(found);
+      }
       HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(file.path));
       // For the progress display: each batch of sequences takes a pass over the models.
       const std::uint64_t before = bytes * passes++;
@@ -43,11 +48,13 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       file.bytes_total =
           read > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes * passes) * all / read)
                    : 0;
-      return [&file, before, reader = std::make_shared<HmmReader>(std::move(opened))] {
+      const ModelSource next = [&file, before,
+                                reader = std::make_shared<HmmReader>(std::move(opened))] {
         auto model = reader->next();
         file.bytes_read = before + reader->offset();
         return model;
       };
+      return SelectedModels{.models = count, .source = next};
     };
   }
   scanned.receive = [&](const ModelResult& result) -> Status {

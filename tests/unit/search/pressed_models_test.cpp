@@ -56,7 +56,7 @@ class PressedModels : public testing::Test {
                         model.hmm.calibration.msv_mu, model.hmm.calibration.msv_lambda);
     return !(P > options_.filters.F1);
   }
-  Result<std::optional<PassedModels>> filter(const TargetBlock& targets) const {
+  Result<std::optional<SelectedModels>> filter(const TargetBlock& targets) const {
     return filter_pressed(path(), targets, options_);
   }
 
