@@ -144,7 +144,7 @@ TEST_F(PressedModels, OfAnotherNameAreAnError) {
   folder_.write("m.hmm.h3m", binary);
   const auto got = filter(block(0, targets_.size()));
   ASSERT_TRUE(got && *got);
-  ASSERT_EQ((*got)->indices.front(), 0u);
+  ASSERT_EQ((*got)->indices->front(), 0u);
   const auto query = (*got)->source();
   ASSERT_FALSE(query);
   EXPECT_EQ(query.error().code, ErrorCode::kInput);
