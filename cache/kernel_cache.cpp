@@ -293,8 +293,9 @@ bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdent
 
 void KernelCache::account(std::uint64_t added) {
   const std::uint64_t estimate = write_statistics(added);
-  // Trim scans the disk. An estimate of zero: the size is unknown or cannot be stored. The first
-  // time: a store far below its cap would keep temporaries of killed processes forever.
+  // Trim scans the disk. At an estimate of zero, because the size is unknown or cannot be stored;
+  // the first time, because a store far below its cap would otherwise keep temporaries of killed
+  // processes forever.
   const bool first = !shared_->swept.exchange(true);
   if (first || estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
 }

@@ -97,9 +97,9 @@ hmmjit::SearchOptions to_options(const hmmjit_search_options& options);
 using SearchBody = std::function<Result<hmmjit::SearchStatistics>(
     const hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
     const ModelSource& models, SearchProgress& progress)>;
-/// Opens the models and calls `body`, guarded with `host`. Calls `body` again, on the CPU, if a
-/// device kernel computes wrong scores, unless results were delivered and not `restarts`. The
-/// result has no models. `open_driver`: empty: this machine's driver.
+/// Opens the models and calls `body`, guarded with `host`. If a device kernel computes wrong
+/// scores, calls `body` again, on the CPU: with `restarts` always, otherwise only if no result has
+/// been delivered. The result has no models. An empty `open_driver` means this machine's driver.
 SearchResults run_search(hmmjit::Session& session, const OpenDriver& open_driver,
                          const Models& models, const Targets& targets,
                          const hmmjit_search_options& options, const SearchCallbacks& callbacks,

@@ -61,7 +61,7 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
 Result<std::string> ptx_of_job(const CompileJob& job, const NvrtcLibrary& compiler);
 
 cache::Entry to_entry(const CompileJob& job, const KernelImage& image);
-/// Fails with kCompile if the entry is invalid: holds no image of this job.
+/// Fails with kCompile if the entry is invalid, because it holds no image of this job.
 Result<KernelImage> from_entry(const CompileJob& job, const cache::Entry& entry);
 
 /// Writes the job's files to the dump folder. Callers report errors, but continue.

@@ -1,8 +1,8 @@
 // The run-time compiler, loaded on demand: locates it, identifies it, and runs one compile.
 //
-// A few bytes of its file identify a library. Loading costs more than a cache hit, so the library
-// is loaded only to compile a kernel or to learn its capabilities. Like NVRTC, thread-safe after
-// construction.
+// A few bytes of the library's file identify it. Loading it costs more than a cache hit, so it is
+// loaded only to compile a kernel, or to learn its capabilities if they are unknown. Like NVRTC,
+// thread-safe after construction.
 #pragma once
 
 #include <functional>

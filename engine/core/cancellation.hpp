@@ -37,8 +37,7 @@ class Cancellation {
     event_.happen();
   }
   bool cancelled() const noexcept;
-  /// Waits until `event` happens; returns false if it is cancelled first. `cancellation` may be
-  /// null.
+  /// Waits until `event` happens; returns false if `cancellation` (may be null) is cancelled first.
   static bool wait(const Event& event, const Cancellation* cancellation);
 
  private:

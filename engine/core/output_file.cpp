@@ -95,7 +95,7 @@ std::unexpected<Error> output_error(const std::string& path, const char* action,
 }
 
 // Gives a new file the owner, group and permissions of the file that it will replace. Only root may
-// set the owner. If the group cannot be set, it gets only the permissions of everybody.
+// set the owner. If the group cannot be set, the new file's group gets no more than everybody has.
 void take_permissions(int file, const struct stat& old) {
   mode_t mode = old.st_mode & 0777;
   if (::fchown(file, old.st_uid, old.st_gid) != 0 &&
@@ -513,7 +513,7 @@ std::optional<Identity> identity_of(const std::string& path, bool input) {
   return identity;
 }
 
-// Finds an earlier name of the same file. Hashed, because there may be thousands of outputs.
+// Finds the first name given to a file. Ordered by file, because there may be thousands of outputs.
 class KnownFiles {
  public:
   void add(const Identity& file, const NamedFile& as) {

@@ -170,7 +170,7 @@ class Sorted {
   // Byte range of the file.
   struct Run {
     std::uint64_t begin, end;
-    int level = 0;  // how often any of its values has been merged
+    int level = 0;  // how often its values have been merged, at most
   };
   struct OpenRun {
     SpoolRun records;

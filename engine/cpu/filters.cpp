@@ -664,7 +664,8 @@ void FilterTables::Tables::mark_rows(int height, std::span<const std::span<const
       if (value < height) continue;
       std::size_t first = start + b * block, last = first + block + length % 2;
       if (b > 0) first += length % 2;
-      // Overflow is possible: kernels with gains may then lose a pair of cells (byte_kernels.cpp).
+      // After a possible overflow, kernels with gains may lose a pair of cells (byte_kernels.cpp)
+      // in the next M rows.
       if (value >= 256 - 2 * bytes.bias) last += nodes;
       first = std::max(first, chunk.first);
       last = std::min(last, chunk.last);

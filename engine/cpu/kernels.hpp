@@ -17,9 +17,9 @@ namespace hmmjit::cpu {
 /// that another process wrote there must not index outside the table.
 inline constexpr std::size_t kSsvCodes = 32;
 /// Bytes between rows of an SSV table: [vectors][lanes] signed costs; with SsvShape::gains
-/// [2][vectors][lanes], costs then gains max(0, -cost). Rows lie an odd number of cache lines
-/// apart, because two are read together, and in banked L1 caches multiples of four lines share a
-/// bank.
+/// [2][vectors][lanes], costs then gains max(0, -cost). Without gains, a row of 64-byte vectors
+/// takes an odd number of cache lines, because two rows are read together, and in banked L1 caches
+/// multiples of four lines share a bank.
 constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool gains) {
   constexpr std::size_t kLine = 64;
   const std::size_t bytes = lanes * vectors * (gains ? 2 : 1);

@@ -171,8 +171,8 @@ class ViterbiRows {
   V leaving_ = Floor();  // output across lanes of the last stripe's D
 };
 
-// Stops once the largest M of a row reaches `limit`. `kScan`: records such a row's cells and clears
-// the row, which changes no special state.
+// Stops once the largest M of a row reaches `limit`. `kScan`: instead records the cells of such a
+// row and clears it; the row then changes no special state.
 template <class D, bool kScan>
 HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int M,
                            std::span<const Residue> residues, std::int16_t* rows,

@@ -2,11 +2,11 @@
 //
 // One Driver per process suffices; it must outlive its devices. Uses only primary contexts,
 // retained on a device's first use and never released. Loads kernels independently of contexts: one
-// image serves every device of its architecture. Destructors free nothing while the process exits
-// (the driver may be gone, and the system frees everything), and nothing on an abandoned device,
-// where driver calls may never return. Threads: Driver, Device and LoadedKernel are immutable and
-// may be shared. A Stream, Event or buffer belongs to one thread at a time. Every call makes its
-// device's context current.
+// image serves every device of its architecture. Destructors free what the object owns, except
+// while the process exits (the driver may be gone, and the system frees everything) and on an
+// abandoned device, where driver calls may never return.
+// Threads: Driver, Device and LoadedKernel are immutable and may be shared. A Stream, Event or
+// buffer belongs to one thread at a time. Every call makes its device's context current.
 #pragma once
 
 #include <atomic>

@@ -79,7 +79,7 @@ class BufferedInput {
   Result<std::string_view> peek(std::size_t least = 1);
   /// Marks `count` bytes of the last peek as read. Does not count lines.
   void skip(std::size_t count) { position_ += count; }
-  /// Counts `bytes` that were not read through the source as delivered.
+  /// Counts `bytes`, which did not come through the source, as delivered.
   void count(std::size_t bytes) { chunk_offset_ += bytes; }
   /// The next line without its LF (a CR stays). False at the end. The view is valid until the next
   /// call. The last line may lack its LF. Fails with kInput if a line is too long.

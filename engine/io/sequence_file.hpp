@@ -38,7 +38,7 @@ Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path
 
 /// Reads targets in file order. Every row of an alignment, without gaps, is a target. Unlike
 /// hmmsearch, recognises alignments in compressed and standard input too. Targets may have up to
-/// 2^31 - 1 residues. One thread per reader.
+/// 2^31 - 4 residues. One thread per reader.
 class SequenceReader {
  public:
   /// Looks for `path` as given, then in the directories of the environment variable BLASTDB; "-" is

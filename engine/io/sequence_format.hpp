@@ -67,7 +67,8 @@ struct ForeignFile {
 /// Recognises content that no reader accepts from the first bytes of a file: archives, other
 /// compression, web pages, UTF-16, byte order marks, ...
 std::optional<ForeignFile> recognise_foreign_file(std::string_view head);
-/// Recognises also profiles, FASTA files and alignments, for readers of anything else.
+/// As recognise_foreign_file, and recognises profiles, FASTA files and alignments too: for readers
+/// of none of these.
 std::optional<ForeignFile> recognise_other_file(std::string_view head);
 
 /// Decides between protein, DNA and RNA by the frequencies of letters; the rules are HMMER's.

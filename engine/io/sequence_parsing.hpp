@@ -56,7 +56,7 @@ std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet);
 /// Character classes of unaligned formats: the alphabet without '-'; white space is ignored.
 std::array<std::uint8_t, 256> unaligned_table(const SequenceFormatOptions& options);
 
-/// A NUL byte in a target's name, accession or description is an error: C strings end there:
+/// A NUL byte in a target's name, accession or description is an error: C strings end there, so
 /// different names would become equal, and readers of the results would fail.
 inline bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 std::unexpected<Error> nul_byte(const std::string& where, std::string_view name);

@@ -59,7 +59,7 @@ class Zstandard final : public Compressor {
     do {
       ZSTD_outBuffer room{buffer_.data(), buffer_.size(), 0};
       left = ZSTD_compressStream2(stream_, &room, &in, end ? ZSTD_e_end : ZSTD_e_continue);
-      if (ZSTD_isError(left)) throw std::bad_alloc();  // only memory can fail
+      if (ZSTD_isError(left)) throw std::bad_alloc();  // the only possible error
       out({buffer_.data(), room.pos});
     } while (in.pos < in.size || (end && left > 0));
   }

@@ -17,7 +17,8 @@ std::string_view compressed_suffix(std::string_view name);
 class Compressor {
  public:
   virtual ~Compressor() = default;
-  /// Passes compressed bytes to `out`; with `end`, all remaining ones. `end` must be the last call.
+  /// Passes compressed bytes to `out`; with `end`, all remaining ones. The last call, and no other,
+  /// must have `end`.
   virtual void compress(std::string_view text, bool end,
                         const std::function<void(std::string_view)>& out) = 0;
 };

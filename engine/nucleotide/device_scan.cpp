@@ -381,8 +381,8 @@ Status DeviceScan::State::upload(std::span<const Residue> residues) {
   return {};
 }
 
-// Windows come first: threads wait for them. Then the next model that no thread has reached, once
-// there is room for its marks. Empty if there is no task and the caller does not wait.
+// Windows come first: threads wait for them. Then the next model that threads have yet to reach,
+// once there is room for its marks. Empty if there is no task and the caller does not wait.
 DeviceScan::State::Next DeviceScan::State::next_work(std::size_t from, bool waits) {
   const std::size_t bytes = std::max<std::size_t>(2 * d.blocks, 1);
   const std::size_t most = std::clamp(kWaitingMarks / bytes, kFewestWaiting, kMostWaiting);

@@ -1,4 +1,4 @@
-// Cuts targets into pieces, each searched on both strands.
+// Cuts targets into pieces, which are searched in order on each strand.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
 /// with kInput if the set is incomplete.
 Status merge_results(const PartSet& set, ResultSink& sink);
 
-/// Writes adjacent parts as one part, with the content of a search of that part, and returns its
-/// digest. Fails with kInput unless they are adjacent.
+/// Writes adjacent parts as one part, with the content of a search of that part, and returns the
+/// content digest. Fails with kInput unless they are adjacent.
 Result<Digest> merge_into_part(const PartSet& set, const std::string& path,
                                const PartOrigin& origin, const MergeOptions& options);
 

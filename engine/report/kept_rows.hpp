@@ -11,9 +11,8 @@
 
 namespace hmmjit {
 
-/// Append a mark at the beginning of a table row, which KeptRows removes. The row belongs to the
-/// next `count` domains in hit order, or to domain `place` of the model. Lines without a mark are
-/// comments.
+/// Append the mark that begins a table row until KeptRows removes it. The row shows the next
+/// `count` domains in hit order, or domain `place` of the model. Lines without a mark are comments.
 void append_kept_mark(std::string& out, int count);
 void append_kept_place(std::string& out, std::size_t place);
 

@@ -23,7 +23,7 @@ inline constexpr char kKeptLater = '\1';
 void append_tsv_header(std::string& out, const RecordOptions& options = {});
 /// One line per reported domain.
 void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
-/// One line per reported target, below its column names.
+/// The line of column names, and one line per reported target.
 void append_target_tsv_header(std::string& out, const RecordOptions& options = {});
 void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
 

@@ -24,8 +24,9 @@ namespace hmmjit {
 /// The `where` of errors on standard output.
 inline constexpr const char* kStandardOutput = "standard output";
 
-/// The path of each kind of output. Empty: no output; the main report goes to standard output. With
-/// "{query}" in the path, each query gets a file, which is published when the query is complete.
+/// The path of each kind of output. Empty: no such output, except that the main report goes to
+/// standard output. With "{query}" in the path, each query gets a file, which is published when the
+/// query is complete.
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
@@ -81,7 +82,7 @@ class ReportWriter final : public ResultSink {
   /// For RecordOptions::kept, before `complete`: for each reported domain, whether it remains.
   void resolve(std::vector<bool> kept) { kept_ = std::move(kept); }
   /// Writes the trailers, then publishes all files together with `others`, which are already
-  /// complete. With kProcessEnds, signals stay blocked: the process then ends with success.
+  /// complete. With kProcessEnds, signals are dropped from then on: the process ends with success.
   Status complete(const RunDescription& run, std::span<OutputFile* const> others = {},
                   OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds);
 

@@ -33,7 +33,7 @@ struct CommandSpec {
   std::vector<CommandSpec> subcommands = {};
   /// For programs of HMMER: the lines above the help.
   std::function<std::string(const ParsedOptions&)> banner = {};
-  std::shared_ptr<const SearchProgram> program = {};  ///< that a server runs; may be null
+  std::shared_ptr<const SearchProgram> program = {};  ///< the program for servers; null: none
 
   /// "hmmjit db build [options] targets...", where `path` is "hmmjit db build".
   std::string usage(std::string_view path) const;

@@ -29,7 +29,7 @@ std::size_t terminal_columns() {
   return std::max<std::size_t>(size.ws_col, 2) - 1;
 }
 
-// Initial estimate of the time to score a cell, in times to filter one.
+// Time to score a cell, as a multiple of the time to filter one: the estimate before any is scored.
 constexpr double kScoringToFiltering = 10;
 
 }  // namespace

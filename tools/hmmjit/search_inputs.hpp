@@ -100,10 +100,10 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
                                                    const std::string& file,
                                                    const SequenceFormatOptions& format);
 
-/// Fails with kInput unless the residues of `file` are plainly nucleotides, like nhmmer.
+/// Like nhmmer, fails with kInput unless the residues of `file` are plainly nucleotides.
 Status check_nucleotides(const std::string& file);
 
-/// Prints a warning. Prints each text once per process.
+/// Prints a warning, but each text only once per process.
 void warn(const std::string& text);
 
 }  // namespace hmmjit::tools

@@ -168,7 +168,7 @@ class Answer {
 
   const ParsedOptions& options_;
   const bool progress_;
-  std::vector<NamedFile> others_;  // which no file of a query or round may overwrite
+  std::vector<NamedFile> others_;  // files that no file of a query or round may overwrite
   std::map<std::string, Output> files_;
   std::optional<OutputFile> of_query_;
   OutputFile* to_ = nullptr;  // null: standard error

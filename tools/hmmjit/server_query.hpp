@@ -72,8 +72,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// Put files in their places before prepare(). Meanwhile, another thread than run()'s may read the
-/// text and the progress.
+/// Put files in their places before prepare(). During run(), another thread may read the text and
+/// the progress.
 class Query {
  public:
   explicit Query(TemporaryFolder folder) : folder_(std::move(folder)) {}

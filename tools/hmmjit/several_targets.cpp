@@ -92,7 +92,7 @@ Status search_each_target(const SearchProgram& program, const ParsedOptions& opt
   for (const ParsedOptions& one : searches) {
     Run run{context};
     joined.ends = &one == &searches.back();
-    // Only the last search may drop signals.
+    // After the last search, and only then, signals may be dropped: the process ends with success.
     HMMJIT_TRY(search_and_repeat(program, one, run,
                                  &one == &searches.back() ? OutputFile::Afterwards::kProcessEnds
                                                           : OutputFile::Afterwards::kProcessGoesOn,

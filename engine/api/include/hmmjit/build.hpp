@@ -14,8 +14,8 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// HMMER's defaults; members: hmmjit.h. Source: HMMER user's guide, manual pages of phmmer, nhmmer
-/// and hmmbuild.
+/// HMMER's defaults; for members see hmmjit.h. Source: HMMER user's guide, manual pages of phmmer,
+/// nhmmer and hmmbuild.
 struct BuildOptions : hmmjit_build_options {
   HMMJIT_EXPORT BuildOptions() noexcept;
 };

@@ -29,7 +29,7 @@ struct Device {
   int max_registers_per_thread = 255;
   int shared_per_sm = 0;              ///< shared memory of one SM
   int shared_per_block = 0;           ///< largest (opt-in) shared memory of one block
-  int shared_reserved_per_block = 0;  ///< that the system takes from each block
+  int shared_reserved_per_block = 0;  ///< taken by the system from each block
   std::int64_t memory_bytes = 0;
   std::int64_t l2_bytes = 0;
   double memory_bandwidth = 0;  ///< bytes per second

@@ -145,7 +145,7 @@ struct Rejection {
 /// capabilities.
 struct PlanInfo {
   std::string family;  ///< of the problem; a stage's name for the profile search
-  Device device;       ///< that the plan is for
+  Device device;       ///< the device of the plan
   Candidate chosen;    ///< tried first
   /// Candidates tried in this order if the chosen one breaks its promises.
   std::vector<Candidate> fallbacks;

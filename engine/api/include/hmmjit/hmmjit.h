@@ -23,14 +23,15 @@
  *             of outputs, the library writes at most `size` bytes. Structs grow only at the end. A
  *             caller newer than the library may know more members: in inputs they must be zero bytes
  *             (otherwise HMMJIT_USAGE: no request is ignored silently); in outputs the library sets
- *             them to zero bytes. Reserved members must be zero. HMMJIT_USAGE for others, and for a
- *             size that no struct has (over 4096 bytes, or no multiple of sizeof(size_t)).
+ *             them to zero bytes. Reserved members must be zero. Other values in these, and a size
+ *             that no struct has (over 4096 bytes, or no multiple of sizeof(size_t)), give
+ *             HMMJIT_USAGE.
  *   Texts     UTF-8, NUL-terminated. Texts in a struct belong to the handle that filled it and live
  *             as long. The library copies input texts. NULL and "" mean none.
  *   Threads   Several threads may call functions that take const handles concurrently; other
  *             functions, one thread at a time per handle. Any number of searches may run
- *             concurrently. By default each takes all cores and half of the free memory: a caller
- *             that runs N searches sets `threads` and `memory` to an N-th of these.
+ *             concurrently. By default each takes all cores and up to half of the free memory: a
+ *             caller that runs N searches sets `threads` and `memory` to an N-th of these.
  *   Callbacks run with the floating-point mode of the thread that called the library. They must
  *             return: no longjmp, no exception.
  *   Symbols   are versioned (HMMJIT_0.1, ...); a published symbol keeps its meaning.
@@ -186,12 +187,12 @@ int32_t hmmjit_targets_load(const char *path, int32_t alphabet, const char *form
 int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alphabet,
                                    const char *format, const char *name, hmmjit_targets **out,
                                    hmmjit_error **error);
-/* A session: the same targets, kept in memory from one search to the next with everything that
- * searches of them need. Reads sequences now; maps a target database, so its file must not change
- * in place. The first search with GPUs starts them for all searches, with its device, gpus, vram
- * and cache. Kernels and, while there is room, targets stay on the GPUs. Any number of threads may
- * search. Searches with equal settings share a run; other runs take turns on the GPUs, in the order
- * of calls. Targets cannot be added. `alphabet`: of a file. */
+/* A session: the same targets, kept from one search to the next with everything that searches of
+ * them need. Reads sequences now; maps a target database, so its file must not change in place. The
+ * first search with GPUs starts them for all searches, with its device, gpus, vram and cache.
+ * Kernels and, while there is room, targets stay on the GPUs. Any number of threads may search.
+ * Searches with equal settings share a run; other runs take turns on the GPUs, in the order of
+ * calls. Targets cannot be added. `alphabet`: of a file. */
 int32_t hmmjit_targets_keep(const hmmjit_targets *targets, int32_t alphabet, hmmjit_targets **out,
                             hmmjit_error **error);
 /* `residues`: `length` letters of the alphabet in either case; drops white space. HMMJIT_USAGE for
@@ -240,8 +241,8 @@ typedef struct hmmjit_database_info {
   uint64_t identity;   /* digest of the sequences and their order, not of the source files */
 } hmmjit_database_info;
 
-/* Writes the targets of `count` inputs, in order, to the file `path`, which appears once complete.
- * */
+/* Writes the targets of `count` inputs, in order, to the file `path`, which appears once
+ * complete. */
 int32_t hmmjit_database_build(const hmmjit_targets *const *inputs, size_t count, int32_t alphabet,
                               const char *path, hmmjit_error **error);
 /* Reads the header only. `about` (may be NULL) receives lines "program ..." and "source ...". */
@@ -651,12 +652,10 @@ typedef struct hmmjit_run_info {
   const char *date;        /* one line */
 } hmmjit_run_info;
 
-/* `path` NULL: stays in memory; otherwise a file that appears once complete. `options` may be NULL.
- * */
+/* `path`: a file, which appears once complete; NULL: a report in memory. `options` may be NULL. */
 int32_t hmmjit_report_create(int32_t kind, const char *path, const hmmjit_report_options *options,
                              hmmjit_report **out, hmmjit_error **error);
-/* The head of the main report: the searched files and the settings that differ from their defaults.
- * */
+/* The head of the main report: the searched files and the settings that are not defaults. */
 int32_t hmmjit_main_report_header(const hmmjit_run_info *run, const hmmjit_report_options *options,
                                   hmmjit_text **out, hmmjit_error **error);
 /* Adds text here to the output, such as the main report's header. */
@@ -715,8 +714,8 @@ int32_t hmmjit_search_model_part(const hmmjit_models *models, const char *databa
 int32_t hmmjit_merge_parts(const char *const *files, size_t count,
                            const hmmjit_callbacks *callbacks, hmmjit_results **out,
                            hmmjit_error **error);
-/* Writes adjacent parts as one part, with the content of a search of that part. `info` may be NULL.
- * */
+/* Writes adjacent parts as one part, with the content of a search of that part. `info` may be
+ * NULL. */
 int32_t hmmjit_join_parts(const char *const *files, size_t count, const char *output,
                           hmmjit_part_info *info, hmmjit_error **error);
 /* Describes a part. `settings` (may be NULL) receives lines "name: value", which must be equal in
@@ -728,8 +727,7 @@ int32_t hmmjit_part_get_options(const char *file, hmmjit_search_options *options
                                 hmmjit_error **error);
 /* Checks every byte of a part: HMMJIT_INPUT at the first damage. */
 int32_t hmmjit_part_verify(const char *file, hmmjit_error **error);
-/* The missing parts as a list of numbers from 1, "3,17,40-42"; empty if the files hold all parts.
- * */
+/* The missing parts as a list of numbers from 1, "3,17,40-42"; "" if the files hold all parts. */
 int32_t hmmjit_parts_missing(const char *const *files, size_t count, hmmjit_text **out,
                              hmmjit_error **error);
 
@@ -867,8 +865,7 @@ const hmmjit_result *hmmjit_round_result(const hmmjit_round *round);
 int32_t hmmjit_round_model(const hmmjit_round *round, hmmjit_models **out, hmmjit_error **error);
 /* Included domains, aligned with the query, in Stockholm format; "" if alignments were not kept. */
 const char *hmmjit_round_alignment(const hmmjit_round *round);
-/* Adds a query whose rounds are done: all rounds to the main report, the last one to other kinds.
- * */
+/* Adds a query whose rounds are done: all rounds to the main report, the last to other kinds. */
 int32_t hmmjit_report_add_iteration(hmmjit_report *report, const hmmjit_iteration *iteration,
                                     size_t query, hmmjit_error **error);
 void hmmjit_iteration_free(hmmjit_iteration *iteration);
@@ -958,8 +955,7 @@ typedef struct hmmjit_variant {
   int32_t by_name_only; /* chosen only if forced, or without alternative */
   int32_t reserved;
   void *context; /* given to `configurations` */
-  /* Adds configurations to the offer, or rejects the problem. Must be pure; called from any thread.
-   * */
+  /* Adds configurations to the offer, or rejects the problem. Pure; called from any thread. */
   void (*configurations)(void *context, const hmmjit_problem *problem, const hmmjit_device *device,
                          hmmjit_offer *offer);
 } hmmjit_variant;

@@ -18,7 +18,7 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// jackhmmer's defaults; members: hmmjit.h. To change `search`, start from
+/// jackhmmer's defaults; for members see hmmjit.h. To change `search`, start from
 /// SearchOptions(Program::kJackhmmer); cutoffs, first_target and target_count must not be set;
 /// keep_alignments may be 0 only with one round. `build` applies to all models, except that in
 /// later rounds the query determines the match columns, and most_insertions has no effect.
@@ -26,7 +26,7 @@ struct IterationOptions : hmmjit_iteration_options {
   HMMJIT_EXPORT IterationOptions() noexcept;
 };
 
-/// One round of one query; numbers: hmmjit.h.
+/// One round of one query; for members see hmmjit.h.
 struct Round : hmmjit_round_info {
   ModelResult result;  ///< hits of the model
   Model model;         ///< the model of this round, calibrated

@@ -10,7 +10,7 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// nhmmer's defaults; members: hmmjit.h. To change `search`, start from
+/// nhmmer's defaults; for members see hmmjit.h. To change `search`, start from
 /// SearchOptions(Program::kNhmmer).
 struct NhmmerOptions : hmmjit_nhmmer_options {
   HMMJIT_EXPORT NhmmerOptions() noexcept;

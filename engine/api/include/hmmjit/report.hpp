@@ -33,7 +33,7 @@ enum class ReportKind {
   kDfamTable,  ///< --dfamtblout of nhmmer
 };
 
-/// Settings of an output; members: hmmjit.h. Each kind ignores settings of other kinds.
+/// Settings of an output; for members see hmmjit.h. Each kind ignores settings of other kinds.
 struct ReportOptions : hmmjit_report_options {
   HMMJIT_EXPORT ReportOptions() noexcept;
   /// With the options of a search, which must outlive the report.

@@ -13,9 +13,9 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-// Members: hmmjit.h. Texts are never null. Coordinates are 1-based and inclusive, indices count
-// from 0. Source: Eddy 2011 (PLoS Comput Biol 7:e1002195) and the HMMER user's guide, "Tabular
-// output".
+// For members see hmmjit.h. Texts are never null. Coordinates are 1-based and inclusive, indices
+// count from 0.
+// Source: Eddy 2011 (PLoS Comput Biol 7:e1002195) and the HMMER user's guide, "Tabular output".
 using Hit = hmmjit_hit;
 using Domain = hmmjit_domain;
 using FilterCounts = hmmjit_filter_counts;

@@ -27,8 +27,8 @@ HMMJIT_BEGIN_NAMESPACE
 /// Programs with default options.
 enum class Program { kHmmsearch, kJackhmmer, kNhmmer };
 
-/// Options of a search, with the defaults of a program; members: hmmjit.h. Objects behind pointers
-/// must live until the search returns.
+/// Options of a search, with the defaults of a program; for members see hmmjit.h. Objects behind
+/// pointers must live until the search returns.
 ///
 /// Concurrent searches share nothing: a host that runs N of them sets `threads` to cores / N and
 /// `memory` to available bytes / N. One search of many models keeps all cores busy. Several
@@ -71,8 +71,8 @@ struct SearchCallbacks {
   std::optional<Cancellation> cancellation = {};
 };
 
-/// Counters and times of a search; members: hmmjit.h and docs/statistics.md. Texts are never null
-/// and live as long as any copy.
+/// Counters and times of a search; for members see hmmjit.h and docs/statistics.md. Texts are never
+/// null and live as long as any copy.
 struct SearchStatistics : hmmjit_search_statistics {
   SearchStatistics() : hmmjit_search_statistics{} { backend = device = json = ""; }
   std::shared_ptr<const void> texts;  ///< keeps them

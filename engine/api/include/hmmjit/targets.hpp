@@ -20,7 +20,7 @@ HMMJIT_BEGIN_NAMESPACE
 /// One target as text: views of the host's memory. The library copies what it keeps.
 struct Sequence {
   std::string_view name = {};
-  std::string_view residues = {};  ///< letters of the alphabet, in either case; drops white space
+  std::string_view residues = {};  ///< letters of the alphabet, either case; white space is dropped
   std::string_view accession = {}, description = {};
 };
 

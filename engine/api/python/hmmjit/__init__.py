@@ -9,8 +9,8 @@
 
     hmmjit.phmmer(sequences, targets)                   # sequences as queries
     hmmjit.scan(sequences, models)                      # results by sequence, as hmmscan
-    hmmjit.nhmmer("families.hmm", "genome.fa")          # DNA, both strands for [round] in
-    hmmjit.IterativeSearch(sequence, targets):           # in rounds, as jackhmmer
+    hmmjit.nhmmer("families.hmm", "genome.fa")          # DNA, both strands
+    for [round] in hmmjit.IterativeSearch(sequence, targets):           # in rounds, as jackhmmer
         print(round.iteration, len(round.msa), round.converged)
     hmmjit.Builder().build_msa(alignment).write("family.hmm")           # as hmmbuild
 

@@ -264,8 +264,8 @@ def _raise(status: int, error: Any) -> NoReturn:
 
 
 class Handle:
-    """Owns an opaque pointer of the library. Frees nothing in a forked child: freeing may wait for threads, which
-    only the parent has."""
+    """Owns an opaque pointer of the library. A forked child frees nothing of its parent's: freeing may wait for
+    threads, which only the parent has."""
 
     def __init__(self, kind: str, make: Callable[..., Any], *arguments: Any) -> None:
         self._free = _declare(f"hmmjit_{kind}_free", "vp")
