@@ -191,6 +191,8 @@ def test_several_alignments(data, tmp_path):
         hmmjit.Builder().build_all(tmp_path / "none.sto")
     with pytest.raises(hmmjit.InputError):
         hmmjit.Builder(architecture="hand").build_msa(folder / "family.sto")
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Builder(score_matrix="/nowhere/matrix").build("MKVLAAGGHKLM")
     for wrong in ({"score_matrix": "NOSUCH"}, {"popen": 0.5}, {"pextend": -1}, {"symfrac": 2}, {"Eft": 1}, {"EmN": 0},
                   {"weighting": "x"}, {"effective_number": -1}, {"max_insertions": 2}, {"ere": 0}):
         with pytest.raises(hmmjit.UsageError):
@@ -261,6 +263,9 @@ def test_jackhmmer(data):
     for wrong in ({"max_iterations": 0}, {"cutoffs": "ga"}, {"target_count": 4}):
         with pytest.raises(hmmjit.UsageError):
             hmmjit.jackhmmer(folder / "queries.fasta", folder / "targets.fasta", **wrong)
+    for wrong in ({"report": {"text_width": 60}}, {"a3m": True, "alignments": False}):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", **wrong)
     with pytest.raises(hmmjit.InputError):
         list(hmmjit.jackhmmer("MKVLAAGGHKLM", "/nowhere"))
     search = hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", device="cpu")
