@@ -436,37 +436,6 @@ def test_interrupted_from_the_keyboard():
     assert time.monotonic() - begun < 20
 
 
-def test_other_threads_run_meanwhile():
-    counted, done = [0], threading.Event()
-
-    def count():
-        while not done.is_set():
-            counted[0] += 1
-            time.sleep(0.001)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    hmmjit.search(*much(), device="cpu", threads=1)
-    done.set()
-    thread.join()
-    assert counted[0] > 20
-
-
-def test_several_searches_at_once(results):
-    models, targets = hmmjit.Models.load(MODELS), hmmjit.Targets.load(TARGETS)
-    found = [None] * 4
-
-    def run(i):
-        found[i] = key(hmmjit.search(models, targets, device="cpu", threads=1 + i % 2))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [key(results)] * 4
-
-
 def test_results_as_they_come(results):
     assert key(hmmjit.search_iter(MODELS, TARGETS, device="cpu", buffer=1)) == key(results)
     stream = hmmjit.search_iter(*much(), device="cpu", buffer=2)
