@@ -37,8 +37,8 @@ def files(tmp_path_factory):
     def noise(length):
         return "".join(rng.choices("ACGT", k=length))
 
-    family = [(f"r{n}", "".join(rng.choice("ACGT-") if rng.random() < 0.2 else c for c in FAMILY) + (noise(12) if n < 2 else "-" * 12)
-               + "GATTACA") for n in range(8)]
+    family = [(f"r{n}", "".join(rng.choice("ACGT-") if rng.random() < 0.2 else c for c in FAMILY)
+               + (noise(12) if n < 2 else "-" * 12) + "GATTACA") for n in range(8)]
     for name, aligned in (("family", family), ("one", family[:1])):
         (folder / f"{name}.sto").write_text(f"# STOCKHOLM 1.0\n#=GF ID {name}\n#=GF AC DF1\n#=GF GA 40;\n#=GF TC 90;\n"
                                             "#=GF NC 20;\n" + "".join(f"{n} {r}\n" for n, r in aligned) + "//\n")
@@ -50,13 +50,15 @@ def files(tmp_path_factory):
 
 SEARCHES = [("", {}, {}), ("-E 1e-9", {"E": 1e-9}, {}), ("-T 30", {"T": 30}, {}), ("--incE 1e-20", {"incE": 1e-20}, {}),
             ("--incT 60", {"incT": 60}, {}), ("--F1 1e-5", {"F1": 1e-5}, {}), ("--F2 1e-9", {"F2": 1e-9}, {}),
-            ("--F3 1e-15", {"F3": 1e-15}, {}), ("--F3 0.1 --B1 20 --B2 30 --B3 50", {"F3": 0.1, "B1": 20, "B2": 30, "B3": 50}, {}),
-            ("-Z 3", {"Z": 3}, {}), ("--seed 7", {"seed": 7}, {}), ("--w_length 60", {"window_length": 60}, {}),
-            ("--w_beta 0.5", {"window_beta": 0.5}, {}), ("--block_length 50000", {"block_length": 50000}, {}),
+            ("--F3 1e-15", {"F3": 1e-15}, {}),
+            ("--F3 0.1 --B1 20 --B2 30 --B3 50", {"F3": 0.1, "B1": 20, "B2": 30, "B3": 50}, {}), ("-Z 3", {"Z": 3}, {}),
+            ("--seed 7", {"seed": 7}, {}), ("--w_length 60", {"window_length": 60}, {}), ("--w_beta 0.5", {"window_beta": 0.5}, {}),
+            ("--block_length 50000", {"block_length": 50000}, {}),
             ("--max", {"max": True}, {}), ("--nobias", {"bias_filter": False}, {}), ("--nonull2", {"null2": False}, {}),
             ("--watson", {"strand": "watson"}, {}), ("--crick", {"strand": "crick"}, {}), ("--cut_ga", {"cutoffs": "ga"}, {}),
             ("--cut_nc", {"cutoffs": "nc"}, {}), ("--cut_tc", {"cutoffs": "tc"}, {}), ("--noali", {}, {"alignments": False}),
-            ("--acc", {}, {"prefer_accession": True}), ("--notextw", {}, {"text_width": 0}), ("--textw 200", {}, {"text_width": 200})]
+            ("--acc", {}, {"prefer_accession": True}), ("--notextw", {}, {"text_width": 0}),
+            ("--textw 200", {}, {"text_width": 200})]
 MODELS = [("", {}), ("--rna", {"alphabet": "rna"}), ("--symfrac 0.95", {"symfrac": 0.95}), ("--eset 3", {"effective_number": 3}),
           ("--eclust", {"effective_number": "clust"}), ("--wgsc", {"weighting": "gsc"}), ("--plaplace", {"prior": "laplace"}),
           ("--maxinsertlen 5", {"max_insertions": 5}), ("--w_length 333", {"window_length": 333}),
@@ -76,8 +78,8 @@ def test_searches(files):
     seen = set()
     for arguments, search, shown in SEARCHES:
         outputs = [files / name for name in ("out", "tbl", "dfam", "sto")]
-        subprocess.run([PROGRAM, "nhmmer", "--quiet", *arguments.split(), "-o", outputs[0], "--tblout", outputs[1], "--dfamtblout",
-                        outputs[2], "-A", outputs[3], files / "family.hmm", files / "genome.fa"], check=True)
+        subprocess.run([PROGRAM, "nhmmer", "--quiet", *arguments.split(), "-o", outputs[0], "--tblout", outputs[1],
+                        "--dfamtblout", outputs[2], "-A", outputs[3], files / "family.hmm", files / "genome.fa"], check=True)
         main, table, dfam, alignment = (path.read_bytes() for path in outputs)
         found = hmmjit.nhmmer(files / "family.hmm", files / "genome.fa", **search)
         assert results_part(found.report("main", **shown)) == results_part(main), arguments
@@ -86,8 +88,8 @@ def test_searches(files):
         assert without_author(made) == without_author(alignment), arguments
         # The objects, and copies of them in other processes, say the same as the tables.
         again = pickle.loads(pickle.dumps(found))
-        assert [(h.name, h.domains[0].alignment_from, h.domains[0].alignment_to, h.strand) for result in again for h in result] == \
-            [(row[0].decode(), int(row[6]), int(row[7]), row[11].decode()) for row in map(bytes.split, rows(table))]
+        places = [(h.name, h.domains[0].alignment_from, h.domains[0].alignment_to, h.strand) for result in again for h in result]
+        assert places == [(row[0].decode(), int(row[6]), int(row[7]), row[11].decode()) for row in map(bytes.split, rows(table))]
         assert again.report("main", **shown) == found.report("main", **shown)
         seen.add(tuple(results_part(main)))
     print(f"{len(seen)} different results of {len(SEARCHES)} searches")
@@ -103,8 +105,8 @@ def test_models(files):
     for arguments, settings in MODELS:
         alignment = files / ("one.sto" if "single_by_matrix" in settings else "family.sto")
         alphabet = settings.get("alphabet", "dna")
-        subprocess.run([PROGRAM, "build", "--" + alphabet, "-o", os.devnull, *arguments.replace("--rna", "").split(), files / "made.hmm",
-                        alignment], check=True)
+        subprocess.run([PROGRAM, "build", "--" + alphabet, "-o", os.devnull, *arguments.replace("--rna", "").split(),
+                        files / "made.hmm", alignment], check=True)
         models = hmmjit.Builder(**{"alphabet": alphabet, **settings}).build_all(alignment)
         wanted = model_lines((files / "made.hmm").read_text())
         assert model_lines("".join(model.text() for model in models)) == wanted, arguments
