@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "build/hmm_writer.hpp"
+#include "build/priors.hpp"
 #include "build/row_weights.hpp"
 #include "build/sequence_model.hpp"
 #include "tests/support/shared_data.hpp"
@@ -42,6 +43,25 @@ TEST(HmmText, InfiniteStatisticsAreWrittenAsHmmbuildDoes) {
   std::string text;
   build::append_hmm_text(text, built, "hmmjit", "-");
   EXPECT_NE(text.find("\nSTATS LOCAL MSV          -inf 242.45280\n"), std::string::npos) << text;
+}
+
+// Values of the reference.
+TEST(Priors, HelperValues) {
+  EXPECT_EQ(build::log_gamma(0.002184), 0x1.88059429e95cep+2);
+  EXPECT_EQ(build::log_gamma(0.5), 0x1.250d048cb808p-1);
+  EXPECT_EQ(build::log_gamma(1), -0x1.c214p-33);
+  EXPECT_EQ(build::log_gamma(10.25), 0x1.abc6d9940877bp+3);
+  EXPECT_EQ(build::log_gamma(1000.5), 0x1.714ac96c9d4f2p+12);
+  std::vector<float> counts(20, 0.0f);
+  counts[0] = 1.5f;
+  counts[9] = 0.25f;
+  build::mixture_priors(amino_alphabet()).match.mean_posterior(counts);
+  EXPECT_EQ(counts[0], 0x1.c2cebcp-2f);
+  EXPECT_EQ(counts[9], 0x1.f8c76ep-4f);
+  EXPECT_EQ(counts[19], 0x1.a33cf6p-7f);
+  std::vector<float> transitions = {2, 0, 1};
+  build::mixture_priors(amino_alphabet()).match_transition.mean_posterior(transitions);
+  EXPECT_EQ(transitions, (std::vector<float>{0x1.74fc7ap-1f, 0x1.db0c12p-8f, 0x1.0e9adcp-2f}));
 }
 
 }  // namespace
