@@ -136,6 +136,27 @@ TEST(Engine, RefusesContradictoryCatalogues) {
   }));
 }
 
+TEST(Engine, PlansTheSearchStagesToo) {
+  const Engine engine(settings());
+  const Plan plan = engine.plan_stage(Stage::kSsv, 150, find_device("H200"));
+  EXPECT_EQ(plan.info().family, "ssv");
+  EXPECT_THAT(plan.info().text, HasSubstr("GCUPS"));
+  EXPECT_THAT(engine.render(plan).text, HasSubstr("__global__"));
+  EXPECT_EQ(code_of([&] { engine.plan_stage(Stage::kSsv, 0, find_device("H200")); }),
+            ErrorCode::kInput);
+  for (const int stage : {-1, 77}) {
+    EXPECT_EQ(
+        code_of([&] { engine.plan_stage(static_cast<Stage>(stage), 150, find_device("H200")); }),
+        ErrorCode::kUsage);
+  }
+  for (const char* name : {"bias", "gate", "parser", "ensemble", "envelope"}) {
+    EXPECT_EQ(engine.plan_stage(find_stage(name), 150, find_device("H200")).info().family, name);
+  }
+  std::string text;
+  EXPECT_EQ(code_of([] { find_stage("forwards"); }, &text), ErrorCode::kUsage);
+  EXPECT_THAT(text, HasSubstr("ssv, msv, bias, viterbi, forward, gate"));
+}
+
 #define COMPILER_OR_SKIP() \
   if (const CompilerInfo info = compiler_info(); !info.found) GTEST_SKIP() << info.message
 

@@ -1,4 +1,4 @@
-// Rounds from a host program, with public headers only, compared with the program.
+// Rounds and models from a host program, with public headers only. Rounds are the program's.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -104,6 +104,20 @@ TEST(Iteration, AFailedRoundIsSearchedAgain) {
     return results_of(report.take_text());
   };
   EXPECT_EQ(results(true), results(false));
+}
+
+TEST(Build, EverySourceGivesItsModel) {
+  const auto model = hmmjit::build_model({.name = "q", .residues = "MKVLAAGGHKLMWWCDEFGHIKLMN"});
+  const auto again = hmmjit::Models::from_memory(model.binary())[0];
+  EXPECT_STREQ(again.info().consensus, model.info().consensus);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string text = "# STOCKHOLM 1.0\n#=GF ID x\na GATTACAGGCC\nb GATTACAGGCC\n//\n";
+  const auto rows = hmmjit::build_from_alignment_text(text);
+  EXPECT_EQ(rows[0].info().alphabet, HMMJIT_DNA);
+  const auto of_file = hmmjit::build_from_alignments(folder.write("x.sto", text).string());
+  EXPECT_EQ(of_file[0].binary(), rows[0].binary());
+  EXPECT_EQ(hmmjit::Targets::from_memory(">a\nACDE\n").alphabet(), hmmjit::Alphabet::kAmino);
+  EXPECT_FALSE(hmmjit::Targets::from_file("x").alphabet());
 }
 
 }  // namespace

@@ -64,6 +64,11 @@ TEST(Report, IsCompleteOnce) {
   }
 }
 
+TEST(Report, OfNoKindIsRefused) {
+  for (const int kind : {-1, 99})
+    EXPECT_EQ(code_of([&] { hmmjit::Report(static_cast<ReportKind>(kind)); }), ErrorCode::kUsage);
+}
+
 TEST(Report, HeaderAndPageAreTheProgramsOwn) {
   const Inputs inputs = hmmjit::tests::make_inputs(22, 3, 200);
   const hmmjit::test_support::TemporaryFolder folder;

@@ -6,9 +6,7 @@
 #include <atomic>
 #include <limits>
 #include <new>
-#include <stdexcept>
 #include <system_error>
-#include <thread>
 
 #include "hmmjit/hmmjit.hpp"
 #include "tests/support/comma_locale.hpp"
@@ -56,40 +54,6 @@ TEST(Search, TheHostsLocaleDoesNotMatter) {
   std::snprintf(text, sizeof text, "%.1f", 0.5);
   EXPECT_STREQ(text, "0,5");
   EXPECT_TRUE(outputs() == expected);
-}
-
-TEST(Search, EndsWhenCancelled) {
-  const auto [models, targets] = parsed_inputs(6, 30, 2000);
-  // From another thread; by the progress callback; before it begins; by a throwing callback.
-  hmmjit::SearchCallbacks callbacks;
-  hmmjit::Cancellation cancellation;
-  callbacks.cancellation = cancellation;
-  std::size_t seen = 0;
-  callbacks.result = [&](const hmmjit::ModelResult&) {
-    if (++seen == 2) std::thread([&] { cancellation.cancel(); }).join();
-  };
-  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, on_cpu(), callbacks); }),
-            hmmjit::ErrorCode::kInterrupted);
-  EXPECT_GE(seen, 2u);
-  EXPECT_LT(seen, 30u);
-  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, on_cpu(), callbacks); }),
-            hmmjit::ErrorCode::kInterrupted)
-      << "cancelled before";
-
-  hmmjit::SearchCallbacks ticking;
-  ticking.interval = std::chrono::milliseconds(1);
-  ticking.progress = [](const hmmjit::Progress&) { return false; };
-  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, on_cpu(), ticking); }),
-            hmmjit::ErrorCode::kInterrupted);
-
-  hmmjit::SearchCallbacks throwing;
-  int calls = 0;
-  throwing.result = [&](const hmmjit::ModelResult&) {
-    ++calls;
-    throw std::runtime_error("of the host");
-  };
-  EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), throwing), std::runtime_error);
-  EXPECT_EQ(calls, 1) << "the search went on";
 }
 
 TEST(Search, NamesWhatIsWrong) {
@@ -205,8 +169,13 @@ TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
   const auto [models, targets] = parsed_inputs(12, 4, 60);
   // Exception types that the library translates if it throws them itself.
   hmmjit::SearchCallbacks callbacks;
-  callbacks.result = [](const hmmjit::ModelResult&) { throw std::bad_alloc(); };
+  int calls = 0;
+  callbacks.result = [&](const hmmjit::ModelResult&) {
+    ++calls;
+    throw std::bad_alloc();
+  };
   EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), callbacks), std::bad_alloc);
+  EXPECT_EQ(calls, 1) << "the search went on";
   callbacks.result = [](const hmmjit::ModelResult&) {
     throw std::system_error(std::make_error_code(std::errc::io_error));
   };
