@@ -355,20 +355,6 @@ TEST(Alignments, Clustal) {
               HasSubstr("row b was not expected here"));
 }
 
-TEST(Alignments, SelexAndPsiBlast) {
-  std::string text = "# comment\none  ACDEFGH\ntwo  AC--GH-\n\none  IKM-N\ntwo  IKLLM\n";
-  Target one{"one", "", "", "ACDEFGHIKMN"}, two{"two", "", "", "ACGHIKLLM"};
-  ReadResult got = read_text(text);
-  EXPECT_EQ(got.error, "");
-  EXPECT_THAT(got.targets, ElementsAre(one, two));
-  EXPECT_THAT(read_text(text.substr(10), std::nullopt, "x.pb").targets, ElementsAre(one, two));
-  EXPECT_THAT(read_text(text.substr(10), F::kPsiBlast).targets, ElementsAre(one, two));
-  // In SELEX blanks are gaps, too.
-  EXPECT_THAT(read_text("#=RF xx xx\none AC DE\ntwo  CD\n", F::kSelex).targets,
-              ElementsAre(Target{"one", "", "", "ACDE"}, Target{"two", "", "", "CD"}));
-  EXPECT_THAT(read_text("two words\nbut 123\n").error, HasSubstr("in no known format"));
-}
-
 TEST(Alignments, Phylip) {
   Target a{"seqA", "", "", "ACDEFGHIKL"}, b{"seq_B", "", "", "ACDEFGHIL"};
   std::string interleaved = " 2 10\nseqA      ACD EF\nseq B     ACD EF\n\nGHIKL\nGHI-L\n";
