@@ -140,7 +140,7 @@ class ResultsFolder(SharedInputs):
 
 class Outputs(ResultsFolder):
     def test_json_and_tsv_print_as_the_domain_table(self):
-        for options in ([], ["-E", "1e-5", "--domE", "1e-3"], ["-T", "10", "--domT", "5", "-Z", "9"],
+        for options in ([], ["-E", "1e-5", "--domE", "1e-3", "--incE", "1e-20"], ["-T", "10", "--domT", "5", "-Z", "9"],
                         ["--domT", "60"]):
             paths = self.run_search(options)
             table = [line.split(None, 22) for line in result_lines(read(paths["domtbl"])) if line]
@@ -175,6 +175,7 @@ class Outputs(ResultsFolder):
             summary = lines[-1]
             self.assertEqual(summary["domains_reported"], len(rows))
             self.assertEqual(summary["targets_reported"], len(targets))
+            self.assertEqual(summary["targets_included"], sum(target["included"] for target in targets))
             self.assertEqual(summary["models"], len(models))
             self.assertEqual(summary["targets"], len(self.records))
             self.assertEqual(sum(model["targets_reported"] for model in models), len(targets))
