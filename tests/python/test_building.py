@@ -224,8 +224,10 @@ def test_rounds(data, tmp_path, builder, options, arguments):
     assert lines(search.report("tblout")) == lines((tmp_path / "t").read_bytes())
     assert lines(search.report("domtblout")) == lines((tmp_path / "d").read_bytes())
     assert alignment_lines(search.report("stockholm")) == alignment_lines((tmp_path / "a").read_bytes())
-    run(PROGRAM, "jackhmmer", "--quiet", "--device", "cpu", *arguments, "-o", os.devnull, "--a3m", tmp_path / "a3m", *files)
-    assert search.report("a3m") == (tmp_path / "a3m").read_bytes()
+    run(PROGRAM, "jackhmmer", "--quiet", "--device", "cpu", *arguments, "-o", os.devnull, "--a3m", tmp_path / "a3m",
+        "--tsv", tmp_path / "tsv", *files)
+    for kind in ("a3m", "tsv"):
+        assert search.report(kind) == (tmp_path / kind).read_bytes()
     # Models and alignments of every round: the files of a round contain all queries up to it.
     for number in range(1, 5):
         of_round = [r[number - 1] for r in rounds if len(r) >= number]
