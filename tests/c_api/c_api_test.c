@@ -399,44 +399,6 @@ static int32_t on_target(void* context, const hmmjit_target* target) {
   return target->index == 4;
 }
 
-static void test_nucleotides(void) {
-  static const char family[] = "GATTACAGGCCTTAACGGTCATTGCAGTCCGATAGGCTTACGATCGGATTACCAGG";
-  static const char reverse[] = "CCTGGTAATCCGATCGTAAGCCTATCGGACTGCAATGACCGTTAAGGCCTGTAATC";
-  hmmjit_error* error = NULL;
-  hmmjit_targets* sequences = NULL;
-  hmmjit_models* models = NULL;
-  hmmjit_results* results = NULL;
-  hmmjit_nhmmer_options options = {.size = sizeof options};
-  hmmjit_result_info info = {.size = sizeof info};
-  hmmjit_domain domain = {.size = sizeof domain};
-  OK(hmmjit_targets_create(HMMJIT_DNA, &sequences, &error));
-  OK(hmmjit_targets_add(sequences, "query", NULL, NULL, family, sizeof family - 1, &error));
-  OK(hmmjit_build_models(sequences, NULL, &models, &error));
-  hmmjit_targets_free(sequences);
-  OK(hmmjit_targets_create(HMMJIT_DNA, &sequences, &error));
-  OK(hmmjit_targets_add(sequences, "chr1", NULL, NULL, reverse, sizeof reverse - 1, &error));
-  OK(hmmjit_nhmmer_options_init(&options, &error));
-  CHECK(options.strands == HMMJIT_STRANDS_BOTH && options.B1 == 110 && options.search == NULL);
-  OK(hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
-  OK(hmmjit_result_get_info(hmmjit_results_get(results, 0), &info, &error));
-  CHECK(info.long_targets == 1 && info.hits == 1 && info.domains == 1);
-  OK(hmmjit_result_get_domains(hmmjit_results_get(results, 0), 0, 1, &domain, &error));
-  CHECK(domain.alignment_from > domain.alignment_to);
-  hmmjit_results_free(results);
-  options.strands = HMMJIT_STRANDS_TOP;
-  OK(hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
-  OK(hmmjit_result_get_info(hmmjit_results_get(results, 0), &info, &error));
-  CHECK(info.hits == 0);
-  options.strands = 3;
-  GIVES(HMMJIT_USAGE, hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
-  options.strands = HMMJIT_STRANDS_BOTH;
-  options.block_length = 10;
-  GIVES(HMMJIT_USAGE, hmmjit_nhmmer(models, sequences, &options, NULL, &results, &error));
-  hmmjit_results_free(results);
-  hmmjit_models_free(models);
-  hmmjit_targets_free(sequences);
-}
-
 static void test_building(const char* target_path) {
   hmmjit_error* error = NULL;
   hmmjit_targets *targets = NULL, *queries = NULL;
@@ -587,7 +549,6 @@ int main(int argc, char** argv) {
   test_search(argv[1], argv[2]);
   test_parts(argv[1], argv[2], argv[3]);
   test_building(argv[2]);
-  test_nucleotides();
   test_engine();
   if (failures == 0) puts("all C interface checks passed");
   return failures == 0 ? 0 : 1;

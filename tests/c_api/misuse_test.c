@@ -61,6 +61,7 @@ static void test_input_structs(void) {
   hmmjit_callbacks callbacks = {.size = sizeof callbacks};
   hmmjit_report_options how = {.size = sizeof how};
   hmmjit_run_info run = {.size = sizeof run};
+  hmmjit_nhmmer_options nhmmer = {.size = sizeof nhmmer};
   hmmjit_cache_settings cache_settings = {.size = sizeof cache_settings};
   hmmjit_cache* cache = NULL;
   const int32_t twice[] = {0, 0};
@@ -133,6 +134,12 @@ static void test_input_structs(void) {
   REFUSES_VALUE(how.text_width, 1, CREATE);
   GIVES(HMMJIT_USAGE, hmmjit_report_create(12, NULL, &how, &report, &error));
   GIVES(HMMJIT_USAGE, hmmjit_report_create(-1, NULL, &how, &report, &error));
+
+  OK(hmmjit_nhmmer_options_init(&nhmmer, &error));
+#define NHMMER hmmjit_nhmmer(models, targets, &nhmmer, &callbacks, &found, &error)
+  REFUSES_SIZES(hmmjit_nhmmer_options, nhmmer, NHMMER);
+  REFUSES_VALUE(nhmmer.strands, 3, NHMMER);
+  REFUSES_VALUE(nhmmer.block_length, 10, NHMMER);
 
   cache_settings.mode = HMMJIT_CACHE_OFF;
 #define OPEN hmmjit_cache_open(&cache_settings, &cache, &error)

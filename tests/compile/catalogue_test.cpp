@@ -12,10 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
-#include <ctime>
-#include <map>
 #include <mutex>
 #include <random>
 #include <set>
@@ -32,12 +29,6 @@ struct Task {
   plan::DeviceTraits device;
   int length = 0;
 };
-
-double thread_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// One table device per architecture of the compiler; architectures without one use the device of a
 /// neighbouring entry.
@@ -103,41 +94,24 @@ class Catalogue : public testing::TestWithParam<plan::Stage> {
     ASSERT_FALSE(tasks_.empty());
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
-    struct Figures {
-      int compiled = 0, registers = 0, slack = 1000;
-      double seconds = 0, slowest = 0;
-      std::string slowest_name;
-    };
-    std::map<std::string, Figures> figures;  // by stage and variant
     std::vector<std::string> failures;
     std::size_t done = 0;
-    const auto start = std::chrono::steady_clock::now();
     std::vector<std::thread> threads;
     for (int t = 0; t < available_cores(); ++t) {
       threads.emplace_back([&] {
         for (std::size_t at = next++; at < tasks_.size(); at = next++) {
           const Task& task = tasks_[at];
           const plan::KernelVariant& variant = *task.candidate.variant;
-          const std::string name =
-              fmt::format("{}/{}", plan::stage_name(variant.stage), variant.name);
           const std::string where =
-              fmt::format("{} sm_{} length {}", name, task.device.capability(), task.length);
-          const double before = thread_cpu_seconds();
+              fmt::format("{}/{} sm_{} length {}", plan::stage_name(variant.stage), variant.name,
+                          task.device.capability(), task.length);
           const auto job = make_job(*templates_, task.candidate, task.device, compiler_->get());
           const auto image = job ? run_job(*job, **compiler_, {}, nullptr)
                                  : Result<KernelImage>(std::unexpected(job.error()));
-          const double seconds = thread_cpu_seconds() - before;
           const std::lock_guard guard(mutex);
-          Figures& f = figures[name];
-          ++f.compiled;
           if (++done % 100 == 0) {
             fmt::print("{} of {} kernels, {} failures\n", done, tasks_.size(), failures.size());
             std::fflush(stdout);
-          }
-          f.seconds += seconds;
-          if (seconds > f.slowest) {
-            f.slowest = seconds;
-            f.slowest_name = where;
           }
           if (!image) {
             failures.push_back(where + ": " + image.error().to_string());
@@ -148,29 +122,11 @@ class Catalogue : public testing::TestWithParam<plan::Stage> {
           if (const auto reason = gate(image->resources, task.candidate, task.device)) {
             failures.push_back(where + ": " + *reason);
           }
-          f.registers = std::max(f.registers, image->resources.registers);
-          f.slack =
-              std::min(f.slack, task.candidate.expected.registers - image->resources.registers);
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
-    const double wall =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    double seconds = 0;
-    for (const auto& [name, f] : figures) {
-      seconds += f.seconds;
-      fmt::print(
-          "{}: {} kernels, {:.1f} CPU s, slowest {:.2f} s ({}), at most {} registers, least slack "
-          "{}\n",
-          name, f.compiled, f.seconds, f.slowest, f.slowest_name, f.registers, f.slack);
-    }
-    double load = 0;
-    getloadavg(&load, 1);
-    fmt::print(
-        "{} plans, {} distinct kernels, {} refusals; {:.1f} CPU s, {:.1f} s on {} threads, load "
-        "{:.1f}\n",
-        plans_, tasks_.size(), refused_, seconds, wall, available_cores(), load);
+    fmt::print("{} plans, {} distinct kernels, {} refusals\n", plans_, tasks_.size(), refused_);
     for (const std::string& failure : failures) ADD_FAILURE() << failure;
   }
 

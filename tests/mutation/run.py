@@ -23,8 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
 TESTS = {  # test programs, with their filters, of a folder; the longest name that fits counts
     "engine/core": ["test_core:*", "test_io:*", "test_search:*", "cache_test:*", "test_report:*"],
-    "engine/model": ["test_model:*"], "engine/io": ["test_io:*"],
-    "engine/work": ["test_work:*", "test_gpu_search:GpuFiltersTest.*"], "engine/reference": ["test_reference:*"],
+    "engine/model": ["test_model:*", "test_build:*"], "engine/io": ["test_io:*"],
+    "engine/work": ["test_work:*", "test_gpu_search:GpuFiltersTest.*"], "engine/reference": ["test_reference:*", "test_cpu_filters:*"],
     "engine/layout": ["lockstep_test:*", "late_lockstep_test:*", "test_gpu_search:MixedLengths*:PackedTargets*:DomainStage*"],
     "engine/cpu": ["test_cpu_filters:*"], "engine/domain": ["test_domain:*", "test_nucleotide:*"], "engine/build": ["test_build:*"],
     "engine/plan": ["test_plan:*", "test_golden:*"], "engine/render": ["test_render:*", "test_golden:*"],

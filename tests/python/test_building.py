@@ -1,7 +1,6 @@
 """Models from sequences and alignments and searches in rounds, in the Python package: against the installed
-programs of HMMER, recorded runs of HMMER 3.4, and the program. Run by run_pytest.py, which sets the paths."""
+programs of HMMER, and the program. Run by run_pytest.py, which sets the paths."""
 import copy
-import gzip
 import os
 import pickle
 import random
@@ -191,6 +190,8 @@ def test_several_alignments(data, tmp_path):
         hmmjit.Builder().build_all(tmp_path / "none.sto")
     with pytest.raises(hmmjit.InputError):
         hmmjit.Builder(architecture="hand").build_msa(folder / "family.sto")
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Builder(score_matrix="/nowhere/matrix").build("MKVLAAGGHKLM")
     for wrong in ({"score_matrix": "NOSUCH"}, {"popen": 0.5}, {"pextend": -1}, {"symfrac": 2}, {"Eft": 1}, {"EmN": 0},
                   {"weighting": "x"}, {"effective_number": -1}, {"max_insertions": 2}, {"ere": 0}):
         with pytest.raises(hmmjit.UsageError):
@@ -203,7 +204,8 @@ def test_several_alignments(data, tmp_path):
     ({}, {}, ["-N", "4"]), ({}, {"incE": 1e-10, "alignments": None}, ["-N", "4", "--incE", "1e-10"]),
     ({"weighting": "none", "effective_number": "none", "score_matrix": "BLOSUM80"}, {},
      ["-N", "4", "--wnone", "--enone", "--mx", "BLOSUM80"]),
-    (None, {"seed": 5}, ["-N", "4", "--seed", "5"])])
+    (None, {"seed": 5}, ["-N", "4", "--seed", "5"]),
+    ({}, {"report": {"alignments": False, "text_width": 0}}, ["-N", "4", "--noali", "--notextw"])])
 def test_rounds(data, tmp_path, builder, options, arguments):
     folder, _, _, _ = data
     made = None if builder is None else hmmjit.Builder(**builder)
@@ -222,8 +224,10 @@ def test_rounds(data, tmp_path, builder, options, arguments):
     assert lines(search.report("tblout")) == lines((tmp_path / "t").read_bytes())
     assert lines(search.report("domtblout")) == lines((tmp_path / "d").read_bytes())
     assert alignment_lines(search.report("stockholm")) == alignment_lines((tmp_path / "a").read_bytes())
-    run(PROGRAM, "jackhmmer", "--quiet", "--device", "cpu", *arguments, "-o", os.devnull, "--a3m", tmp_path / "a3m", *files)
-    assert search.report("a3m") == (tmp_path / "a3m").read_bytes()
+    run(PROGRAM, "jackhmmer", "--quiet", "--device", "cpu", *arguments, "-o", os.devnull, "--a3m", tmp_path / "a3m",
+        "--tsv", tmp_path / "tsv", *files)
+    for kind in ("a3m", "tsv"):
+        assert search.report(kind) == (tmp_path / kind).read_bytes()
     # Models and alignments of every round: the files of a round contain all queries up to it.
     for number in range(1, 5):
         of_round = [r[number - 1] for r in rounds if len(r) >= number]
@@ -261,6 +265,9 @@ def test_jackhmmer(data):
     for wrong in ({"max_iterations": 0}, {"cutoffs": "ga"}, {"target_count": 4}):
         with pytest.raises(hmmjit.UsageError):
             hmmjit.jackhmmer(folder / "queries.fasta", folder / "targets.fasta", **wrong)
+    for wrong in ({"report": {"text_width": 60}}, {"max_iterations": 1, "a3m": True, "alignments": False}):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", **wrong)
     with pytest.raises(hmmjit.InputError):
         list(hmmjit.jackhmmer("MKVLAAGGHKLM", "/nowhere"))
     search = hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", device="cpu")
@@ -354,73 +361,3 @@ def test_single_queries(data):
         hmmjit.IterativeSearch(one, sought, report={"textwidth": 0})
     with pytest.raises(hmmjit.UsageError, match="text_width of the main report"):
         hmmjit.IterativeSearch(one, sought).report("main", text_width=0)
-
-
-def unpacked(path, folder):
-    """An input of the recorded runs, packed or not."""
-    for place in (data_folder() / path, data_folder() / "programs" / "expected" / path,
-                  data_folder() / "programs" / path):
-        if place.exists():
-            return place
-        packed = place.with_name(place.name + ".gz")
-        if packed.exists():
-            out = folder / path.replace("/", "_")
-            out.write_bytes(gzip.decompress(packed.read_bytes()))
-            return out
-    pytest.skip(f"SKIPPED, NOTHING COMPARED: {path} of the recorded runs is not here")
-
-
-@pytest.mark.parametrize("case", ["jk_hbb_globins45", "jk_20aa", "jk_acc_7less", "jk_tandem", "jk_dupdb", "jk_degen",
-                                  "ph_hbb_globins45", "ph_20aa", "ph_degen", "ph_tandem", "ph_dupdb"])
-def test_recorded_runs(case, tmp_path):
-    expected = data_folder() / "programs" / "expected"
-    commands = dict(line.split("\t") for line in (expected / "commands.tsv").read_text().splitlines())
-    words = commands[case].split(" > ")[0].split()
-    program, *words, query, target = words
-    options, report, rounds, wanted = {}, {}, 5, {}
-    while words:
-        word = words.pop(0)
-        if word in ("--tblout", "--domtblout", "-A", "--chkhmm", "--chkali", "--pfamtblout"):
-            wanted[word] = words.pop(0)
-        elif word == "--acc":
-            report["prefer_accession"] = True
-        elif word == "--noali":
-            report["alignments"] = False
-        elif word == "--notextw":
-            report["text_width"] = 0
-        elif word == "-N":
-            rounds = int(words.pop(0))
-        elif word in ("-E", "-Z", "-T"):
-            options[word[1:]] = float(words.pop(0))
-        else:
-            pytest.fail(f"option {word} of {case}")
-    files = [unpacked(path, tmp_path) for path in (query, target)]
-
-    def recorded(ending):
-        return gzip.decompress((expected / f"{case}.{ending}.gz").read_bytes())
-
-    if program == "jackhmmer":
-        found = hmmjit.IterativeSearch(*files, max_iterations=rounds, report=report, device="cpu",
-                                       alignment_file=wanted.get("-A"), **options)
-        every = [one for finished in found for one in finished]
-        texts = {"out": found.report("main")}
-        if "-A" in wanted:
-            texts["sto"] = found.report("stockholm", **({"text_width": 0} if report.get("text_width") == 0 else {}))
-        for number in range(1, 1 + max(one.iteration for one in every)):
-            of_round = sorted((one for one in every if one.iteration == number), key=lambda one: one.query)
-            if "--chkhmm" in wanted:
-                assert model_lines("".join(one.model.text() for one in of_round)) == \
-                    model_lines(recorded(f"chkhmm-{number}").decode())
-            if "--chkali" in wanted:
-                assert alignment_lines(b"".join(one.msa.stockholm() for one in of_round)) == \
-                    alignment_lines(recorded(f"chkali-{number}"))
-    else:
-        found = hmmjit.phmmer(*files, device="cpu", **options)
-        texts = {"out": found.report("main", **report), "sto": found.report("stockholm", **report)}
-        if "--pfamtblout" in wanted:
-            texts["pfam"] = found.report("pfamtblout")
-    texts.update(tbl=found.report("tblout"), domtbl=found.report("domtblout"))
-    for ending, text in texts.items():
-        compare = alignment_lines if ending == "sto" else lines
-        assert compare(text) == compare(recorded(ending)), (case, ending)
-    print(case, "is byte for byte the recorded run")

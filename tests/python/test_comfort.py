@@ -9,12 +9,13 @@ import math
 import os
 import pickle
 import pydoc
+import re
 import shutil
 import sys
 import threading
 import time
 import weakref
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from common import MODELS, TARGETS, key
@@ -107,6 +108,8 @@ def test_models_can_be_changed(tmp_path):
         assert model.gathering == (10, 5.5) and model.noise is None
     result = hmmjit.search(copied, TARGETS, device="cpu", cutoffs="gathering")[0]
     assert (result.name, result.accession, len(result.reported)) == ("new", "PF1.2", before[1])
+    for shown, row in ((True, r"\n +PF1\.2 +\d"), (False, r"\n +new +\d")):
+        assert re.search(row, hmmjit.Results([result], {}, found._options).report("main", prefer_accession=shown).decode())
     listed = hmmjit.Models([copied])
     copied.gathering = None
     assert listed[0] is copied and copied.gathering is None
@@ -404,14 +407,6 @@ def test_damaged_pickles_are_refused(results):
             except (hmmjit.InputError, hmmjit.UsageError, hmmjit.ResourcesError):
                 refused += 1
     assert refused > 100
-
-
-def test_processes_share_out_work(results):
-    import multiprocessing
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        halves = [hmmjit.Models.load(MODELS)[:2], hmmjit.Models.load(MODELS)[2:]]
-        found = list(pool.map(scores_of, halves, [hmmjit.Targets.load(TARGETS)] * 2))
-    assert found[0] + found[1] == [[h.score for h in r] for r in results]
 
 
 def test_a_forked_child_can_search(results, tmp_path):

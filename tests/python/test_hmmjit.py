@@ -383,9 +383,12 @@ def test_errors():
     with pytest.raises(hmmjit.InputError) as caught:
         hmmjit.Targets([("a", "AC1E")])
     assert "illegal" in caught.value.message and "(a)" in caught.value.where
-    for name in ("two words", "line\nbreak", "nul\0", ""):
+    for target in ("two words", "line\nbreak", "nul\0", "", "tab\tbed", "bell\a", "return\r", "del\x7f"):
         with pytest.raises(hmmjit.UsageError):
-            hmmjit.Targets([("good", "ACDE"), (name, "ACDE")])
+            hmmjit.Targets([("good", "ACDE"), (target, "ACDE")])
+    for accession, description in (("P 1", ""), ("", "x\n>b")):
+        with pytest.raises(hmmjit.UsageError, match="target 2"):
+            hmmjit.Targets([("caf\xe9", "ACDE", "P1", "a\tb c"), ("a", "ACDE", accession, description)])
     with pytest.raises(hmmjit.InputError):
         hmmjit.search(MODELS, TARGETS, cutoffs="trusted")
     with pytest.raises(hmmjit.UsageError):
@@ -407,8 +410,10 @@ def much():
 def test_progress_and_cancellation():
     seen = []
     hmmjit.search(MODELS, TARGETS, device="cpu", progress=seen.append, interval=float("inf"))
+    assert len(seen) == 1
     found = hmmjit.search(MODELS, TARGETS, device="cpu", progress=seen.append, interval=0.001)
     assert len(found) == 5 and seen[-1]["models_done"] == 5 and seen[-1]["targets"] == 300
+    assert seen[-1]["target_bytes_read"] == os.path.getsize(TARGETS) and seen[-1]["cells"] == seen[-1]["cells_queued"]
     with pytest.raises(hmmjit.Cancelled):
         hmmjit.search(*much(), device="cpu", progress=lambda p: False, interval=0.001)
 
@@ -429,37 +434,6 @@ def test_interrupted_from_the_keyboard():
         timer.start()
         hmmjit.search(models, targets, device="cpu", threads=1, max=True)
     assert time.monotonic() - begun < 20
-
-
-def test_other_threads_run_meanwhile():
-    counted, done = [0], threading.Event()
-
-    def count():
-        while not done.is_set():
-            counted[0] += 1
-            time.sleep(0.001)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    hmmjit.search(*much(), device="cpu", threads=1)
-    done.set()
-    thread.join()
-    assert counted[0] > 20
-
-
-def test_several_searches_at_once(results):
-    models, targets = hmmjit.Models.load(MODELS), hmmjit.Targets.load(TARGETS)
-    found = [None] * 4
-
-    def run(i):
-        found[i] = key(hmmjit.search(models, targets, device="cpu", threads=1 + i % 2))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [key(results)] * 4
 
 
 def test_results_as_they_come(results):

@@ -1,135 +1,16 @@
-"""Nucleotides in the Python package: recorded runs of nhmmer and hmmbuild, and PyHMMER where it is installed."""
+"""Nucleotides in the Python package, compared with the program, and with PyHMMER where it is installed."""
 import gzip
 import io
 import os
 import pickle
-import re
-import shlex
+import random
+import subprocess
 import threading
 
 import pytest
-from common import data_folder, rows
+from common import PROGRAM, data_folder, rows
 
 import hmmjit
-
-# Each option of nhmmer as arguments of hmmjit.nhmmer, of Builder or of the reports.
-SEARCH = {"-E": "E", "-T": "T", "--incE": "incE", "--incT": "incT", "--F1": "F1", "--F2": "F2", "--F3": "F3",
-          "--B1": "B1", "--B2": "B2", "--B3": "B3", "-Z": "Z", "--seed": "seed", "--w_length": "window_length",
-          "--w_beta": "window_beta", "--block_length": "block_length"}
-FLAGS = {"--max": {"max": True}, "--nobias": {"bias_filter": False}, "--nonull2": {"null2": False},
-         "--watson": {"strand": "watson"}, "--crick": {"strand": "crick"}, "--cut_ga": {"cutoffs": "ga"},
-         "--cut_nc": {"cutoffs": "nc"}, "--cut_tc": {"cutoffs": "tc"}}
-BUILD = {"--popen": "popen", "--pextend": "pextend", "--symfrac": "symfrac", "--eset": "effective_number",
-         "--maxinsertlen": "max_insertions", "--w_length": "window_length", "--w_beta": "window_beta", "--seed": "seed"}
-BUILD_FLAGS = {"--dna": {"alphabet": "dna"}, "--rna": {"alphabet": "rna"}, "--singlemx": {"single_by_matrix": True},
-               "--wgsc": {"weighting": "gsc"}, "--plaplace": {"prior": "laplace"},
-               "--eclust": {"effective_number": "clust"}}
-SHOWN = {"--noali": {"alignments": False}, "--acc": {"prefer_accession": True}, "--notextw": {"text_width": 0}}
-OUTPUTS = {"--tblout": "tblout", "--dfamtblout": "dfamtblout", "-A": "stockholm"}
-
-SEARCHES = ["nh_made1", "nh_mito", "nh_mito_max", "nh_multi", "nh_block50000", "nh_block50001_crick",
-            "nh_watson", "nh_crick", "nh_Z", "nh_T", "nh_incT", "nh_max_crick", "nh_nobias", "nh_nonull2",
-            "nh_tc_vert_ali", "nh_notextw", "nh_textw200", "nh_popen", "nh_rna_target", "nh_ali_made1"]
-MODELS = ["hb_made1", "hb_made1_dna", "hb_made1_rna", "hb_let7_rna", "hb_ecori", "hb_sine", "hb_wbeta", "hb_wbeta0",
-          "hb_wlength", "hb_singlemx", "hb_popen", "hb_wgsc_eset", "hb_plaplace", "hb_seed", "hb_maxins"]
-
-
-def recorded(case):
-    """The words of a recorded command, and a function that reads its outputs."""
-    folder = data_folder() / "dna/expected"
-    for line in (folder / "commands.tsv").read_text().splitlines():
-        name, _, command = line.partition("\t")
-        if name == case:
-            return shlex.split(command)[1:-2], lambda kind: gzip.open(folder / f"{case}.{kind}.gz").read()
-    pytest.skip(f"no recorded case {case}")
-
-
-def find(path):
-    for folder in (data_folder() / "dna", data_folder() / "dna/expected"):
-        for found in (folder / path, folder / (path + ".gz")):
-            if found.exists():
-                return str(found)
-    raise FileNotFoundError(path)
-
-
-def number(text):
-    return float(text) if re.search(r"[.e]", text) else int(text)
-
-
-def results_part(text):
-    return [line for line in text[text.index(b"Query:"):].splitlines() if line and not line.startswith(b"#")]
-
-
-@pytest.mark.parametrize("case", SEARCHES)
-def test_recorded_searches(case):
-    words, output = recorded(case)
-    search, build, shown, kinds, files = {}, {}, {}, {}, []
-    words = iter(words)
-    for word in words:
-        if word in FLAGS:
-            search.update(FLAGS[word])
-        elif word in BUILD_FLAGS:
-            build.update(BUILD_FLAGS[word])
-        elif word in SHOWN:
-            shown.update(SHOWN[word])
-        elif word in OUTPUTS:
-            kinds[OUTPUTS[word]] = next(words).rpartition(".")[2]
-        elif word == "--textw":
-            shown["text_width"] = int(next(words))
-        elif word in ("--cpu", "--aliscoresout", "--hmmout"):
-            next(words)
-        elif word in BUILD and word not in SEARCH:
-            build[BUILD[word]] = number(next(words))
-        elif word.startswith("-"):
-            search[SEARCH[word]] = number(next(words))
-        else:
-            files.append(find(word))
-    builder = hmmjit.Builder(**build)
-    queries = files[0]
-    if queries.endswith((".fa", ".fa.gz")):
-        queries = hmmjit.Targets.load(queries, build.get("alphabet", "dna"))
-    elif ".sto" in queries:
-        queries = builder.build_all(queries)
-    found = hmmjit.nhmmer(queries, files[1], builder=builder, **search)
-    assert results_part(found.report("main", **shown)) == results_part(output("out"))
-    if "tblout" in kinds:
-        assert rows(found.report("tblout")) == rows(output("tbl"))
-    if "dfamtblout" in kinds:
-        assert found.report("dfamtblout") == output("dfam")
-    if "stockholm" in kinds:
-        made = [found.report("stockholm", text_width=shown.get("text_width", 120)), output("sto")]
-        made = [[line for line in text.splitlines() if not line.startswith(b"#=GF AU")] for text in made]
-        assert made[0] == made[1]
-    # The objects, and copies of them in other processes, say the same as the tables.
-    table = [line.split() for line in rows(found.report("tblout"))]
-    hits = [hit for result in pickle.loads(pickle.dumps(found)) for hit in result]
-    assert [(h.name, h.domains[0].alignment_from, h.domains[0].alignment_to, h.strand) for h in hits] == \
-        [(row[0].decode(), int(row[6]), int(row[7]), row[11].decode()) for row in table]
-    assert pickle.loads(pickle.dumps(found)).report("main", **shown) == found.report("main", **shown)
-
-
-def model_lines(text):
-    return [line for line in text.splitlines() if not line.startswith((b"HMMER3/f", b"DATE"))]
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_recorded_models(case, tmp_path):
-    words, output = recorded(case)
-    settings, files = {}, []
-    words = iter(words)
-    for word in words:
-        if word in BUILD_FLAGS:
-            settings.update(BUILD_FLAGS[word])
-        elif word.startswith("-"):
-            settings[BUILD[word]] = number(next(words))
-        else:
-            files.append(word)
-    alignment = tmp_path / files[1].rpartition("/")[2]  # a model without a name has that of the file
-    with gzip.open(find(files[1])) if find(files[1]).endswith(".gz") else open(find(files[1]), "rb") as file:
-        alignment.write_bytes(file.read())
-    models = hmmjit.Builder(**settings).build_all(alignment)
-    assert model_lines(b"".join(model.text().encode() for model in models)) == model_lines(output("hmm"))
-
 
 GENOME = "".join("ACGT"[(i * i * 7 + i // 3) % 4] for i in range(3000))
 FAMILY = "".join("ACGT"[(i * 31 + i * i) % 4] for i in range(120)) + "GATTACAGGCCTTAACGGT" * 3
@@ -142,6 +23,95 @@ def complement(text):
 @pytest.fixture(scope="module")
 def chromosome():
     return GENOME + FAMILY + GENOME[:500] + complement(FAMILY) + GENOME[::-1]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """An alignment, one of a single row, a genome with relatives of them, and a model."""
+    rng = random.Random(5)
+    folder = tmp_path_factory.mktemp("nucleotides")
+
+    def relative(change):
+        return "".join(rng.choice("ACGT") if rng.random() < change else c for c in FAMILY if rng.random() < 1 - change / 5)
+
+    def noise(length):
+        return "".join(rng.choices("ACGT", k=length))
+
+    family = [(f"r{n}", "".join(rng.choice("ACGT-") if rng.random() < 0.2 else c for c in FAMILY)
+               + (noise(12) if n < 2 else "-" * 12) + "GATTACA") for n in range(8)]
+    for name, aligned in (("family", family), ("one", family[:1])):
+        (folder / f"{name}.sto").write_text(f"# STOCKHOLM 1.0\n#=GF ID {name}\n#=GF AC DF1\n#=GF GA 40;\n#=GF TC 90;\n"
+                                            "#=GF NC 20;\n" + "".join(f"{n} {r}\n" for n, r in aligned) + "//\n")
+    genome = "".join(noise(1500) + turn(relative(n / 40)) for n in range(24) for turn in (str, complement))
+    (folder / "genome.fa").write_text(f">chr1 of a test\n{genome + noise(60000)}\n>chr2\n{relative(0.1) + noise(3000)}\n")
+    hmmjit.Builder("dna").build_msa(folder / "family.sto").write(folder / "family.hmm")
+    return folder
+
+
+SEARCHES = [("", {}, {}), ("-E 1e-9", {"E": 1e-9}, {}), ("-T 30", {"T": 30}, {}), ("--incE 1e-20", {"incE": 1e-20}, {}),
+            ("--incT 60", {"incT": 60}, {}), ("--F1 1e-5", {"F1": 1e-5}, {}), ("--F2 1e-9", {"F2": 1e-9}, {}),
+            ("--F3 1e-15", {"F3": 1e-15}, {}),
+            ("--F3 0.1 --B1 20 --B2 30 --B3 50", {"F3": 0.1, "B1": 20, "B2": 30, "B3": 50}, {}), ("-Z 3", {"Z": 3}, {}),
+            ("--seed 7", {"seed": 7}, {}), ("--w_length 60", {"window_length": 60}, {}), ("--w_beta 0.5", {"window_beta": 0.5}, {}),
+            ("--block_length 50000", {"block_length": 50000}, {}),
+            ("--max", {"max": True}, {}), ("--nobias", {"bias_filter": False}, {}), ("--nonull2", {"null2": False}, {}),
+            ("--watson", {"strand": "watson"}, {}), ("--crick", {"strand": "crick"}, {}), ("--cut_ga", {"cutoffs": "ga"}, {}),
+            ("--cut_nc", {"cutoffs": "nc"}, {}), ("--cut_tc", {"cutoffs": "tc"}, {}), ("--noali", {}, {"alignments": False}),
+            ("--acc", {}, {"prefer_accession": True}), ("--notextw", {}, {"text_width": 0}),
+            ("--textw 200", {}, {"text_width": 200})]
+MODELS = [("", {}), ("--rna", {"alphabet": "rna"}), ("--symfrac 0.95", {"symfrac": 0.95}), ("--eset 3", {"effective_number": 3}),
+          ("--eclust", {"effective_number": "clust"}), ("--wgsc", {"weighting": "gsc"}), ("--plaplace", {"prior": "laplace"}),
+          ("--maxinsertlen 5", {"max_insertions": 5}), ("--w_length 333", {"window_length": 333}),
+          ("--w_beta 0.01", {"window_beta": 0.01}), ("--seed 9", {"seed": 9}),
+          ("--singlemx --popen 0.05 --pextend 0.6", {"single_by_matrix": True, "popen": 0.05, "pextend": 0.6})]
+
+
+def results_part(text):
+    return [line for line in text[text.index(b"Query:"):].splitlines() if line and not line.startswith(b"#")]
+
+
+def without_author(text):
+    return [line for line in text.splitlines() if not line.startswith(b"#=GF AU")]
+
+
+def test_searches(files):
+    seen = set()
+    for arguments, search, shown in SEARCHES:
+        outputs = [files / name for name in ("out", "tbl", "dfam", "sto")]
+        subprocess.run([PROGRAM, "nhmmer", "--quiet", *arguments.split(), "-o", outputs[0], "--tblout", outputs[1],
+                        "--dfamtblout", outputs[2], "-A", outputs[3], files / "family.hmm", files / "genome.fa"], check=True)
+        main, table, dfam, alignment = (path.read_bytes() for path in outputs)
+        found = hmmjit.nhmmer(files / "family.hmm", files / "genome.fa", **search)
+        assert results_part(found.report("main", **shown)) == results_part(main), arguments
+        assert rows(found.report("tblout")) == rows(table) and found.report("dfamtblout") == dfam, arguments
+        made = found.report("stockholm", text_width=shown.get("text_width", 120))
+        assert without_author(made) == without_author(alignment), arguments
+        # The objects, and copies of them in other processes, say the same as the tables.
+        again = pickle.loads(pickle.dumps(found))
+        places = [(h.name, h.domains[0].alignment_from, h.domains[0].alignment_to, h.strand) for result in again for h in result]
+        assert places == [(row[0].decode(), int(row[6]), int(row[7]), row[11].decode()) for row in map(bytes.split, rows(table))]
+        assert again.report("main", **shown) == found.report("main", **shown)
+        seen.add(tuple(results_part(main)))
+    print(f"{len(seen)} different results of {len(SEARCHES)} searches")
+    assert len(seen) == len(SEARCHES)
+
+
+def model_lines(text):
+    return [line for line in text.splitlines() if not line.startswith(("HMMER3/f", "DATE"))]
+
+
+def test_models(files):
+    seen = set()
+    for arguments, settings in MODELS:
+        alignment = files / ("one.sto" if "single_by_matrix" in settings else "family.sto")
+        alphabet = settings.get("alphabet", "dna")
+        subprocess.run([PROGRAM, "build", "--" + alphabet, "-o", os.devnull, *arguments.replace("--rna", "").split(),
+                        files / "made.hmm", alignment], check=True)
+        models = hmmjit.Builder(**{"alphabet": alphabet, **settings}).build_all(alignment)
+        wanted = model_lines((files / "made.hmm").read_text())
+        assert model_lines("".join(model.text() for model in models)) == wanted, arguments
+        seen.add(tuple(wanted))
+    assert len(seen) == len(MODELS)
 
 
 def test_both_strands(chromosome):
@@ -211,7 +181,7 @@ def test_like_pyhmmer(chromosome):
     pyhmmer = pytest.importorskip("pyhmmer")
     alphabet = easel.Alphabet.dna()
     query = easel.TextSequence(name=b"family", sequence=FAMILY).digitize(alphabet)
-    with gzip.open(find("ali/MADE1.sto")) as file:
+    with gzip.open(data_folder() / "dna/ali/MADE1.sto.gz") as file:
         alignment = next(easel.MSAFile(io.BytesIO(file.read()), digital=True, alphabet=alphabet))
     hmm, _, _ = pyhmmer.plan7.Builder(alphabet).build_msa(alignment, pyhmmer.plan7.Background(alphabet))
     target = chromosome + complement(hmm.consensus.upper()) + GENOME

@@ -120,7 +120,7 @@ class AgainstHmmer(SharedInputs):
             file.write("# two kinds of residues\n  " + "  ".join(letters) + "\n")
             for a in letters:
                 file.write(a + " " + " ".join(
-                    str(6 if a == b else -1 if letters.index(a) % 3 == letters.index(b) % 3 else -4)
+                    str(6 if a == b else -1 if letters.index(a) % 3 == letters.index(b) % 3 else -4 - (a < b))
                     for b in letters) + "\n")
         self.compare("phmmer", ["--mxfile", matrix], outputs, self.path("queries.embl"),
                      self.path("targets.embl"))

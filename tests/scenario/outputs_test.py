@@ -140,7 +140,7 @@ class ResultsFolder(SharedInputs):
 
 class Outputs(ResultsFolder):
     def test_json_and_tsv_print_as_the_domain_table(self):
-        for options in ([], ["-E", "1e-5", "--domE", "1e-3"], ["-T", "10", "--domT", "5", "-Z", "9"],
+        for options in ([], ["-E", "1e-5", "--domE", "1e-3", "--incE", "1e-20"], ["-T", "10", "--domT", "5", "-Z", "9"],
                         ["--domT", "60"]):
             paths = self.run_search(options)
             table = [line.split(None, 22) for line in result_lines(read(paths["domtbl"])) if line]
@@ -175,6 +175,7 @@ class Outputs(ResultsFolder):
             summary = lines[-1]
             self.assertEqual(summary["domains_reported"], len(rows))
             self.assertEqual(summary["targets_reported"], len(targets))
+            self.assertEqual(summary["targets_included"], sum(target["included"] for target in targets))
             self.assertEqual(summary["models"], len(models))
             self.assertEqual(summary["targets"], len(self.records))
             self.assertEqual(sum(model["targets_reported"] for model in models), len(targets))
@@ -292,14 +293,6 @@ class Outputs(ResultsFolder):
                 columns = sum(c == "-" or c.isupper() for c in row[1])
                 self.assertEqual(columns, models[name], row[0])
             self.assertTrue(all(c.isalpha() or c == "-" for row in rows for c in row[1]))
-
-    def test_results_do_not_depend_on_threads_or_memory(self):
-        wanted = [read(path) for path in self.run_search(["--cpu", "1"]).values()]
-        for options in (["--cpu", "7"], ["--cpu", "2", "--mem", "200K"]):
-            got = [read(path) for path in self.run_search(options).values()]
-            for a, b in list(zip(wanted, got))[3:6]:
-                keep = lambda text: [x for x in text.split(b"\n") if b'"record":"run"' not in x]
-                self.assertEqual(keep(a), keep(b))
 
     def test_scan_has_the_records_of_a_search(self):
         names = ("tsv", "target-tsv", "json", "gff", "bed", "fasta", "domfasta")

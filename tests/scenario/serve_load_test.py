@@ -16,7 +16,7 @@ import unittest
 from collections import Counter
 
 import scenario
-from serve_test import Server
+from serve_test import Server, poll
 
 ALL = "HMMJIT_TEST_ALL" in os.environ
 CLIENTS = 1000 if ALL else 50
@@ -61,11 +61,7 @@ class Load(unittest.TestCase):
         return len(os.listdir(process + "/fd")), len(os.listdir(process + "/task")), len(folders)
 
     def check_released(self, server, before):
-        for _ in range(600):
-            if self.use(server) == before:
-                break
-            time.sleep(0.1)
-        self.assertEqual(self.use(server), before)
+        self.assertEqual(poll(lambda: self.use(server), lambda now: now == before, times=1200), before)
         self.assertEqual((server.metric("hmmjit_running"), server.metric("hmmjit_queued")), (0, 0))
 
     def request(self, database, body, output="tblout", head=b""):

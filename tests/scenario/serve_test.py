@@ -5,6 +5,7 @@ Recorded runs are replayed through it where shared/data is there (scenario.py).
 """
 import atexit
 import fcntl
+import fnmatch
 import gzip
 import http.client
 import json
@@ -29,6 +30,16 @@ CLOCKS = re.compile(rb'^# (CPU time|Mc/sec|Date):.*|^DATE .*|"date":"[^"]*"', re
 SEARCHES = ["opt_rrm1_*", "opt_acc_notextw", "lee_*", "hmmer_short"]
 PROGRAMS = ["ph_hbb_globins45", "ph_opt_T", "ph_opt_incT", "ph_opt_seed1", "ph_mx_pam30", "ph_mxfile", "ph_bad*", "ph_zero",
             "ph_dupdb", "ph_afa_query", "ph_sto_query", "jk_hbb_globins45", "jk_zero", "jk_dupdb", "jk_bad*"]
+
+
+def poll(ask, wanted, times=400):
+    """The first of the answers of `ask` that `wanted` takes, else the last."""
+    for _ in range(times):
+        answer = ask()
+        if wanted(answer):
+            break
+        time.sleep(0.05)
+    return answer
 
 
 class Connection(http.client.HTTPConnection):
@@ -79,11 +90,8 @@ class Server:
         raise KeyError(name)
 
     def wait(self, name, value):
-        for _ in range(400):
-            if self.metric(name) == value:
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"{name} is {self.metric(name)}, not {value}")
+        found = poll(lambda: self.metric(name), lambda found: found == value)
+        assert found == value, f"{name} is {found}, not {value}"
 
     def raw(self, timeout=60):
         connection = socket.socket(socket.AF_UNIX)
@@ -349,12 +357,7 @@ class Serve(unittest.TestCase):
             self.assertEqual((refused.returncode, b"1 queries wait; try again later" in messages), (5, True), messages)
             clients[1].kill()  # one that is gone does not wait
             clients.pop().communicate()
-            for _ in range(400):
-                status = server.ask("POST", "/v1/search?db=nosuch", b"")[0]
-                if status != 503:
-                    break
-                time.sleep(0.05)
-            self.assertEqual(status, 400)
+            self.assertEqual(poll(lambda: server.ask("POST", "/v1/search?db=nosuch", b"")[0], lambda status: status != 503), 400)
             clients.append(self.slow(server))
             server.wait("hmmjit_queued", 1)
             for client in clients:
@@ -371,11 +374,7 @@ class Serve(unittest.TestCase):
     def test_a_machine_without_a_gpu(self):
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             server = Server(folder, {"g": self.data + "/globins45.fa"}, prefix=["env", "HMMJIT_CUDA_LIBRARY=/nowhere"], device="auto")
-            for _ in range(400):
-                state = json.loads(server.ask("GET", "/health")[1])["device"]
-                if state != "starting":
-                    break
-                time.sleep(0.05)
+            state = poll(lambda: json.loads(server.ask("GET", "/health")[1])["device"], lambda state: state != "starting")
             self.assertEqual(state, "none")
             self.assertIn(b'hmmjit_device{state="none"} 1\n', server.ask("GET", "/metrics")[1])
             self.assertEqual(server.end(), 0)
@@ -392,19 +391,13 @@ class Serve(unittest.TestCase):
             shutil.copy(self.data + "/globins45.fa", database + ".new")
             os.rename(database + ".new", database)
             server.process.send_signal(signal.SIGHUP)
-            for _ in range(200):
-                if any("opened again" in line for line in server.messages):
-                    break
-                time.sleep(0.05)
+            self.wait_for_message(server, "opened again")
             self.assertIn(b" 45  (", scenario.run(ask).stdout)
             os.remove(database)  # it cannot be opened again
             for _ in range(3):
                 server.process.send_signal(signal.SIGHUP)
             server.process.send_signal(signal.SIGTERM)
-            for _ in range(200):
-                refused = scenario.run(ask)
-                if refused.returncode != 0:
-                    break
+            refused = poll(lambda: scenario.run(ask), lambda done: done.returncode != 0)
             self.assertEqual((refused.returncode, b"the server is ending" in refused.stderr), (5, True), refused.stderr)
             self.assertIn(b'"ending"', server.ask("GET", "/health")[1])
             report = slow.communicate()[0]  # the old targets, to the end
@@ -414,11 +407,7 @@ class Serve(unittest.TestCase):
             server.close()
 
     def wait_for_message(self, server, text):
-        for _ in range(400):
-            if any(text in line for line in server.messages):
-                return
-            time.sleep(0.05)
-        raise AssertionError(server.messages)
+        self.assertTrue(poll(lambda: any(text in line for line in server.messages), bool), server.messages)
 
     def test_only_what_can_be_used_is_opened_again(self):
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
@@ -459,11 +448,7 @@ class Serve(unittest.TestCase):
             self.assertEqual(server.ask("POST", "/v1/search?db=g", b"x"), (503, b"too many queries; try again later\n"))
             for connection in silent[1:]:
                 connection.close()
-            for _ in range(400):
-                status, text = server.ask("GET", "/metrics")
-                if status == 200:
-                    break
-                time.sleep(0.05)
+            status, text = poll(lambda: server.ask("GET", "/metrics"), lambda answer: answer[0] == 200)
             self.assertEqual((status, b"hmmjit_refused_total 0" in text), (200, False), text)
             server.process.send_signal(signal.SIGTERM)
             self.wait_for_message(server, "ending")
@@ -569,8 +554,6 @@ class Serve(unittest.TestCase):
                 self.replay(shared, script, os.path.join(shared, "data", cases, "commands.tsv"), patterns, each, work + script)
 
     def replay(self, shared, script, commands, patterns, programs, work):
-        import fnmatch
-        import gzip
         databases = {}
         with open(commands) as file:
             lines = [line.rstrip("\n").split("\t", 1) for line in file][1:]

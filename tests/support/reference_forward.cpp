@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace hmmjit::reference {
 namespace {
@@ -56,17 +57,13 @@ struct Stripes {
 
 }  // namespace
 
-ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
-                      const LengthModel& length) {
+float forward_score(const OddsProfile& profile, std::span<const Residue> residues) {
+  const LengthModel length = length_model(static_cast<int>(residues.size()), true);
   const Stripes odds(profile);
   const int Q = odds.Q;
   const auto size = static_cast<std::size_t>(Q);
   std::vector<Lanes> m(size, broadcast(0)), i(m), d(m), m_next(m), i_next(m), d_next(m);
   float N = 1, B = length.move, J = 0, C = 0, total = 0;
-  ForwardResult result;
-  result.scale.reserve(residues.size() + 1);
-  result.scale.push_back(1.0f);
-
   for (const Residue x : residues) {
     const std::vector<Lanes>& match = odds.match[x];
     Lanes total_lanes = broadcast(0);
@@ -108,7 +105,6 @@ ForwardResult forward(const OddsProfile& profile, std::span<const Residue> resid
     C = C * length.loop + E * length.ec;
     J = J * length.loop + E * length.ej;
     B = J * length.move + N * length.move;
-    float scale = 1.0f;
     if (E > 1.0e4f) {
       N = N / E, C = C / E, J = J / E, B = B / E;
       const Lanes reciprocal = broadcast(1.0f / E);
@@ -117,20 +113,12 @@ ForwardResult forward(const OddsProfile& profile, std::span<const Residue> resid
         d_next[q] = d_next[q] * reciprocal;
         i_next[q] = i_next[q] * reciprocal;
       }
-      scale = E;
       total = static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(E)));
     }
-    result.scale.push_back(scale);
     m.swap(m_next), i.swap(i_next), d.swap(d_next);
   }
-  result.total = total;
-  result.nats = static_cast<float>(static_cast<double>(total) +
-                                   std::log(static_cast<double>(C * length.move)));
-  return result;
-}
-
-float forward_score(const OddsProfile& profile, std::span<const Residue> residues) {
-  return forward(profile, residues, length_model(static_cast<int>(residues.size()), true)).nats;
+  return static_cast<float>(static_cast<double>(total) +
+                            std::log(static_cast<double>(C * length.move)));
 }
 
 }  // namespace hmmjit::reference

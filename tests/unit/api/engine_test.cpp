@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
-#include <thread>
 
 #include "api/handles.hpp"
 #include "cache/bundle.hpp"
@@ -24,7 +24,6 @@ using namespace hmmjit::v0;
 using hmmjit::tests::code_of;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 
 // Internals are in scope; ambiguous names mean the public interface.
 using hmmjit::v0::Error;
@@ -161,34 +160,6 @@ TEST(Engine, PlansTheSearchStagesToo) {
 #define COMPILER_OR_SKIP() \
   if (const CompilerInfo info = compiler_info(); !info.found) GTEST_SKIP() << info.message
 
-TEST(Engine, CompilesOnceAndServesFromMemoryAndDisk) {
-  COMPILER_OR_SKIP();
-  const hmmjit::test_support::TemporaryFolder folder;
-  const Device device = find_device("H200");
-  {
-    Engine engine(settings(folder.path()));
-    std::vector<std::thread> threads;
-    const Plan plan = engine.plan(problem(100'000), device);
-    for (int i = 0; i < 4; ++i) threads.emplace_back([&] { engine.compile(plan); });
-    for (std::thread& t : threads) t.join();
-    EXPECT_EQ(engine.statistics().compiled, 1u);
-    const KernelImage image = engine.compile(plan);
-    const hmmjit_image_info& info = image.info();
-    EXPECT_STREQ(info.architecture, "sm_90");
-    const std::string_view bytes(static_cast<const char*>(info.bytes), info.byte_count);
-    EXPECT_THAT(bytes.substr(1), StartsWith("ELF"));
-    EXPECT_EQ(info.parameter_bytes, static_cast<int>(sizeof(Parameters)));
-    EXPECT_GT(info.registers, 0);
-    EXPECT_STREQ(info.origin, "compiled");
-    EXPECT_EQ(image.candidate().launch.threads_x, 128);
-  }
-  Engine again(settings(folder.path()));
-  const KernelImage image = again.request(again.plan(problem(5000), device)).get();
-  EXPECT_STREQ(image.info().origin, "user");
-  EXPECT_EQ(again.statistics().compiled, 0u);
-  EXPECT_EQ(again.statistics().disk_hits, 1u);
-}
-
 TEST(Engine, PassesOverAnImageThatBreaksItsPromise) {
   COMPILER_OR_SKIP();
   EngineSettings s = settings();
@@ -214,17 +185,6 @@ TEST(Engine, PassesOverAnImageThatBreaksItsPromise) {
   EXPECT_THAT(text, HasSubstr("promise what the kernel needs (Expected::registers"));
   EXPECT_THAT(text, Not(HasSubstr("model")));
   EXPECT_THAT(text, Not(HasSubstr("search")));
-}
-
-TEST(Engine, ACompileErrorNamesTheTemplatesLine) {
-  COMPILER_OR_SKIP();
-  EngineSettings s = settings();
-  s.templates[0].text = std::string(kTemplate) + "\nint broken = undefined_name;\n";
-  Engine engine(s);
-  std::string text;
-  EXPECT_EQ(code_of([&] { engine.compile(engine.plan(problem(1), find_device("H200"))); }, &text),
-            ErrorCode::kCompile);
-  EXPECT_THAT(text, HasSubstr("own/scale.cu:14"));
 }
 
 // For a device newer than the compiler, the driver compiles PTX; if its code breaks the variant's
@@ -253,23 +213,6 @@ TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
   std::string text;
   EXPECT_EQ(code_of([&] { engine.load(plan, gpu); }, &text), ErrorCode::kCompile);
   EXPECT_THAT(text, HasSubstr("at most 64 promised"));
-}
-
-TEST(Engine, ErrorsSpeakOfTheLibraryNotOfTheProgram) {
-  std::string text;
-  EXPECT_EQ(code_of([] { find_device("foo"); }, &text), ErrorCode::kUsage);
-  EXPECT_THAT(text, StartsWith("unknown device \"foo\"; known devices: "));
-  EXPECT_EQ(code_of([] { Targets::from_file("x", "nonsense"); }, &text), ErrorCode::kUsage);
-  EXPECT_THAT(text, StartsWith("format: "));
-  const auto [models, targets] = hmmjit::tests::parsed_inputs(41, 1, 2);
-  SearchOptions options;
-  options.cutoffs = HMMJIT_CUT_TC;
-  EXPECT_EQ(code_of([&] { search(models, targets, options); }, &text), ErrorCode::kInput);
-  EXPECT_THAT(text, HasSubstr("missing_cutoffs"));
-  EXPECT_THAT(text, Not(HasSubstr("--")));
-  // File names are kept.
-  EXPECT_EQ(code_of([] { Models::load("/nowhere/--mem"); }, &text), ErrorCode::kInput);
-  EXPECT_THAT(text, HasSubstr("/nowhere/--mem"));
 }
 
 TEST(Engine, LoadsAndLaunchesOnADevice) {

@@ -31,29 +31,6 @@ Found found(const std::function<void(hmmjit::SearchOptions&)>& change = {}) {
   return out;
 }
 
-TEST(Report, RefusesAlignmentsThatWereNotKept) {
-  const Found bare = found([](auto& o) { o.keep_alignments = false; });
-  EXPECT_FALSE(bare.results.models[0].info().has_alignments);
-  EXPECT_TRUE(found().results.models[0].info().has_alignments);
-  std::string text;
-  for (const ReportKind kind : {ReportKind::kA3m, ReportKind::kAlignment}) {
-    for (const auto& options : {hmmjit::ReportOptions(), hmmjit::ReportOptions(bare.options)}) {
-      EXPECT_EQ(code_of([&] { hmmjit::report_text(kind, bare.results, options); }, &text),
-                ErrorCode::kUsage);
-      EXPECT_THAT(text, HasSubstr("keep_alignments"));
-    }
-  }
-  // Optional alignments are omitted, as with --noali.
-  const Found full = found();
-  hmmjit::ReportOptions noali;
-  noali.alignments = false;
-  for (const ReportKind kind : {ReportKind::kMain, ReportKind::kJson}) {
-    const std::string expected = without_times(hmmjit::report_text(kind, full.results, noali));
-    EXPECT_EQ(without_times(hmmjit::report_text(kind, bare.results)), expected);
-    EXPECT_NE(without_times(hmmjit::report_text(kind, full.results)), expected);
-  }
-}
-
 // Reports take options and statistics from the results.
 TEST(Report, SaysTheSettingsOfItsSearch) {
   const Found loose = found([](auto& o) {
@@ -66,20 +43,6 @@ TEST(Report, SaysTheSettingsOfItsSearch) {
   EXPECT_EQ(without_times(plain),
             without_times(hmmjit::report_text(ReportKind::kMain, loose.results,
                                               hmmjit::ReportOptions(loose.options))));
-}
-
-TEST(Report, RefusesTablesByTargetOfASearchByTargets) {
-  const Found counted = found();
-  std::string text;
-  for (const ReportKind kind : {ReportKind::kScanTargetTable, ReportKind::kScanDomainTable}) {
-    EXPECT_EQ(code_of([&] { hmmjit::report_text(kind, counted.results); }, &text),
-              ErrorCode::kUsage);
-    EXPECT_THAT(text, HasSubstr("number of models"));
-  }
-  const Found by_models = found([](auto& o) { o.Z = 4; });
-  EXPECT_THAT(hmmjit::report_text(ReportKind::kScanDomainTable, by_models.results,
-                                  hmmjit::ReportOptions(by_models.options)),
-              HasSubstr("\nmodel"));
 }
 
 TEST(Report, IsCompleteOnce) {

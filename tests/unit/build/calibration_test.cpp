@@ -45,16 +45,6 @@ TEST(Calibrate, EqualsHmmconvertOnHmmer2Models) {
   EXPECT_GE(models, 5);
 }
 
-TEST(Calibrate, IsDeterministic) {
-  const Hmm hmm = test_support::random_hmm(3, 12);
-  const Calibration first = build::calibrate(hmm).value();
-  const Calibration other = build::calibrate(test_support::random_hmm(4, 12)).value();
-  EXPECT_NE(other.msv_mu, first.msv_mu);
-  const Calibration seeded = build::calibrate(hmm, {.seed = 7}).value();
-  EXPECT_NE(seeded.msv_mu, first.msv_mu);
-  expect_same(build::calibrate(hmm).value(), first);
-}
-
 // Every residue gains a factor of 20 at every node: no distribution fits the scores of random
 // targets.
 TEST(Calibrate, OverflowingScoresCountAsTheLargest) {

@@ -1,5 +1,5 @@
-// Single-sequence models compared with those of HMMER 3.4, bit for bit, and with the installed
-// hmmbuild.
+// Substitution matrices and their scales. tests/scenario/builder_test.py compares models of
+// sequences.
 #include "build/sequence_model.hpp"
 
 #include <gtest/gtest.h>
@@ -7,59 +7,9 @@
 #include <sstream>
 
 #include "build/calibration.hpp"
-#include "dump.hpp"
-#include "tests/support/folder.hpp"
-#include "tests/support/shared_data.hpp"
 
 namespace hmmjit {
 namespace {
-
-using build::BuiltModel;
-
-void expect_golden(const std::filesystem::path& folder, const std::string& sequences,
-                   const std::string& dumps, const build::SubstitutionMatrix& matrix,
-                   double open = 0.02, double extend = 0.4, std::uint32_t seed = 42,
-                   const std::string& only = {}) {
-  const auto system = build::make_score_system(matrix, open, extend);
-  ASSERT_TRUE(system) << system.error().to_string();
-  auto wanted = test_support::read_dumps((folder / dumps).string());
-  int compared = 0;
-  for (const auto& sequence : test_support::read_sequences(folder / sequences)) {
-    if (!only.empty() && sequence.name != only) continue;
-    const auto found = wanted.find(sequence.name);
-    if (found == wanted.end()) continue;
-    BuiltModel built = build::build_from_sequence(*system, sequence.name, sequence.residues);
-    const auto calibration = build::calibrate(built.hmm, {.seed = seed});
-    ASSERT_TRUE(calibration) << calibration.error().to_string();
-    built.hmm.calibration = *calibration;
-    std::string got = test_support::dump(built);
-    // For a sequence that ends in a degenerate residue, HMMER's last letter is undefined.
-    if (sequence.name == "DEGENEND") {
-      const auto at = found->second.find("\nRF") - 1;
-      found->second[at] = static_cast<char>(std::tolower(found->second[at]));
-    }
-    EXPECT_EQ(test_support::difference(found->second, got), "") << dumps << " " << sequence.name;
-    ++compared;
-  }
-  EXPECT_EQ(static_cast<std::size_t>(compared), wanted.size()) << dumps;
-}
-
-TEST(SequenceModel, EqualsGoldenDumps) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  const auto folder = shared / "spec/builder/golden";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no golden models in " << folder;
-  const auto blosum62 = build::find_matrix("BLOSUM62").value();
-  expect_golden(folder, "singles.fa", "singles_BLOSUM62.dump.gz", blosum62);
-  expect_golden(folder, "singles.fa", "L2000_BLOSUM62.dump.gz", blosum62, 0.02, 0.4, 42, "L2000");
-  expect_golden(folder, "singles.fa", "singles_PAM30.dump.gz", build::find_matrix("PAM30").value());
-  expect_golden(folder, "singles.fa", "singles_popen0.1_pextend0.7_seed7.dump.gz", blosum62, 0.1,
-                0.7, 7);
-  expect_golden(folder, "stars.fa", "stars.dump.gz", blosum62);
-  const auto asymmetric =
-      build::parse_matrix(test_support::read_file(folder / "asym.mx"), "asym.mx");
-  ASSERT_TRUE(asymmetric) << asymmetric.error().to_string();
-  expect_golden(folder, "singles.fa", "singles_asym.dump.gz", *asymmetric);
-}
 
 // Scales of the nine matrices, from HMMER 3.4.
 TEST(ScoreSystem, LambdaOfEveryMatrix) {
@@ -75,15 +25,6 @@ TEST(ScoreSystem, LambdaOfEveryMatrix) {
     ASSERT_TRUE(system) << name;
     EXPECT_EQ(system->lambda, lambda) << name;
   }
-}
-
-TEST(SubstitutionMatrix, FilesEqualTheBuiltIn) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  const auto path = shared / "spec/builder/golden/b62.mx";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
-  const auto matrix = build::parse_matrix(test_support::read_file(path), "b62.mx");
-  ASSERT_TRUE(matrix) << matrix.error().to_string();
-  EXPECT_EQ(matrix->scores, build::find_matrix("BLOSUM62")->scores);
 }
 
 std::string small_matrix(std::string_view labels, bool labelled, int on, int off) {

@@ -43,20 +43,6 @@ TEST_F(OutputFileTest, AppearsOnlyWhenCommitted) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(OutputFileTest, SymbolicLinkStaysALink) {
-  const fs::path file_path = folder_ / "real.tbl", link = folder_ / "link.tbl";
-  std::ofstream(file_path) << "old";
-  fs::create_symlink(file_path, link);
-  auto file = OutputFile::create(link);
-  ASSERT_TRUE(file);
-  file->write("new");
-  EXPECT_EQ(read_file(file_path), "old");
-  ASSERT_TRUE(file->commit());
-  EXPECT_TRUE(fs::is_symlink(link));
-  EXPECT_EQ(read_file(file_path), "new");
-  EXPECT_EQ(entries(), 2u);
-}
-
 TEST_F(OutputFileTest, AnEmptyFileIsReadThroughAnEarlierDescriptor) {
   const fs::path path = folder_ / "empty";
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);  // as mkstemp() does
@@ -144,42 +130,6 @@ TEST_F(OutputFileTest, WaitsForAPipeThatDoesNotBlock) {
   EXPECT_EQ(got, text.size());
 }
 
-TEST_F(OutputFileTest, AbandonedFileLeavesTheOldOne) {
-  const fs::path path = folder_ / "hits.tbl";
-  std::ofstream(path) << "old";
-  {
-    auto file = OutputFile::create(path);
-    ASSERT_TRUE(file);
-    file->write("new");
-  }
-  EXPECT_EQ(read_file(path), "old");
-  EXPECT_EQ(entries(), 1u);
-}
-
-TEST_F(OutputFileTest, DiscardAllRemovesTemporaries) {
-  auto file = OutputFile::create(folder_ / "hits.tbl");
-  ASSERT_TRUE(file);
-  EXPECT_EQ(entries(), 1u);
-  OutputFile::discard_all_temporaries();
-  EXPECT_EQ(entries(), 0u);
-}
-
-TEST_F(OutputFileTest, ReportsUnwritableFolder) {
-  const auto file = OutputFile::create(folder_ / "missing" / "hits.tbl");
-  ASSERT_FALSE(file);
-  EXPECT_EQ(file.error().code, ErrorCode::kOutput);
-}
-
-TEST_F(OutputFileTest, ReportsFullDisk) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  auto file = OutputFile::create("/dev/full");
-  ASSERT_TRUE(file);
-  file->write("x");
-  const auto status = file->commit();
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kOutput);
-}
-
 TEST_F(OutputFileTest, TwoOfOneNameKeepTheirTemporariesApart) {
   const fs::path path = folder_ / "hits.tbl";
   auto first = OutputFile::create(path), second = OutputFile::create(path);
@@ -193,17 +143,6 @@ TEST_F(OutputFileTest, TwoOfOneNameKeepTheirTemporariesApart) {
   ASSERT_TRUE(second->commit());
   EXPECT_EQ(read_file(path), "second");
   EXPECT_EQ(entries(), 1u);
-}
-
-TEST_F(OutputFileTest, PermissionsOfTheOldFileStay) {
-  const fs::path path = folder_ / "hits.tbl";
-  std::ofstream(path) << "old";
-  constexpr fs::perms kOwnersAlone = fs::perms::owner_read | fs::perms::owner_write;
-  fs::permissions(path, kOwnersAlone);
-  auto file = OutputFile::create(path);
-  ASSERT_TRUE(file);
-  ASSERT_TRUE(file->commit());
-  EXPECT_EQ(fs::status(path).permissions(), kOwnersAlone);
 }
 
 TEST_F(OutputFileTest, LinkOfAnotherUserInASharedFolderIsNotFollowed) {

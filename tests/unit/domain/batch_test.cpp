@@ -1,4 +1,4 @@
-// Batches give the bits of single calls, calls have no side effects, odd input is handled.
+// Batches give the bits of single calls, and calls have no side effects.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,6 @@ namespace hmmjit::domain {
 namespace {
 
 using test_support::kAllModelKinds;
-using test_support::kAllTargetKinds;
 using test_support::ModelKind;
 using test_support::Random;
 using test_support::random_model;
@@ -216,39 +215,6 @@ TEST(Batch, SeedsDecideTheSamples) {
   const std::vector<float> second_there = corrections(running, another);
   EXPECT_EQ(first, first_there);
   EXPECT_EQ(second, second_there);
-}
-
-TEST(Odd, ShortTargetsAndModels) {
-  const FlushToZeroScope flush;
-  Workspace workspace;
-  for (const int M : {1, 2, 5, 3591}) {
-    const auto model = random_model(static_cast<std::uint64_t>(M), M);
-    const ForwardTables tables(*model);
-    for (const TargetKind kind : kAllTargetKinds) {
-      for (const int L : {1, 2, 3, 70}) {
-        const auto target = random_target(9, L, kind, model->hmm);
-        const auto nats = forward_filter(tables, target, workspace);
-        if (!nats) continue;
-        const auto score = define_domains(tables, {target, "t", {}, {}}, *nats, {}, workspace);
-        if (!score) continue;
-        for (const Domain& d : score->domains) {
-          EXPECT_GE(d.iali, d.ienv);
-          EXPECT_LE(d.jali, d.jenv);
-          EXPECT_GE(d.hmm_from, 1);
-          EXPECT_LE(d.hmm_to, M);
-          EXPECT_EQ(d.alignment.model.size(), d.alignment.sequence.size());
-        }
-      }
-    }
-  }
-}
-
-TEST(Odd, EmptyTargetHasNoScore) {
-  const FlushToZeroScope flush;
-  const auto model = random_model(3, 20);
-  const ForwardTables tables(*model);
-  Workspace workspace;
-  EXPECT_FALSE(forward_filter(tables, {}, workspace).has_value());
 }
 
 }  // namespace

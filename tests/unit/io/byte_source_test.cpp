@@ -112,20 +112,6 @@ TEST(ByteSource, DecodingAheadChangesNoByte) {
   }
 }
 
-TEST(ByteSource, RewindInTheMiddleStartsAgain) {
-  TemporaryFolder folder;
-  std::string text = random_text(std::size_t{6} << 20, 2);
-  for (const std::string& bytes : {text, gzip(text, 1), zstd(text)}) {
-    auto source = open_byte_source(folder.write("x", bytes));
-    ASSERT_TRUE(source);
-    for (int chunks : {0, 1, 3}) {
-      for (int i = 0; i < chunks; ++i) ASSERT_TRUE((*source)->next());
-      ASSERT_TRUE((*source)->rewind());
-    }
-    EXPECT_TRUE(drain(**source).data == text);
-  }
-}
-
 TEST(ByteSource, RewindAfterAnErrorStartsAgain) {
   const std::string text = random_text(std::size_t{1} << 20, 4);
   std::string bytes = gzip(text, 1);

@@ -8,10 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <random>
 #include <ranges>
-#include <sstream>
 
 #include "io/c_numbers.hpp"
 #include "tests/support/command.hpp"
@@ -262,56 +260,6 @@ TEST(HmmFile, MissingFileIsNamed) {
   EXPECT_EQ(got.code, ErrorCode::kInput);
 }
 
-// Names, accessions and lengths of all reference models, as printed by hmmstat.
-TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  auto source = open_byte_source(shared / "data/hmm/hmmstat.tsv.gz");
-  ASSERT_TRUE(source);
-  BufferedInput table(std::move(*source));
-  std::map<std::string, std::vector<std::array<std::string, 3>>> expected;
-  std::string_view line;
-  ASSERT_TRUE(*table.line(&line));  // column names
-  std::size_t rows = 0;
-  while (*table.line(&line)) {
-    std::istringstream fields{std::string(line)};
-    std::string file, name, accession, sequences, effective, length;
-    fields >> file >> name >> accession >> sequences >> effective >> length;
-    expected[file].push_back({name, accession, length});
-    ++rows;
-  }
-  EXPECT_GT(rows, 1000u);
-  for (const auto& [file, models] : expected) {
-    SCOPED_TRACE(file);
-    ModelsResult got = read_models(HmmReader::open(shared / "data" / file));
-    EXPECT_EQ(got.error, "");
-    ASSERT_EQ(got.models.size(), models.size());
-    EXPECT_EQ(*HmmReader::open(shared / "data" / file)->count(), models.size());
-    for (std::size_t i = 0; i < models.size(); ++i) {
-      EXPECT_EQ(got.models[i].name, models[i][0]);
-      EXPECT_EQ(got.models[i].accession.value_or("-"), models[i][1]);
-      EXPECT_EQ(std::to_string(got.models[i].M), models[i][2]);
-    }
-  }
-}
-
-// MAXL of nucleotide models, as hmmbuild computed it before it rounded their probabilities.
-TEST(HmmFile, LongestHitsOfNucleotideModels) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  int models = 0;
-  for (const char* file :
-       {"dfam", "sine", "barrnap_bac", "MADE1", "lam40", "cos12", "lambda5500"}) {
-    const ModelsResult got =
-        read_models(HmmReader::open(shared / "data/dna/hmm" / (std::string(file) + ".hmm.gz")));
-    ASSERT_EQ(got.error, "");
-    for (const Hmm& hmm : got.models) {
-      if (!hmm.max_length) continue;
-      ++models;
-      EXPECT_EQ(max_length(hmm, 1e-7), *hmm.max_length) << hmm.name;
-    }
-  }
-  EXPECT_EQ(models, 109);
-}
-
 // hmmconvert reads a model with HMMER's code and writes its floats: reading the text must give the
 // same bits as reading that binary.
 class AgainstHmmconvert : public ::testing::TestWithParam<const char*> {};
@@ -362,23 +310,6 @@ TEST(AgainstHmmconvert, TheDescriptionOfAVersion2ModelMayBeEmpty) {
   const ModelsResult got = read_models_text(*text);
   ASSERT_EQ(got.models.size(), 1u) << got.error;
   EXPECT_FALSE(got.models[0].description) << "HMMER's reports have no line for it";
-}
-
-TEST(AgainstHmmconvert, AllVersionsOfOneModelAreEqual) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  if (!test_support::has_program("hmmconvert")) GTEST_SKIP() << "hmmconvert is not installed";
-  auto path = shared / "data/hmm/hmmer/RRM_1.hmm";
-  ModelsResult expected = read_models(HmmReader::open(path));
-  ASSERT_EQ(expected.models.size(), 1u);
-  for (char version : {'b', 'c', 'd', 'e', 'f'}) {
-    auto text =
-        test_support::output_of(fmt::format("hmmconvert --outfmt 3/{} {}", version, path.string()));
-    ASSERT_TRUE(text);
-    ModelsResult got = read_models_text(*text);
-    ASSERT_EQ(got.models.size(), 1u) << got.error;
-    // Without the column the consensus is computed; hmmbuild wrote the same one.
-    EXPECT_TRUE(same_model(got.models[0], expected.models[0])) << version;
-  }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <tuple>
 
 #include "tests/support/command.hpp"
@@ -77,16 +76,6 @@ TEST(FormatNames, AreThoseOfTformat) {
     EXPECT_EQ(format.error().code, ErrorCode::kUsage);
     EXPECT_THAT(format.error().to_string(), HasSubstr("convert the database to FASTA"));
   }
-}
-
-TEST(Fasta, Headers) {
-  ReadResult got = read_text(
-      "\n  >  one \t first  one \r\nAC\n>two\n>three\tx\x01y z\n>four>4 a>b\nM>five\nL\n>six");
-  EXPECT_EQ(got.error, "");
-  EXPECT_THAT(got.targets,
-              ElementsAre(Target{"one", "", "first  one ", "AC"}, Target{"two", "", "", ""},
-                          Target{"three", "", "x", ""}, Target{"four>4", "", "a>b", "M"},
-                          Target{"five", "", "", "L"}, Target{"six", "", "", ""}));
 }
 
 TEST(Fasta, LinesThatEndInCarriageReturnsAreCounted) {
@@ -213,13 +202,6 @@ TEST(Hmmpgmd, IsFastaUnderALineOfItsOwn) {
   }
 }
 
-TEST(Fasta, EveryAcceptedCharacter) {
-  ReadResult got =
-      read_text(">a\nACDEFGHIKLMNPQRSTVWY\nacdefghiklmnpqrstvwy\nBJZOUXbjzoux*_.~ \t\r\n");
-  ASSERT_EQ(got.error, "");
-  EXPECT_EQ(got.targets.at(0).residues, "ACDEFGHIKLMNPQRSTVWYACDEFGHIKLMNPQRSTVWYBJZOUXBJZOUX*--~");
-}
-
 // Each of the 256 bytes inside a sequence, at every offset of a vector.
 TEST(Fasta, EveryByteIsAResidueWhiteSpaceOrAnError) {
   const Alphabet& amino = amino_alphabet();
@@ -243,17 +225,6 @@ TEST(Fasta, EveryByteIsAResidueWhiteSpaceOrAnError) {
       }
     }
   }
-}
-
-TEST(Fasta, NucleotideAlphabets) {
-  auto source = open_memory_source("x", std::string_view(">a\nACGTUNX\n"));
-  ASSERT_TRUE(source);
-  auto got = read_targets(SequenceReader::open(std::move(*source), {dna_alphabet()}), 1000,
-                          dna_alphabet());
-  EXPECT_EQ(got.targets.at(0).residues, "ACGTTNN");
-  source = open_memory_source("x", std::string_view(">a\nACGTL\n"));
-  got = read_targets(SequenceReader::open(std::move(*source), {dna_alphabet()}));
-  EXPECT_THAT(got.error, HasSubstr("x:2: illegal character L in DNA sequence"));
 }
 
 TEST(Fasta, BlocksEndAtTheLimits) {
@@ -384,20 +355,6 @@ TEST(Alignments, Clustal) {
               HasSubstr("row b was not expected here"));
 }
 
-TEST(Alignments, SelexAndPsiBlast) {
-  std::string text = "# comment\none  ACDEFGH\ntwo  AC--GH-\n\none  IKM-N\ntwo  IKLLM\n";
-  Target one{"one", "", "", "ACDEFGHIKMN"}, two{"two", "", "", "ACGHIKLLM"};
-  ReadResult got = read_text(text);
-  EXPECT_EQ(got.error, "");
-  EXPECT_THAT(got.targets, ElementsAre(one, two));
-  EXPECT_THAT(read_text(text.substr(10), std::nullopt, "x.pb").targets, ElementsAre(one, two));
-  EXPECT_THAT(read_text(text.substr(10), F::kPsiBlast).targets, ElementsAre(one, two));
-  // In SELEX blanks are gaps, too.
-  EXPECT_THAT(read_text("#=RF xx xx\none AC DE\ntwo  CD\n", F::kSelex).targets,
-              ElementsAre(Target{"one", "", "", "ACDE"}, Target{"two", "", "", "CD"}));
-  EXPECT_THAT(read_text("two words\nbut 123\n").error, HasSubstr("in no known format"));
-}
-
 TEST(Alignments, Phylip) {
   Target a{"seqA", "", "", "ACDEFGHIKL"}, b{"seq_B", "", "", "ACDEFGHIL"};
   std::string interleaved = " 2 10\nseqA      ACD EF\nseq B     ACD EF\n\nGHIKL\nGHI-L\n";
@@ -442,34 +399,6 @@ TEST(SequenceFile, RecordsWithoutResiduesFillBlocks) {
     for (int n = 0; n < 20; ++n) text += record;
     EXPECT_GE(read_text(text, format, "text", 1 << 20, 100).targets.size(), 20u) << record;
   }
-}
-
-// The counts that hmmsearch printed for every reference sequence file.
-TEST(SequenceFile, CountsOfAllReferenceFiles) {
-  HMMJIT_SHARED_OR_SKIP(shared);
-  std::uint64_t targets = 0, residues = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(shared / "data/seq")) {
-    if (!entry.is_regular_file()) continue;
-    SCOPED_TRACE(entry.path().string());
-    auto reader = SequenceReader::open(entry.path(), {amino_alphabet()});
-    ASSERT_TRUE(reader);
-    while (true) {
-      TargetBlock block;
-      auto more = reader->read_block(block, 1 << 20);
-      ASSERT_TRUE(more) << more.error().to_string();
-      if (!*more) break;
-      targets += block.size();
-      residues += block.residue_count();
-    }
-  }
-  // From the manifest of the data.
-  std::ifstream manifest(shared / "data/MANIFEST.md");
-  std::string line;
-  while (std::getline(manifest, line) && line.find(" residues. All of") == line.npos) {
-  }
-  ASSERT_TRUE(manifest);
-  EXPECT_EQ(targets, number_before(line, " sequences, "));
-  EXPECT_EQ(residues, number_before(line, " residues. All of"));
 }
 
 // hmmsearch's counts of targets and residues for each format.

@@ -208,28 +208,6 @@ TEST(PartFileTest, EveryByteIsChecked) {
   EXPECT_FALSE(verify(damaged));
 }
 
-// Column widths of a merged search are those of all parts, in any order.
-TEST(PartFileTest, HeadsOfPartsAddUp) {
-  ModelHead small = make_head(3, 4), large = make_head(3, 10);
-  small.seconds = 2, large.seconds = 1;
-  small.cpu_seconds = 3, large.cpu_seconds = 4;
-  small.longest_name = 12, small.longest_accession = 9, small.longest_shown = 11;
-  ModelHead forward = small, backward = large;
-  forward.add(large);
-  backward.add(small);
-  for (const ModelHead& sum : {forward, backward}) {
-    EXPECT_EQ(sum.longest_name, 31u);
-    EXPECT_EQ(sum.longest_accession, 9u);
-    EXPECT_EQ(sum.longest_shown, 17u);
-    EXPECT_EQ(sum.candidates, 18u);
-    EXPECT_EQ(sum.reported, 14u);
-    EXPECT_EQ(sum.included, 7u);
-    EXPECT_EQ(sum.counters.targets, 200u);
-    EXPECT_EQ(sum.cpu_seconds, 7);
-    EXPECT_EQ(sum.seconds, 2);
-  }
-}
-
 TEST(PartFileTest, TheFirstSettingThatDiffersIsNamed) {
   EXPECT_FALSE(first_difference("a: 1\nb: 2\n", "a: 1\nb: 2\n"));
   const auto value = first_difference("a: 1\nb: 2\nc: 3\n", "a: 1\nb: 4\nc: 5\n");

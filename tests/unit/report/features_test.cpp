@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <random>
+#include <sstream>
 #include <tuple>
 
 #include "tests/support/folder.hpp"

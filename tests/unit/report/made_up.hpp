@@ -1,8 +1,7 @@
-// Made-up hits, lines of text, and hits in memory that are delivered in lots.
+// Made-up hits, and hits in memory that are delivered in lots.
 #pragma once
 
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,13 +43,6 @@ inline ModelResult make_result(std::vector<Hit> hits, const Thresholds& rules = 
   counters.residues = 240;
   result.hits = finish_hits({rules, false}, std::move(hits), counters);
   return result;
-}
-
-inline std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
 }
 
 class Lots final : public HitSource {
