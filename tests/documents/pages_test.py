@@ -14,7 +14,7 @@ TOOLS = ("sphinx-build", "doxygen")
 MODULES = ("sphinx", "myst_parser", "breathe")
 # Declarations of which the page of each language must show the name and a sentence of the description.
 SHOWN = {
-    "python.html": ("hmmjit.search_to_files", "writes results to files as they come and keeps none", "Bits, of the whole target."),
+    "python.html": ("hmmjit.search_to_files", "writes results to files as they arrive and keeps none", "Bits, of the whole target."),
     "cpp.html": ("merge_parts", "from a separate thread; false cancels the search"),
     "c.html": ("hmmjit_models_from_file", "Appends model", "match states"),
 }
