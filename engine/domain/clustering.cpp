@@ -125,7 +125,7 @@ const std::vector<Cluster>& Clustering::run(const std::vector<Segment>& segments
     for (std::size_t e = d + 1; e < clusters_.size(); ++e) {
       const Cluster& b = clusters_[e];
       const int overlap = std::min(a.j, b.j) - std::max(a.i, b.i) + 1;
-      if (overlap == 0) break;  // the reference stops at an exactly adjacent cluster
+      if (overlap == 0) break;  // HMMER stops at an exactly adjacent cluster
       const int shorter = std::min(a.j - a.i, b.j - b.i) + 1;
       if (static_cast<double>(static_cast<float>(overlap) / static_cast<float>(shorter)) >= 0.8) {
         dominated_[a.probability > b.probability ? e : d] = 1;

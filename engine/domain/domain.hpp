@@ -1,6 +1,6 @@
 // Forward and everything after it: Backward, posterior decoding, regions, stochastic ensemble,
 // clustering, envelopes, optimal accuracy alignment, null2, scores. Bit-identical to hmmsearch:
-// each sequence keeps the reference's four-lane float order; wider vectors hold several sequences,
+// each sequence keeps HMMER's four-lane float order; wider vectors hold several sequences,
 // envelopes or samples side by side. All calls must run inside a FlushToZeroScope.
 #pragma once
 
@@ -127,7 +127,7 @@ class Workspace {
 };
 
 /// Forward score in nats; std::nullopt if it underflows to zero or is not finite (the target is
-/// then skipped; the reference aborts).
+/// then skipped; HMMER aborts).
 std::optional<float> forward_filter(const ForwardTables& model, std::span<const Residue> residues,
                                     Workspace& workspace);
 /// Scores several targets of similar length side by side in wide vectors; scores[i] is NaN where

@@ -10,7 +10,7 @@
 namespace hmmjit::domain {
 namespace {
 
-// The reference's choice: weights normalised by a compensated sum, running sum in double.
+// HMMER's choice: weights normalised by a compensated sum, running sum in double.
 int choose_exactly(float* weights, int n, double u) {
   normalise({weights, static_cast<std::size_t>(n)});
   double norm = 0;
@@ -23,7 +23,7 @@ int choose_exactly(float* weights, int n, double u) {
   return n - 1;
 }
 
-// A threshold of the reference differs from the true running sum of the weights by less than 2^-22
+// A threshold of HMMER differs from the true running sum of the weights by less than 2^-22
 // of the total (one rounding of each of up to four normalised weights). The sums made here from at
 // most four floats, their quotient by the total and its product with u add less than 12 * 2^-24.
 // The margin is twice the sum of both; below a total of kLeastTotal, weights may have been flushed
@@ -103,7 +103,7 @@ void Ensemble::prepare(const RegionMatrix& region) {
                                [&](Residue x) { return static_cast<int>(x) < t.K; });
 }
 
-// Visits cells in the order in which they lie in the reference's vectors; any other order would
+// Visits cells in the order in which they lie in HMMER's vectors; any other order would
 // choose other domains.
 Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u) {
   double sum = 0;
@@ -371,7 +371,7 @@ void Ensemble::add_outside(int first, int last, float* correction) {
 // The domain is complete; N or J comes before it.
 Ensemble::State Ensemble::leave_begin(const RegionMatrix& region, Walk& w, float* correction) {
   if (correction) {
-    // The first residue of a domain counts as outside, as in the reference.
+    // The first residue of a domain counts as outside, as in HMMER.
     add_outside(w.last_i + 1, w.uncorrected, correction);
     add_null2(region, w.visit_count, w.emitted, w.first_i + 1, w.last_i, correction);
     w.uncorrected = w.first_i;

@@ -1,11 +1,11 @@
 // Stochastic tracebacks of a multidomain region: sampled domains, and the null2 correction by
 // sampling, as in HMMER3 (Eddy 2011).
 //
-// The 200 traces of a region must match the reference's choice by choice, or every later random
+// The 200 traces of a region must match HMMER's choice by choice, or every later random
 // number would be used differently. A choice compares a deviate u with running sums of normalised
 // weights, in a fixed order and precision. Here it is first made with cheap sums of bounded error;
-// only if u lies closer to a boundary than that bound (about once in 10^5 choices) does the
-// reference's own arithmetic decide. The results are therefore always identical.
+// only if u lies closer to a boundary than that bound (about once in 10^5 choices) does HMMER's own
+// arithmetic decide. The results are therefore always identical.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct Exit {
   int node;
   bool in_match;
 };
-/// The exit from a matrix row that the deviate `u` chooses by the reference's own arithmetic among
+/// The exit from a matrix row that the deviate `u` chooses by HMMER's own arithmetic among
 /// the row's cells times `norm`.
 Exit exit_of_row(const float* row, const MatrixLayout& layout, int Q, float norm, double u);
 /// The same from the running sums of add_exits(); nullopt if rounding might decide.

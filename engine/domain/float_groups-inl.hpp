@@ -1,6 +1,6 @@
 // Vectors of floats in groups of four lanes, one group per sequence. Nothing crosses a group
 // boundary, so at every width a sequence undergoes the same operations in the same order: that of
-// the reference implementation, whose vectors have four lanes. Included once per Highway target.
+// HMMER, whose vectors have four lanes. Included once per Highway target.
 #if defined(HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP
 #undef HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP

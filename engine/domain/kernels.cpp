@@ -28,7 +28,7 @@ inline std::int32_t smaller(std::int32_t a, std::int32_t b) { return a < b ? a :
 inline std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : b; }
 
 // Two segments are linked if they overlap by four fifths of the shorter one on both target and
-// model (the overlap is counted one short, as in the reference) and lie on about the same diagonal
+// model (the overlap is counted one short, as in HMMER) and lie on about the same diagonal
 // at one end.
 bool link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, std::int32_t j,
                    std::int32_t k, std::int32_t m, std::uint8_t* __restrict linked) {

@@ -108,7 +108,7 @@ struct Lanes {
   }
 };
 
-/// 1/x, rounded from double to float as the reference does.
+/// 1/x, rounded from double to float as HMMER does.
 inline float inverse_of(float x) { return static_cast<float>(1.0 / static_cast<double>(x)); }
 /// Adds the logarithms of the scale factors of rows 1 to L to `log_scale`, row by row.
 float add_log_scales(const SpecialRows& rows, int L, float log_scale);

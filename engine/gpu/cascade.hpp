@@ -4,7 +4,7 @@
 //
 // Decisions are hmmsearch's. Byte and word scores are exact. Bias and Forward scores are floats
 // summed in a different order, so a target within their guard of a threshold, or of a P-value that
-// needs the reference's own arithmetic, falls back to the CPU ("open"). The CPU also does a stage
+// needs HMMER's own arithmetic, falls back to the CPU ("open"). The CPU also does a stage
 // whose kernel is not available yet.
 #pragma once
 

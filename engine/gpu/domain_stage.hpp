@@ -1,6 +1,6 @@
 // The steps after the Forward filter, on a device: regions of the targets that passed, sampled
 // traces and clusters of regions with several domains, and everything that needs an envelope's
-// matrices. The kernels keep the reference's float order and random numbers, so their findings
+// matrices. The kernels keep HMMER's float order and random numbers, so their findings
 // equal those of the CPU (engine/domain), which continues from there with alignments and scores.
 //
 // A target's rows depend on each other, so a target takes milliseconds however idle the device is:

@@ -20,7 +20,7 @@ struct ByteTables {
 };
 ByteTables make_byte_tables(const ByteProfile& profile);
 
-/// One record per distinct target length: the reference's decision and P-value arithmetic, inverted
+/// One record per distinct target length: HMMER's decision and P-value arithmetic, inverted
 /// over the byte score, since the bit score is a monotone function of it. Thread-safe. Takes about
 /// 0.1 us per length if lengths are sorted.
 std::vector<hmmjit_device::LengthClass> make_length_classes(const ByteProfile& profile,

@@ -11,9 +11,9 @@
 
 namespace hmmjit::layout {
 
-/// Match odds in the reference's lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 is at q*4 + r.
+/// Match odds in HMMER's lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 is at q*4 + r.
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
-/// Striped odds for kernels with one warp per lane of the reference and `run` stripes per thread
+/// Striped odds for kernels with one warp per HMMER lane and `run` stripes per thread
 /// (DomainParams::run_emissions).
 std::vector<float> make_run_emissions(std::span<const float> striped, std::size_t Q,
                                       std::uint32_t run);
@@ -22,7 +22,7 @@ std::vector<float> make_run_emissions(std::span<const float> striped, std::size_
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,
                                                            bool multihit = true);
 
-/// Nats by which Forward kernels, which sum in a different order, may differ from the reference for
+/// Nats by which Forward kernels, which sum in a different order, may differ from HMMER for
 /// a target of L residues; scores this close to the threshold are decided on the CPU. Every row
 /// adds at most some tens of roundings of 2^-24 to each sum, and all terms are positive; measured
 /// differences are a hundredth of this bound.
@@ -36,7 +36,7 @@ std::vector<float> make_bias_lengths(std::span<const std::uint32_t> lengths);
 
 /// The bias filter's score in nats from a kernel's sum of logarithms.
 float bias_nats(float sum, int L);
-/// Nats by which bias_nats may differ from the reference, which rounds its sum to float after every
+/// Nats by which bias_nats may differ from HMMER, which rounds its sum to float after every
 /// residue, each time by at most half a unit in the last place of the largest partial sum.
 float bias_guard(float sum, int L);
 

@@ -23,7 +23,7 @@ void count_domains(Hit& hit) {
 }
 
 // Overlapping envelopes of one clustered region can end in the same alignment; the weaker copy
-// is not shown. Pairs with a removed domain count too, as in the reference.
+// is not shown. Pairs with a removed domain count too, as in HMMER.
 void drop_duplicate_domains(Hit& hit) {
   const auto& domains = hit.score.domains;
   const auto alignment = [&](std::size_t d) { return std::pair(domains[d].iali, domains[d].jali); };

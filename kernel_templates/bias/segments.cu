@@ -2,8 +2,8 @@
 //
 // A residue maps the weights (a0, a1) of the two states linearly to new ones, so a stretch of residues is a 2 x 2
 // matrix: every lane multiplies the matrices of its stretch, and the lanes' products are combined in order. Powers
-// of two are factored out every few residues and counted, so that one logarithm per target replaces the reference's
-// one per residue. The sum differs from the reference's by rounding only (layout::bias_guard states the band within
+// of two are factored out every few residues and counted, so that one logarithm per target replaces HMMER's
+// one per residue. The sum differs from HMMER's by rounding only (layout::bias_guard states the band within
 // which the CPU decides).
 #include "common/float_filter.cuh"
 #include "plan_constants.h"

@@ -1,4 +1,4 @@
-// Finishes the scores of every SSV and MSV kernel: the reference's decision rules (spec of the MSV filter: value,
+// Finishes the scores of every SSV and MSV kernel: HMMER's decision rules (spec of the MSV filter: value,
 // overflow, no result), the F1 gate and on-device compaction.
 #ifndef HMMJIT_KERNEL_BYTE_FILTER_CUH_
 #define HMMJIT_KERNEL_BYTE_FILTER_CUH_

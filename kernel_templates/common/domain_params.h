@@ -1,7 +1,7 @@
 // Parameters and results of the kernels that follow the Forward filter (parser, ensemble, envelope): plain structs
 // with the same bytes on host and device.
 //
-// These kernels keep the reference's float order (four striped lanes per target, no fused operations, subnormals
+// These kernels keep HMMER's float order (four striped lanes per target, no fused operations, subnormals
 // flushed), so that their results equal those of the CPU's domain stage to the bit. A launch has the targets of
 // several models that passed the Forward filter; a block works on one model, with as many warps as fit into its
 // shared memory. The ensemble kernel processes the parser's regions of several domains; the envelope kernel
@@ -111,7 +111,7 @@ struct DomainParams {
   const FloatLength* multihit; ///< [length classes]
   const FloatLength* unihit;   ///< [length classes]
   const float* emissions;      ///< [32][Q][4] striped: node r*Q + q + 1 at q*4 + r; 0 impossible
-  /// The same for kernels with one warp per lane of the reference, in runs of kRun stripes: node r*Q + q + 1 at ((r
+  /// The same for kernels with one warp per HMMER lane, in runs of kRun stripes: node r*Q + q + 1 at ((r
   /// * kRun + q % kRun) * 32 + q / kRun), 32 * kRun cells for each r; zero beyond. Null if no kernel needs it.
   const float* run_emissions;
   const float* transitions;    ///< as in FloatFilterParams
@@ -233,7 +233,7 @@ HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes, u32 targets) {
                      (12 * stripes + emission_floats(stripes) + product_floats(stripes)));
 }
 
-// Kernels with one warp per lane of the reference on a single target, whose threads own kRun consecutive stripes
+// Kernels with one warp per HMMER lane on a single target, whose threads own kRun consecutive stripes
 // each (common/four_warp.cuh).
 
 enum : u32 { kLongestRun = 32, kExchangeFloats = 96, kSummedLanes = 16, kPrefetchFloats = 32 };

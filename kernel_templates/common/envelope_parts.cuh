@@ -26,7 +26,7 @@ enum Choice : u32 {
 /// -inf: impossible.
 HMMJIT_DEVICE float none() { return bits_float(0xff800000u); }
 HMMJIT_DEVICE float larger(float a, float b) { return a > b ? a : b; }
-/// Masks like the reference: without a transition, a cell adds zero and is no candidate for a choice.
+/// Masks like HMMER: without a transition, a cell adds zero and is no candidate for a choice.
 HMMJIT_DEVICE float allowed(float odds, float v) { return odds > 0.0f ? v : 0.0f; }
 HMMJIT_DEVICE float chosen(float odds, float v) { return odds > 0.0f ? v : none(); }
 

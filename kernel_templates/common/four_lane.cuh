@@ -1,11 +1,11 @@
-// Rows of Forward and Backward in the reference's own order of operations: every target has four lanes of a warp,
+// Rows of Forward and Backward in HMMER's own order of operations: every target has four lanes of a warp,
 // its places; node k is in place (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every product and sum is
 // rounded separately, in the order of hmmsearch's SSE code, so that all values are equal to the bit. A warp holds
 // kTargets targets in its first lanes; its stripes are in shared memory, the model's odds in that of its block. The
 // lanes of a target are kTargets apart, so lanes of one place, which read the same odds, are neighbours and share
 // one access.
 //
-// The delete chain of a lane enters the next lane only in further passes over the stripes. The reference repeats
+// The delete chain of a lane enters the next lane only in further passes over the stripes. HMMER repeats
 // them until nothing changes; here they end once the carried value is too small to change anything, with the same
 // result (deletion_bounds() of engine/model).
 #ifndef HMMJIT_KERNEL_FOUR_LANE_CUH_

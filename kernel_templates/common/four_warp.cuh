@@ -1,4 +1,4 @@
-// Rows of Forward and Backward of long models in the reference's order of operations (common/four_lane.cuh), one
+// Rows of Forward and Backward of long models in HMMER's order of operations (common/four_lane.cuh), one
 // target per block: each of the four places is a warp, whose lanes own kRun consecutive stripes each and keep their
 // cells in registers.
 //

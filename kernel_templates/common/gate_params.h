@@ -7,7 +7,7 @@
 
 namespace hmmjit_device {
 
-/// Bit scores between which the reference's own arithmetic must evaluate the P-value (engine/model: ScoreBand).
+/// Bit scores between which HMMER's own arithmetic must evaluate the P-value (engine/model: ScoreBand).
 /// Below `rejects` a target fails, above `passes` it passes.
 struct Gate {
   float rejects, passes;

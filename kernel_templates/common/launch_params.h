@@ -60,7 +60,7 @@ struct DatabaseView {
   u32 reserved[3];
 };
 
-/// Decisions that depend on target length and model only. Exact by construction: the host evaluates the reference's
+/// Decisions that depend on target length and model only. Exact by construction: the host evaluates HMMER's
 /// own arithmetic to find the least value that passes.
 struct LengthClass {
   u8 tjb;         ///< cost of the move N/C/J -> B at this length, bytes

@@ -9,7 +9,7 @@
 // continues after the first that has not.
 //
 // A choice compares one deviate with running sums of normalised weights, in a fixed order and precision. It is made
-// with cheap sums of bounded error; only if the deviate is closer to a boundary than that bound, the reference's
+// with cheap sums of bounded error; only if the deviate is closer to a boundary than that bound, HMMER's
 // own arithmetic decides; margins as on the CPU.
 #include "common/four_lane.cuh"
 
@@ -37,7 +37,7 @@ enum : u32 { kShortRun = 8 };
 
 HMMJIT_DEVICE float magnitude(float v) { return v < 0.0f ? -v : v; }
 
-/// The reference's choice: weights divided by their compensated sum, running sum in double.
+/// HMMER's choice: weights divided by their compensated sum, running sum in double.
 template <int N>
 HMMJIT_DEVICE u32 choose_exactly(const float (&weights)[N], u32 state) {
   float total = 0.0f, correction = 0.0f;
@@ -246,14 +246,14 @@ HMMJIT_DEVICE Quad odds_of(const Region& r, const ModelTables& t, const float* o
                                         place * t.odds_place);
 }
 
-/// Value `a` of stripe q in the order of the reference's vectors: four of M, four of D.
+/// Value `a` of stripe q in the order of HMMER's vectors: four of M, four of D.
 HMMJIT_DEVICE double exit_value(const Region& r, u32 i, u32 q, u32 a, float norm) {
   const Quad* const cell = r.cells + (i * 4u + a % 4u) * r.Q + q;
   const u32 value = reinterpret_cast<const u32*>(cell)[a / 4u];
   return static_cast<double>(multiply(bits_float(value), norm));
 }
 
-/// The reference's choice of the node at which a domain that ends at row i leaves the model: all cells one by one
+/// HMMER's choice of the node at which a domain that ends at row i leaves the model: all cells one by one
 /// in the order of its vectors, in double. Called by every lane. False if the row's sum is not finite.
 HMMJIT_DEVICE bool choose_exit_exactly(const Region& r, u32 i, float norm, double u, u32* node,
                                        bool* match) {
@@ -365,12 +365,12 @@ HMMJIT_DEVICE void for_positions(u32 first, u32 last, const Visit& visit) {
 }
 
 /// Adds the null2 odds of a sampled domain at its positions first..last. `visits`: per node, nonzero from
-/// first_node to last_node; cleared. Lanes of the reference are summed separately, in ascending order of their
+/// first_node to last_node; cleared. HMMER's lanes are summed separately, in ascending order of their
 /// nodes; nodes without a visit would add nothing.
 HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visits, u32 emitted,
                              u32 first, u32 last, u32 first_node, u32 last_node) {
   const u32 lane = threadIdx.x % 32u;
-  // The reference divides in double and then rounds; the result is the same, since a double has more than twice the
+  // HMMER divides in double and then rounds; the result is the same, since a double has more than twice the
   // digits of a float.
   const float norm = divide(1.0f, static_cast<float>(emitted));
   for (u32 k = first_node - 1 + lane; k < last_node; k += 32) visits[k] = multiply(visits[k], norm);
@@ -632,7 +632,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, floa
                                                                        : trace;
         }
         ++*segment_count;
-        // The first residue of a domain counts as outside, as in the reference.
+        // The first residue of a domain counts as outside, as in HMMER.
         for_positions(last_row + 1, uncorrected, one_more(1.0f));
         add_null2(r, tables, visits, emitted, first_row + 1, last_row, first_node, last_node);
         emitted = 0;
@@ -698,7 +698,7 @@ HMMJIT_DEVICE bool linked(const Segment& a, const Segment& b) {
   if (!are_near(a.i - a.k, b.i - b.k) && !are_near(a.j - a.m, b.j - b.m)) return false;
   const int residues = smaller_of(a.j, b.j) - larger_of(a.i, b.i) + 1;
   if (ratio(residues, smaller_of(a.j - a.i, b.j - b.i) + 1) < min_overlap()) return false;
-  // The overlap on the model is counted one short, as in the reference.
+  // The overlap on the model is counted one short, as in HMMER.
   const int nodes = smaller_of(a.m, b.m) - larger_of(a.k, b.k);
   return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < min_overlap());
 }
@@ -722,7 +722,7 @@ HMMJIT_DEVICE Clustering make_clustering(const Region& r) {
 }
 
 /// Collects the component of segment top of the waiting list and of all segments linked to it. Components and
-/// waiting segments are visited in the reference's order, since the numbering of components, and with it the order
+/// waiting segments are visited in HMMER's order, since the numbering of components, and with it the order
 /// of clusters with equal starts, depends on it. Returns the number of segments.
 HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* searched, u32 number,
                                     u32* left) {
@@ -850,7 +850,7 @@ HMMJIT_DEVICE u32 settle(u32* clusters, u32 count) {
       const int xi = static_cast<int>(x.x), xj = static_cast<int>(x.y);
       const int yi = static_cast<int>(y.x), yj = static_cast<int>(y.y);
       const int overlap = smaller_of(xj, yj) - larger_of(xi, yi) + 1;
-      if (overlap == 0) break;  // the reference stops at an exactly adjacent cluster
+      if (overlap == 0) break;  // HMMER stops at an exactly adjacent cluster
       const int shorter = smaller_of(xj - xi, yj - yi) + 1;
       if (static_cast<double>(ratio(overlap, shorter)) >= 0.8)
         clusters[4 * (bits_float(x.z) > bits_float(y.z) ? b : a) + 3] = 1;

@@ -6,7 +6,7 @@
 // no second pass over the cells. With several warps a single barrier per row suffices: each warp publishes its
 // outflow without inflow, and every warp combines these by the known factors.
 //
-// The order of summation differs from the reference's and multiply-adds are fused, so the score differs by rounding
+// The order of summation differs from HMMER's and multiply-adds are fused, so the score differs by rounding
 // (layout::forward_guard states the band within which the CPU decides). Insert states are stored without their M->I
 // odds, which are applied on leaving.
 #include "common/float_filter.cuh"

@@ -141,7 +141,7 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
 
 }  // namespace four_lane
 
-// One target per block, one warp per lane of the reference: for models so long that four_lane has
+// One target per block, one warp per HMMER lane: for models so long that four_lane has
 // room for few concurrent rows. Registers determine how many blocks fit into an SM.
 namespace four_warp {
 
@@ -232,7 +232,7 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
 const std::array kParsers{
     four_lane::variant(
         Stage::kParser, "parser/four_lane.cu", "parser_four_lane",
-        "Forward, Backward, decoding and regions of whole targets in the reference's float order"),
+        "Forward, Backward, decoding and regions of whole targets in HMMER's float order"),
     four_warp::variant(Stage::kParser, "parser/four_warp.cu", "parser_four_warp",
                        "the same for long models, a target a block")};
 const std::array kEnsembles{four_lane::variant(
