@@ -45,10 +45,10 @@ std::string name_of(const Work& work) {
       work);
 }
 
-// Everything that follows from what a search is asked to do, before it begins.
-struct Setting {
-  Setting(const SearchOptions& options, std::uint64_t available, std::uint64_t target_bytes,
-          gpu::GpuFilters* given_device)
+// What a search may use: derived from its options and the machine before it begins.
+struct RunLimits {
+  RunLimits(const SearchOptions& options, std::uint64_t available, std::uint64_t target_bytes,
+            gpu::GpuFilters* given_device)
       : threads(std::max(1, options.threads)),
         // With F1 at 1 (--max) the first kernels turn nothing away, so that a device saves nothing.
         device(options.filters.F1 < 1.0 ? given_device : nullptr),
@@ -114,8 +114,8 @@ class Run final : private gpu::Client {
   SearchProgress& progress_;
   // Statistics of input and results; one thread at a time writes each part.
   SearchStatistics sums_;
-  const Setting setting_;
-  gpu::GpuFilters* const device_ = setting_.device;
+  const RunLimits limits_;
+  gpu::GpuFilters* const device_ = limits_.device;
   std::atomic<bool> device_has_delivered_{false};
   Agenda agenda_;  // before all that hold blocks
   ModelInput models_;
@@ -133,24 +133,24 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
          TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress)
     : options_(options),
       progress_(progress),
-      setting_(options, available, targets.bytes_total(), device),
-      agenda_({.in_flight = {.model_bytes = setting_.memory.models,
-                             .target_bytes = setting_.memory.targets,
-                             .threads = setting_.threads,
+      limits_(options, available, targets.bytes_total(), device),
+      agenda_({.in_flight = {.model_bytes = limits_.memory.models,
+                             .target_bytes = limits_.memory.targets,
+                             .threads = limits_.threads,
                              .device = device_ != nullptr},
-               .result_bytes = setting_.memory.results,
+               .result_bytes = limits_.memory.results,
                .task_cells = options.task_cells,
-               .batch_rows = setting_.memory.batch_rows},
+               .batch_rows = limits_.memory.batch_rows},
               progress),
       models_(models),
-      targets_(targets, setting_.block_residues, progress, sums_),
+      targets_(targets, limits_.block_residues, progress, sums_),
       sink_(sink),
-      hits_(options, sink.takes_stored_hits(), setting_.memory.results,
-            expected_models(setting_.threads, device_ != nullptr)),
-      verifier_(options, progress, setting_.alone),
-      scorer_(options, setting_.shared, setting_.alone, verifier_),
-      workers_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
-  targets.limit_targets(setting_.memory.one_target);
+      hits_(options, sink.takes_stored_hits(), limits_.memory.results,
+            expected_models(limits_.threads, device_ != nullptr)),
+      verifier_(options, progress, limits_.alone),
+      scorer_(options, limits_.shared, limits_.alone, verifier_),
+      workers_(limits_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
+  targets.limit_targets(limits_.memory.one_target);
 }
 
 void Run::warn_of_threads() {
@@ -158,7 +158,7 @@ void Run::warn_of_threads() {
   if (!options_.on_warning) return;
   options_.on_warning({ErrorCode::kResources,
                        "only " + std::to_string(workers_.threads()) + " of " +
-                           std::to_string(setting_.threads) + " threads could be started",
+                           std::to_string(limits_.threads) + " threads could be started",
                        {},
                        "raise the limits on processes (ulimit -u) or memory (ulimit -v)"});
 }
@@ -208,7 +208,7 @@ void Run::attach_device() {
                    .bias = f.bias,
                    .trace_seed = trace_seed,
                    .list_failed = f.per_target != nullptr},
-                  setting_.memory.device);
+                  limits_.memory.device);
 }
 
 void Run::guarded(const std::function<void()>& body) {
