@@ -567,14 +567,20 @@ def test_results_go_to_files(results, tmp_path):
         with pytest.raises(hmmjit.UsageError, match="tblout writes the same file: domtblout .*; give each"):
             hmmjit.search_to_files(MODELS, TARGETS, {"tblout": tmp_path / a, "domtblout": str(tmp_path / b)}, device="cpu")
     assert not (tmp_path / "new").exists()
-    own = shutil.copy(TARGETS, tmp_path / "targets.fasta")
-    for models, targets in ((own, TARGETS), (MODELS, own), (MODELS, hmmjit.Targets(own))):
-        with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
-            hmmjit.search_to_files(models, targets, {"tblout": os.path.relpath(own)}, device="cpu")
+    own, library = shutil.copy(TARGETS, tmp_path / "targets.fasta"), shutil.copy(MODELS, tmp_path / "models.hmm")
+    with open(own, "rb") as targets, open(os.fsencode(library), "rb") as models:
+        sources = [(MODELS, source) for source in (own, [own], hmmjit.Targets(own), hmmjit.Targets.load(own),
+                                                   hmmjit.Session(own), hmmjit.Session([own]), targets)]
+        sources += [(source, TARGETS) for source in (library, [library], [hmmjit.Models(library)],
+                                                     hmmjit.Models.load(library), models)]
+        for source in sources:
+            path = os.path.relpath(own if source[0] is MODELS else library)
+            with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
+                hmmjit.search_to_files(*source, {"tblout": path}, device="cpu")
     for suffix in (".h3m", ".hjidx"):
         with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
             hmmjit.search_to_files(MODELS, TARGETS, {"tblout": MODELS + suffix}, device="cpu")
-    assert contents(own) == contents(TARGETS)
+    assert contents(own) == contents(TARGETS) and contents(library) == contents(MODELS)
     hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
 
 

@@ -10,12 +10,12 @@ import queue
 import stat
 import threading
 from ctypes import byref
-from typing import (TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping, Optional,
-                    Set, Tuple, TypeVar)
+from typing import (TYPE_CHECKING, Any, Callable, Collection, ContextManager, Dict, Iterable, Iterator, List, Mapping,
+                    Optional, Set, Tuple, TypeVar)
 
 from . import _binding as _b
 from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
-from ._inputs import Models, ModelsSource, Targets, TargetsSource
+from ._inputs import Models, ModelsSource, Targets, TargetsSource, files_of
 from ._interface import OPTIONS, SearchOptions
 from ._options import make_options
 from ._reports import Report
@@ -465,19 +465,23 @@ def _file_of(path: PathLike) -> Any:
     return object() if shared else (info.st_dev, info.st_ino)
 
 
+def refuse_inputs(what: str, path: PathLike, inputs: Iterable[PathLike]) -> None:
+    """UsageError if an output is one of the files."""
+    if _file_of(path) in map(_file_of, inputs):
+        raise UsageError(f"an input is the same file: {what} {os.fspath(path)}; give the output another")
+
+
 class FileReports:
     """Several outputs, written as results arrive. No file may be one of `inputs`."""
 
     def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
-                 inputs: Iterable[PathLike], header: bool = True) -> None:
+                 inputs: Collection[PathLike], header: bool = True) -> None:
         if not isinstance(files, Mapping):
             raise TypeError(f"files takes a dict of kinds of Report and paths, not {files!r}")
         self._reports = [Report(kind, path, search=search, **(settings or {})) for kind, path in files.items()]
         seen: Dict[Any, str] = {}
-        read = {_file_of(path) for path in inputs}
         for made, kind in zip(self._reports, files):
-            if _file_of(files[kind]) in read:
-                raise UsageError(f"an input is the same file: {kind} {os.fspath(files[kind])}; give the output another")
+            refuse_inputs(kind, files[kind], inputs)
             other = seen.setdefault(_file_of(files[kind]), kind)
             if other != kind:
                 raise UsageError(f"{other} writes the same file: {kind} {os.fspath(files[kind])}; give each output a "
@@ -507,9 +511,10 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     """
     out = make_options(options, "search_to_files")
     inputs = _inputs(models, targets)
-    paths = [os.fsdecode(source._path) for source in inputs if source._path is not None]
-    if inputs[0]._path is not None:  # pressed models, which replace the file, and indexes
-        paths += [paths[0] + suffix for suffix in (".h3m", ".h3f", ".h3p", ".h3i", ".hjidx", ".h3m.hjidx")]
+    # With pressed models, which replace the file, and indexes.
+    paths = [path + suffix for path in files_of(inputs[0])
+             for suffix in ("", ".h3m", ".h3f", ".h3p", ".h3i", ".hjidx", ".h3m.hjidx")]
+    paths += files_of(inputs[1])
     reports = FileReports(files, out, report, paths)
     run = Run(_searching(*inputs, out), reports.write, progress, interval, warning)
     handle = run.wait()
