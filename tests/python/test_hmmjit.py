@@ -419,6 +419,8 @@ def test_progress_and_cancellation():
         hmmjit.search(*much(), device="cpu", progress=broken, interval=0.001)
     with pytest.raises(KeyError):
         list(hmmjit.search_iter(*much(), device="cpu", progress=broken, interval=0.001))
+    with pytest.raises(RuntimeError, match="a callback raised StopIteration"):  # which would end the list here
+        list(hmmjit.search_iter(*much(), device="cpu", progress=lambda _: next(iter(())), interval=0.001))
 
 
 def test_interrupted_from_the_keyboard():

@@ -248,6 +248,8 @@ class Run:
             raise
         if self.failure is not None:
             try:
+                if isinstance(self.failure, (StopIteration, StopAsyncIteration)):  # would end the loop of the caller
+                    raise RuntimeError(f"a callback raised {type(self.failure).__name__}") from self.failure
                 raise self.failure
             finally:
                 self.failure = None  # its traceback holds this frame, and with it the inputs
