@@ -31,8 +31,8 @@
  *             functions, one thread at a time per handle. Any number of searches may run
  *             concurrently. By default each takes all cores and half of the free memory: a caller
  *             that runs N searches sets `threads` and `memory` to an N-th of these.
- *   Callbacks run with the floating-point mode of the thread that called the library. They must
- *             return: no longjmp, no exception.
+ *   Callbacks run with the floating-point mode of the thread that called the library; results do not
+ *             depend on it. Callbacks must return: no longjmp, no exception.
  *   Symbols   are versioned (HMMJIT_0.1, ...); a published symbol keeps its meaning.
  *
  * Units: bits for scores, seconds for times, bytes for sizes, 1-based inclusive coordinates.
