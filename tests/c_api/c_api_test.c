@@ -487,6 +487,13 @@ static void test_building(const char* target_path) {
     }
     OK(hmmjit_models_get(changed, 0, &other, &error));
     CHECK(strcmp(other.name, "new") == 0 && other.gathering_domain == 20.5 && isnan(other.noise));
+    /* A caller whose struct ends before the cutoffs keeps them. */
+    other.size = offsetof(hmmjit_model_info, gathering);
+    other.name = "newer";
+    OK(hmmjit_models_add_changed(changed, changed, 0, &other, &error));
+    other.size = sizeof other;
+    OK(hmmjit_models_get(changed, 1, &other, &error));
+    CHECK(strcmp(other.name, "newer") == 0 && other.gathering == 30 && isnan(other.noise));
     hmmjit_models_free(changed);
   }
   OK(hmmjit_models_get(one, 0, &info, &error));
