@@ -18,12 +18,13 @@
  *             without a name ("" and "-"), or equal to an input of the call, give HMMJIT_USAGE.
  *   Handles   hmmjit_xxx pointers are opaque; hmmjit_xxx_free frees each and accepts NULL. A handle
  *             keeps alive what it depends on: free handles in any order.
- *   Structs   Every struct begins with its size, which the caller sets to sizeof: it tells the
- *             library which members the caller knows. Other members of inputs have their defaults;
- *             of outputs, the library writes at most `size` bytes. Structs grow only at the end. A
- *             caller newer than the library may know more members: in inputs they must be zero bytes
- *             (otherwise HMMJIT_USAGE: no request is ignored silently); in outputs the library sets
- *             them to zero bytes. Reserved members must be zero. HMMJIT_USAGE for others, and for a
+ *   Structs   Every struct but hmmjit_constant, hmmjit_template, hmmjit_cutoff and
+ *             hmmjit_filter_counts, which never grow, begins with its size, which the caller sets to
+ *             sizeof: it tells the library which members the caller knows. Other members of inputs
+ *             have their defaults; of outputs, the library writes at most `size` bytes. Structs grow
+ *             only at the end. A caller newer than the library may know more members: in inputs they
+ *             must be zero bytes (otherwise HMMJIT_USAGE: no request is ignored silently); in outputs
+ *             the library sets them to zero bytes. Reserved members must be zero. HMMJIT_USAGE for others, and for a
  *             size that no struct has (over 4096 bytes, or no multiple of sizeof(size_t)).
  *   Texts     UTF-8, NUL-terminated. Texts in a struct belong to the handle that filled it and live
  *             as long. The library copies input texts. NULL and "" mean none.
