@@ -786,6 +786,7 @@ typedef struct hmmjit_build_options {
   int32_t alphabet;        /* HMMJIT_AMINO, ...; default -1: that of targets in memory, guessed for alignments */
   int32_t window_length;   /* nucleotides: the longest hit expected (--w_length), 0: by window_beta; default 0 */
   double window_beta;      /* nucleotides: tail mass beyond that length (--w_beta); default 1e-7 */
+  const hmmjit_cancellation *cancellation; /* checked before each model; default NULL: none */
 } hmmjit_build_options;
 
 /* Sets HMMER's defaults; set `size` first. */

@@ -105,9 +105,15 @@ class Builder:
 
     def _build_many(self, sequences: TargetsSource, usual: str) -> Models:
         targets = sequences_of(sequences, self._settings["alphabet"], usual)
-        options = self._options_of(targets.alphabet or usual)
-        return Models._of(Run(lambda _: _b.Handle("models", _b.build_models, targets._handle.pointer,
-                                                  byref(options))).wait())
+        return self._made(_b.build_models, self._options_of(targets.alphabet or usual), targets._handle)
+
+    @staticmethod
+    def _made(build: Any, options: Any, *arguments: Any) -> Models:
+        def work(callbacks: Any) -> _b.Handle:
+            options.cancellation = callbacks._obj.cancellation
+            return _b.Handle("models", build, *arguments, byref(options))
+
+        return Models._of(Run(work).wait())
 
     def _options_of(self, alphabet: str) -> Any:
         """The options for sequences or alignments of this alphabet; "": unknown."""
@@ -130,9 +136,7 @@ class Builder:
         given = contents(alignments)
         encoded = _b.encode(format)
         if is_path(given):
-            path = _b.encode(given)
-            return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignments, path, encoded,
-                                                      byref(self._options))).wait())
+            return self._made(_b.build_from_alignments, self._options_of(""), _b.encode(given), encoded)
         name = b"alignment"
         if isinstance(given, MSA):
             name, given = _b.encode(given.name) or name, given.stockholm()
@@ -143,9 +147,9 @@ class Builder:
             name, given = _b.encode(getattr(given, "name", None)) or name, data.getvalue()
         if not isinstance(given, (bytes, bytearray, memoryview)):
             raise TypeError(f"no alignment: {type(alignments).__name__}; give a MSA, a path, bytes, or PyHMMER's MSA")
-        text, options = bytes(given), self._options_of(alphabet_of(alignments, ""))
-        return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignment_memory, text, len(text), encoded,
-                                                  name, byref(options))).wait())
+        text = bytes(given)
+        return self._made(_b.build_from_alignment_memory, self._options_of(alphabet_of(alignments, "")), text, len(text),
+                          encoded, name)
 
 
 def _queries(source: Any) -> Any:
