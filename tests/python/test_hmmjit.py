@@ -1,4 +1,5 @@
 """The Python package, compared with the program. Run by run_pytest.py, which sets the paths."""
+import codecs
 import ctypes
 import gc
 import io
@@ -142,7 +143,8 @@ def test_sources(results):
     expected = key(results)
     everything = list(fasta(TARGETS))
     for models in (hmmjit.Models.load(MODELS), contents(MODELS), [contents(MODELS)],
-                   [hmmjit.Models(contents(MODELS))], io.BytesIO(contents(MODELS))):
+                   [hmmjit.Models(contents(MODELS))], io.BytesIO(contents(MODELS)),
+                   codecs.getreader("utf-8")(open(MODELS, "rb"))):
         assert key(hmmjit.search(models, TARGETS, device="cpu")) == expected
     for targets in (hmmjit.Targets.load(TARGETS), contents(TARGETS), everything, iter(everything),
                     {name: residues for name, residues, _, _ in everything}, open(TARGETS, "rb")):

@@ -87,7 +87,8 @@ def is_path(source: Any) -> bool:
 
 def contents(source: Any) -> Any:
     """The bytes of an open Python file; other objects unchanged."""
-    if isinstance(source, io.IOBase):
+    # Wrappers of files, such as tempfile's, are no IOBase; PyHMMER's files have read() but yield objects.
+    if isinstance(source, io.IOBase) or (hasattr(source, "read") and hasattr(source, "readline")):
         read = getattr(source, "read")()
         return read.encode("utf-8", "surrogateescape") if isinstance(read, str) else read
     return source
