@@ -515,6 +515,22 @@ def test_half_used_iterators_do_not_abort_the_process_at_its_end(half_used, tmp_
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+def test_an_exit_handler_that_reads_on_is_told_of_the_end(tmp_path):
+    (tmp_path / "many.fa").write_bytes(contents(TARGETS) * 100)
+    program = """import atexit, sys
+def read_on():
+    try:
+        print(len(list(targets)))
+    except hmmjit.Cancelled as refused:
+        print(refused)
+atexit.register(read_on)  # runs after the handlers of the package
+import hmmjit
+targets = iter(hmmjit.Targets(sys.argv[1]))
+next(targets)"""
+    ended = subprocess.run([sys.executable, "-c", program, tmp_path / "many.fa"], capture_output=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == (b"the consumer or the interpreter is ending\n", b"")
+
+
 def test_iterators_in_cycles_are_collected_in_any_thread(tmp_path):
     (tmp_path / "many").write_bytes(contents(MODELS) * 400)
     program = """import hmmjit, sys

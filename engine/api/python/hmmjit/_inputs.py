@@ -9,14 +9,13 @@ import io
 import itertools
 import math
 import os
-import queue
 import threading
 from ctypes import byref
 from typing import (TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Generic, Iterable, Iterator, List, Mapping, NamedTuple,
-                    Optional, Tuple, TypeVar, Union, cast, overload)
+                    Optional, Tuple, Union, cast, overload)
 
 from . import _binding as _b
-from ._common import (ALPHABETS, INT64, Bytes, PathLike, UsageError, choose, contents, integer, is_path, put_unless,
+from ._common import (ALPHABETS, INT64, Bytes, Handover, PathLike, T, UsageError, choose, contents, integer, is_path,
                       real)
 from ._fields import Immutable
 from ._interface import ModelFields
@@ -56,9 +55,6 @@ def _cutoff_property(name: str, what: str) -> Any:
         model._change(**{name: targets, name + "_domain": domains})
 
     return property(get, change, doc=f"{what}: bit scores (of targets, of domains), or None. Can be set.")
-
-
-T = TypeVar("T")
 
 
 class Collection(Generic[T]):
@@ -121,10 +117,7 @@ def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T]
     """Yields the things that `visit` passes on. A thread reads at most two batches ahead: a large file must not fill
     the memory. `size`: bytes of a thing."""
     from ._search import Run  # which imports this module
-    batches: queue.Queue[Any] = queue.Queue(maxsize=2)
-    stop = threading.Event()
-
-    put = functools.partial(put_unless, stop, batches)
+    batches: Handover[List[T]] = Handover(2)
 
     def read(_: Any) -> None:
         batch: List[T] = []
@@ -136,27 +129,20 @@ def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T]
             room -= size(thing)
             if room > 0:
                 return True
-            full, batch, room = batch, [], 2**20
-            return put(full)
+            batches.put(batch)
+            batch, room = [], 2**20
+            return True
 
         visit(take)
-        put(batch)
-        put(None)
+        batches.put(batch)
 
-    reader = Run(read)
+    reader = Run(read, on_done=batches.end)
     try:
-        while True:
-            try:
-                batch = batches.get(timeout=0.05)
-            except queue.Empty:
-                if reader.failure is not None:
-                    reader.wait()  # raises it
-                continue
-            if batch is None:
-                return
+        for batch in iter(batches.get, None):
             yield from batch
+        reader.wait()  # raises its failure
     finally:
-        stop.set()  # without waiting: the garbage collector may run this in the reader's own thread
+        batches.closed.set()  # without waiting: the garbage collector may run this in the reader's own thread
 
 
 class Model(ModelFields):

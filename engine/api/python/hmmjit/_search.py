@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import inspect
 import os
 import queue
@@ -14,7 +13,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Collection, ContextManager, Di
                     Optional, Set, Tuple, TypeVar)
 
 from . import _binding as _b
-from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
+from ._common import INT32, Handover, PathLike, UsageError, ending, integer, real
 from ._inputs import Models, ModelsSource, Targets, TargetsSource, files_of
 from ._interface import OPTIONS, SearchOptions
 from ._options import make_options
@@ -161,7 +160,7 @@ def _forget_workers() -> None:
             continue
         run.failure = UsageError("this work belongs to the parent process; begin it anew in the child")
         run.done = threading.Event()  # the old one may be locked
-        run.done.set()
+        run._finished()
     _workers = _Workers()
 
 
@@ -173,7 +172,7 @@ class Run:
     """Work of the library in a worker thread: the caller can handle signals meanwhile.
 
     `work` is called with the callbacks. `on_result` is called with the pointer of a result that lives until it
-    returns. `on_done` is called from the worker once all is done.
+    returns. `on_done` is called from the worker once all is done, before `done` is set.
     """
 
     def __init__(self, work: Callable[[Any], Any], on_result: Optional[Callable[[Any], Any]] = None,
@@ -229,10 +228,10 @@ class Run:
             self._work = self._callbacks = None
 
     def _finished(self) -> None:
-        self.done.set()
         if self._on_done is not None:
             self._on_done()
             self._on_done = None
+        self.done.set()
 
     def cancel(self) -> None:
         _b.cancellation_cancel(self.cancellation.pointer)
@@ -373,26 +372,21 @@ class SearchIterator:
     def __init__(self, models: ModelsSource, targets: TargetsSource, options: Any, buffer: int,
                  progress: Optional[OnProgress], interval: float, warning: Optional[OnWarning]) -> None:
         self.statistics = None
-        self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, integer("buffer", buffer, 0, INT32)))
-        self._closed = threading.Event()
+        waiting = self._waiting = Handover[Result](max(1, integer("buffer", buffer, 0, INT32)))
         # The search's thread must not refer to this object, which would then never be freed.
-        put = functools.partial(put_unless, self._closed, self._waiting)
-        self._run = Run(_searching(models, targets, options), lambda pointer: put(Result(pointer)), progress, interval,
-                        warning)
+        self._run = Run(_searching(models, targets, options), lambda pointer: waiting.put(Result(pointer)), progress,
+                        interval, warning, waiting.end)
 
     def __iter__(self) -> SearchIterator:
         return self
 
     def __next__(self) -> Result:
         try:
-            while not self._closed.is_set():
-                ended = self._run.done.is_set()  # read before the queue: no result follows
-                try:
-                    return self._waiting.get(timeout=0 if ended else 0.05)
-                except queue.Empty:
-                    if ended:
-                        break
-            if not self._closed.is_set():
+            if not self._waiting.closed.is_set():
+                result = self._waiting.get()
+                if result is not None:
+                    return result
+            if not self._waiting.closed.is_set():
                 self.statistics = statistics_of(self._run.wait())
         except BaseException:
             self.close()
@@ -421,7 +415,7 @@ class SearchIterator:
         self._run.done.wait()
 
     def _cancel(self) -> None:
-        self._closed.set()
+        self._waiting.closed.set()
         self._run.cancel()
 
     async def _aclose(self) -> None:
