@@ -132,7 +132,8 @@ class Builder:
 
     def build_all(self, alignments: Any, format: Optional[str] = None) -> Models:
         """Builds a model of each alignment of a file, given as path or bytes, like hmmbuild. `format`: None, or a
-        name of hmmbuild's --informat."""
+        name of hmmbuild's --informat. PyHMMER writes the cutoffs of its alignments rounded to 0.1 bit: give the file,
+        or set `gathering` of the model."""
         given = contents(alignments)
         encoded = _b.encode(format)
         if is_path(given):
