@@ -167,7 +167,8 @@ def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[
            progress: Optional[OnProgress] = None, interval: float = 0.25, warning: Optional[OnWarning] = None,
            **options: Unpack[SearchOptions]) -> Results:
     """Searches with protein sequences as queries, as phmmer does. Returns one Result per query with residues.
-    `queries`: anything that Targets accepts. `builder` builds their models. Other arguments: see search."""
+    `queries`: anything that Targets accepts. `builder` builds their models, all of them before the search:
+    66 KB each, without calls of `progress`. Other arguments: see search."""
     made = make_options(options, "phmmer")  # before models are built
     models = (builder or Builder(seed=int(made.seed))).build_many(queries)
     return search(models, targets, progress=progress, interval=interval, warning=warning, **options)
