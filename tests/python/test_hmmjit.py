@@ -425,13 +425,16 @@ def test_progress_and_cancellation():
         list(hmmjit.search_iter(*much(), device="cpu", progress=lambda _: next(iter(())), interval=0.001))
 
 
-def test_interrupted_from_the_keyboard():
+@pytest.mark.parametrize("work", [
+    lambda models, targets: hmmjit.search(models, targets, device="cpu", threads=1, max=True),
+    lambda _, targets: hmmjit.Builder(threads=1, EvN=10**4).build_many(targets)], ids=["search", "build"])
+def test_interrupted_from_the_keyboard(work):
     timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
     models, targets = much()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         timer.start()
-        hmmjit.search(models, targets, device="cpu", threads=1, max=True)
+        work(models, targets)
     assert time.monotonic() - begun < 20
 
 

@@ -168,7 +168,7 @@ def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[
            **options: Unpack[SearchOptions]) -> Results:
     """Searches with protein sequences as queries, as phmmer does. Returns one Result per query with residues.
     `queries`: anything that Targets accepts. `builder` builds their models, all of them before the search:
-    66 KB each, without calls of `progress`. Other arguments: see search."""
+    190 bytes per residue, without calls of `progress`. Other arguments: see search."""
     made = make_options(options, "phmmer")  # before models are built
     models = (builder or Builder(seed=int(made.seed))).build_many(queries)
     return search(models, targets, progress=progress, interval=interval, warning=warning, **options)
