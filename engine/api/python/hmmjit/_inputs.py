@@ -109,7 +109,7 @@ def files_of(source: Any) -> FrozenSet[str]:
     """The files that a source of models or targets was read from, or will be: no output may replace them."""
     if isinstance(source, Collection):
         return source._files if source._path is None else source._files | files_of(source._path)
-    name = source if is_path(source) else getattr(source, "name", None) if hasattr(source, "read") else None
+    name: Any = source if is_path(source) else getattr(source, "name", None) if hasattr(source, "read") else None
     return frozenset([os.path.abspath(os.fsdecode(name))] if is_path(name) or isinstance(name, bytes) else [])
 
 
