@@ -24,8 +24,7 @@ cache::Settings to_settings(CacheSettings settings, const std::fenv_t& host) {
   copy_settings<cache::Mode>(settings, out);
   if (settings.on_warning) {
     // In the host's floating-point environment.
-    out.on_warning = [report = std::move(settings.on_warning),
-                      host](const hmmjit::Error& warning) {
+    out.on_warning = [report = std::move(settings.on_warning), host](const hmmjit::Error& warning) {
       const FloatEnvironmentScope environment(&host);
       report(to_public(warning));
     };
