@@ -39,8 +39,13 @@ int threads_of(const hmmjit_build_options& options) {
 // Calls `work` with 0 to `count` - 1 on several threads and rethrows its exceptions.
 template <typename Work>
 void in_parallel(const hmmjit_build_options& options, std::size_t count, Work&& work) {
-  if (count == 1) return work(std::size_t{0});
-  for_each_index(threads_of(options), count, work);
+  const auto work_unless_cancelled = [&](std::size_t i) {
+    if (options.cancellation != nullptr && options.cancellation->value.cancelled())
+      throw Error(ErrorCode::kInterrupted, "the building of models was cancelled");
+    work(i);
+  };
+  if (count == 1) return work_unless_cancelled(0);
+  for_each_index(threads_of(options), count, work_unless_cancelled);
 }
 
 build::Builder to_builder(const hmmjit_build_options& options) {

@@ -41,7 +41,7 @@ int32_t hmmjit_models_add_with_query(hmmjit_models* models, const hmmjit_models*
 int32_t hmmjit_models_add_changed(hmmjit_models* models, const hmmjit_models* from, size_t index,
                                   const hmmjit_model_info* info, hmmjit_error** error) {
   return run(error, [&] {
-    object(models, "models").add(object(from, "from")[index].with(read(&required(info, "info"))));
+    object(models, "models").add(object(from, "from")[index].with(required(info, "info")));
   });
 }
 int32_t hmmjit_models_write(const hmmjit_models* models, size_t index, int32_t binary,

@@ -19,7 +19,6 @@ struct hmmjit_error : Handle<hmmjit::Error> {};
 struct hmmjit_text : Handle<std::string> {};
 struct hmmjit_models : Handle<hmmjit::Models> {};
 struct hmmjit_targets : Handle<hmmjit::Targets> {};
-struct hmmjit_cancellation : Handle<hmmjit::Cancellation> {};
 struct hmmjit_result : Handle<hmmjit::ModelResult> {};
 struct hmmjit_report : Handle<hmmjit::Report> {};
 struct hmmjit_results {

@@ -33,7 +33,7 @@ inline constexpr hmmjit_build_options kBuildOptions = {
   .effective_identity = 0.62, .prior = 0, .most_insertions = 0, .msv_length = 200,
   .msv_targets = 200, .viterbi_length = 200, .viterbi_targets = 200, .forward_length = 100,
   .forward_targets = 200, .tail_mass = 0.04, .seed = 42, .threads = 0, .alphabet = -1,
-  .window_length = 0, .window_beta = 1e-7};
+  .window_length = 0, .window_beta = 1e-7, .cancellation = nullptr};
 inline constexpr hmmjit_iteration_options kIterationOptions = {
   .size = sizeof(hmmjit_iteration_options), .rounds = 5, .prefer_accession = 0, .alignments = 1,
   .text_width = 120, .a3m = 0, .reserved = {}, .search = nullptr, .build = nullptr,

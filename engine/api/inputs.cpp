@@ -179,8 +179,8 @@ const ModelInfo& Model::info() const { return impl_->info; }
 
 Model Model::with(const ModelInfo& given) const {
   return guarded([&] {
-    const ModelInfo i = read(&given);
     const ModelInfo& now = impl_->info;
+    const ModelInfo i = read(&given, now);
     const auto optional = [](const char* text) {
       return text_of(text).empty() ? std::nullopt : std::optional<std::string>(text);
     };

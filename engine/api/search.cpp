@@ -36,6 +36,10 @@ struct CancellationImpl {
 Cancellation::Cancellation() : SharedHandle(guarded([] { return std::make_shared<Impl>(); })) {}
 void Cancellation::cancel() noexcept { impl_->value.cancel(); }
 bool Cancellation::cancelled() const noexcept { return impl_->value.cancelled(); }
+static_assert(std::is_standard_layout_v<hmmjit_cancellation>);
+const hmmjit_cancellation* Cancellation::c_handle() const noexcept {
+  return reinterpret_cast<const hmmjit_cancellation*>(this);
+}
 
 void require(bool sensible, const char* option, const char* takes) {
   if (!sensible)

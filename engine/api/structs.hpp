@@ -11,9 +11,13 @@
 #include "hmmjit/cache.hpp"
 #include "hmmjit/error.hpp"
 #include "hmmjit/hmmjit.h"
+#include "hmmjit/search.hpp"
 
 struct hmmjit_cache {
   hmmjit::v0::Cache value;
+};
+struct hmmjit_cancellation {
+  hmmjit::v0::Cancellation value;
 };
 
 HMMJIT_BEGIN_NAMESPACE

@@ -14,8 +14,10 @@ namespace hmmjit {
 using FloatMode = unsigned;
 inline FloatMode float_mode() { return _mm_getcsr(); }
 inline void set_float_mode(FloatMode mode) { _mm_setcsr(mode); }
+/// Rounds to nearest, traps nothing, keeps subnormals.
+inline constexpr FloatMode kDefaultFloatMode = 0x1f80;
 /// Flushes subnormal results to zero; subnormal operands keep their value.
-inline FloatMode flushing_to_zero(FloatMode mode) { return (mode | 0x8000u) & ~0x0040u; }
+inline constexpr FloatMode kFlushToZero = 0x9f80;
 #elif defined(__aarch64__)
 /// FPCR.
 using FloatMode = std::uint64_t;
@@ -25,9 +27,10 @@ inline FloatMode float_mode() {
   return mode;
 }
 inline void set_float_mode(FloatMode mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
+inline constexpr FloatMode kDefaultFloatMode = 0;
 /// FZ flushes subnormal results to zero. Unlike x86's mode it also treats subnormal operands as
 /// zero; only the tables of models with probabilities below exp(-87) have any.
-inline FloatMode flushing_to_zero(FloatMode mode) { return mode | (FloatMode{1} << 24); }
+inline constexpr FloatMode kFlushToZero = FloatMode{1} << 24;
 #else
 #error "hmmjit runs on x86-64 and on 64-bit ARM"
 #endif

@@ -49,12 +49,12 @@ class CoreClock {
   double begun_ = thread_seconds();
 };
 
-/// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker
-/// thread of HMMER's SSE build does; printed results below 1e-307 depend on it. Restores the
-/// previous mode when destroyed. Each thread that runs float stages needs one.
+/// Sets the default mode with flush-to-zero for subnormal results, but without denormals-are-zero,
+/// as every worker thread of HMMER's SSE build does; printed results below 1e-307 depend on it.
+/// Restores the previous mode when destroyed. Each thread that runs float stages needs one.
 class FlushToZeroScope : public FloatModeScope {
  public:
-  FlushToZeroScope() : FloatModeScope(flushing_to_zero(float_mode())) {}
+  FlushToZeroScope() : FloatModeScope(kFlushToZero) {}
 };
 
 }  // namespace hmmjit

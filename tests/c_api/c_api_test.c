@@ -423,6 +423,19 @@ static void test_building(const char* target_path) {
   OK(hmmjit_build_options_init(&options, &error));
   OK(hmmjit_build_models(queries, &options, &built, &error));
   CHECK(hmmjit_models_count(built) == 3);
+  {
+    hmmjit_cancellation* cancellation = NULL;
+    hmmjit_models* none = NULL;
+    OK(hmmjit_cancellation_create(&cancellation, &error));
+    hmmjit_cancellation_cancel(cancellation);
+    options.cancellation = cancellation;
+    CHECK(hmmjit_build_models(queries, &options, &none, NULL) == HMMJIT_INTERRUPTED);
+    CHECK(hmmjit_build_from_alignment_memory(alignment, sizeof alignment - 1, NULL, NULL, &options,
+                                             &none, NULL) == HMMJIT_INTERRUPTED);
+    CHECK(none == NULL);
+    options.cancellation = NULL;
+    hmmjit_cancellation_free(cancellation);
+  }
   OK(hmmjit_models_write(built, 1, 1, &binary, &error));
   OK(hmmjit_models_from_memory(hmmjit_text_data(binary), hmmjit_text_size(binary), NULL, &again,
                                &error));
@@ -449,6 +462,13 @@ static void test_building(const char* target_path) {
     }
     OK(hmmjit_models_get(changed, 0, &other, &error));
     CHECK(strcmp(other.name, "new") == 0 && other.gathering_domain == 20.5 && isnan(other.noise));
+    /* A caller whose struct ends before the cutoffs keeps them. */
+    other.size = offsetof(hmmjit_model_info, gathering);
+    other.name = "newer";
+    OK(hmmjit_models_add_changed(changed, changed, 0, &other, &error));
+    other.size = sizeof other;
+    OK(hmmjit_models_get(changed, 1, &other, &error));
+    CHECK(strcmp(other.name, "newer") == 0 && other.gathering == 30 && isnan(other.noise));
     hmmjit_models_free(changed);
   }
   OK(hmmjit_models_get(one, 0, &info, &error));

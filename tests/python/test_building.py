@@ -173,6 +173,12 @@ def test_models_of_alignments(data, tmp_path, builder, arguments):
     assert hmmjit.Models.load(tmp_path / "own.hmm")[0].name == "family"
     msa = hmmjit.MSA(rows, "family")
     assert made.build_msa(msa).consensus == model.consensus
+    for renamed in (msa, hmmjit.MSA.load(path)):
+        renamed.name = "renamed"
+        assert made.build_msa(renamed).name == "renamed"
+    assert made.build_msa(renamed).accession == "PF1"
+    with pytest.raises(hmmjit.UsageError):
+        msa.name = "two words"
     if shutil.which("hmmconvert"):
         (tmp_path / "m.h3m").write_bytes(model.binary())
         assert model_lines(run("hmmconvert", tmp_path / "m.h3m").decode()) == expected

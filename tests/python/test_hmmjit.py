@@ -1,4 +1,5 @@
 """The Python package, compared with the program. Run by run_pytest.py, which sets the paths."""
+import codecs
 import ctypes
 import gc
 import io
@@ -142,7 +143,8 @@ def test_sources(results):
     expected = key(results)
     everything = list(fasta(TARGETS))
     for models in (hmmjit.Models.load(MODELS), contents(MODELS), [contents(MODELS)],
-                   [hmmjit.Models(contents(MODELS))], io.BytesIO(contents(MODELS))):
+                   [hmmjit.Models(contents(MODELS))], io.BytesIO(contents(MODELS)),
+                   codecs.getreader("utf-8")(open(MODELS, "rb"))):
         assert key(hmmjit.search(models, TARGETS, device="cpu")) == expected
     for targets in (hmmjit.Targets.load(TARGETS), contents(TARGETS), everything, iter(everything),
                     {name: residues for name, residues, _, _ in everything}, open(TARGETS, "rb")):
@@ -424,15 +426,20 @@ def test_progress_and_cancellation():
         hmmjit.search(*much(), device="cpu", progress=broken, interval=0.001)
     with pytest.raises(KeyError):
         list(hmmjit.search_iter(*much(), device="cpu", progress=broken, interval=0.001))
+    with pytest.raises(RuntimeError, match="a callback raised StopIteration"):  # which would end the list here
+        list(hmmjit.search_iter(*much(), device="cpu", progress=lambda _: next(iter(())), interval=0.001))
 
 
-def test_interrupted_from_the_keyboard():
+@pytest.mark.parametrize("work", [
+    lambda models, targets: hmmjit.search(models, targets, device="cpu", threads=1, max=True),
+    lambda _, targets: hmmjit.Builder(threads=1, EvN=10**4).build_many(targets)], ids=["search", "build"])
+def test_interrupted_from_the_keyboard(work):
     timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
     models, targets = much()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         timer.start()
-        hmmjit.search(models, targets, device="cpu", threads=1, max=True)
+        work(models, targets)
     assert time.monotonic() - begun < 20
 
 
@@ -483,6 +490,22 @@ def test_half_used_iterators_do_not_abort_the_process_at_its_end(half_used, tmp_
     program = f"import sys, hmmjit\nhalf_used = {half_used}\nnext(half_used)"
     ended = subprocess.run([sys.executable, "-c", program, MODELS, many], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_an_exit_handler_that_reads_on_is_told_of_the_end(tmp_path):
+    (tmp_path / "many.fa").write_bytes(contents(TARGETS) * 100)
+    program = """import atexit, sys
+def read_on():
+    try:
+        print(len(list(targets)))
+    except hmmjit.Cancelled as refused:
+        print(refused)
+atexit.register(read_on)  # runs after the handlers of the package
+import hmmjit
+targets = iter(hmmjit.Targets(sys.argv[1]))
+next(targets)"""
+    ended = subprocess.run([sys.executable, "-c", program, tmp_path / "many.fa"], capture_output=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == (b"the consumer or the interpreter is ending\n", b"")
 
 
 def test_iterators_in_cycles_are_collected_in_any_thread(tmp_path):
@@ -541,14 +564,20 @@ def test_results_go_to_files(results, tmp_path):
         with pytest.raises(hmmjit.UsageError, match="tblout writes the same file: domtblout .*; give each"):
             hmmjit.search_to_files(MODELS, TARGETS, {"tblout": tmp_path / a, "domtblout": str(tmp_path / b)}, device="cpu")
     assert not (tmp_path / "new").exists()
-    own = shutil.copy(TARGETS, tmp_path / "targets.fasta")
-    for models, targets in ((own, TARGETS), (MODELS, own), (MODELS, hmmjit.Targets(own))):
-        with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
-            hmmjit.search_to_files(models, targets, {"tblout": os.path.relpath(own)}, device="cpu")
+    own, library = shutil.copy(TARGETS, tmp_path / "targets.fasta"), shutil.copy(MODELS, tmp_path / "models.hmm")
+    with open(own, "rb") as targets, open(os.fsencode(library), "rb") as models:
+        sources = [(MODELS, source) for source in (own, [own], hmmjit.Targets(own), hmmjit.Targets.load(own),
+                                                   hmmjit.Session(own), hmmjit.Session([own]), targets)]
+        sources += [(source, TARGETS) for source in (library, [library], [hmmjit.Models(library)],
+                                                     hmmjit.Models.load(library), models)]
+        for source in sources:
+            path = os.path.relpath(own if source[0] is MODELS else library)
+            with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
+                hmmjit.search_to_files(*source, {"tblout": path}, device="cpu")
     for suffix in (".h3m", ".hjidx"):
         with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
             hmmjit.search_to_files(MODELS, TARGETS, {"tblout": MODELS + suffix}, device="cpu")
-    assert contents(own) == contents(TARGETS)
+    assert contents(own) == contents(TARGETS) and contents(library) == contents(MODELS)
     hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
 
 

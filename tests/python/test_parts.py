@@ -167,6 +167,12 @@ def test_what_is_wrong_is_said(folder, tmp_path):
         with pytest.raises(hmmjit.UsageError, match=f"this is the {text}; give the output another name"):
             call()
         assert path.read_bytes() == before
+    with open(sequences, "rb") as file:
+        for call in (lambda: hmmjit.search_part([models], database, 1, 2, models),
+                     lambda: hmmjit.build_database([database, hmmjit.Targets([sequences])], sequences),
+                     lambda: hmmjit.build_database(file, sequences)):
+            with pytest.raises(hmmjit.UsageError, match="an input is the same file"):
+                call()
     for suffix in (".h3m", ".h3i", ".hjidx", ".h3m.hjidx"):  # files that could stand for the models
         with pytest.raises(hmmjit.UsageError, match="give the output another name"):
             hmmjit.search_part(models, database, 1, 2, str(models) + suffix)

@@ -51,6 +51,8 @@ class HMMJIT_EXPORT Cancellation : public SharedHandle<struct CancellationImpl> 
   Cancellation();
   void cancel() noexcept;
   bool cancelled() const noexcept;
+  /// For BuildOptions::cancellation; valid while this object lives.
+  const hmmjit_cancellation* c_handle() const noexcept;
 };
 
 /// Called by a search, on its own threads or the caller's, with the floating-point mode of the

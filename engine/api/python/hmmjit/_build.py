@@ -105,9 +105,15 @@ class Builder:
 
     def _build_many(self, sequences: TargetsSource, usual: str) -> Models:
         targets = sequences_of(sequences, self._settings["alphabet"], usual)
-        options = self._options_of(targets.alphabet or usual)
-        return Models._of(Run(lambda _: _b.Handle("models", _b.build_models, targets._handle.pointer,
-                                                  byref(options))).wait())
+        return self._made(_b.build_models, self._options_of(targets.alphabet or usual), targets._handle)
+
+    @staticmethod
+    def _made(build: Any, options: Any, *arguments: Any) -> Models:
+        def work(callbacks: Any) -> _b.Handle:
+            options.cancellation = callbacks._obj.cancellation
+            return _b.Handle("models", build, *arguments, byref(options))
+
+        return Models._of(Run(work).wait())
 
     def _options_of(self, alphabet: str) -> Any:
         """The options for sequences or alignments of this alphabet; "": unknown."""
@@ -126,13 +132,12 @@ class Builder:
 
     def build_all(self, alignments: Any, format: Optional[str] = None) -> Models:
         """Builds a model of each alignment of a file, given as path or bytes, like hmmbuild. `format`: None, or a
-        name of hmmbuild's --informat."""
+        name of hmmbuild's --informat. PyHMMER writes the cutoffs of its alignments rounded to 0.1 bit: give the file,
+        or set `gathering` of the model."""
         given = contents(alignments)
         encoded = _b.encode(format)
         if is_path(given):
-            path = _b.encode(given)
-            return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignments, path, encoded,
-                                                      byref(self._options))).wait())
+            return self._made(_b.build_from_alignments, self._options_of(""), _b.encode(given), encoded)
         name = b"alignment"
         if isinstance(given, MSA):
             name, given = _b.encode(given.name) or name, given.stockholm()
@@ -143,9 +148,9 @@ class Builder:
             name, given = _b.encode(getattr(given, "name", None)) or name, data.getvalue()
         if not isinstance(given, (bytes, bytearray, memoryview)):
             raise TypeError(f"no alignment: {type(alignments).__name__}; give a MSA, a path, bytes, or PyHMMER's MSA")
-        text, options = bytes(given), self._options_of(alphabet_of(alignments, ""))
-        return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignment_memory, text, len(text), encoded,
-                                                  name, byref(options))).wait())
+        text = bytes(given)
+        return self._made(_b.build_from_alignment_memory, self._options_of(alphabet_of(alignments, "")), text, len(text),
+                          encoded, name)
 
 
 def _queries(source: Any) -> Any:
@@ -162,7 +167,8 @@ def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[
            progress: Optional[OnProgress] = None, interval: float = 0.25, warning: Optional[OnWarning] = None,
            **options: Unpack[SearchOptions]) -> Results:
     """Searches with protein sequences as queries, as phmmer does. Returns one Result per query with residues.
-    `queries`: anything that Targets accepts. `builder` builds their models. Other arguments: see search."""
+    `queries`: anything that Targets accepts. `builder` builds their models, all of them before the search:
+    190 bytes per residue, without calls of `progress`. Other arguments: see search."""
     made = make_options(options, "phmmer")  # before models are built
     models = (builder or Builder(seed=int(made.seed))).build_many(queries)
     return search(models, targets, progress=progress, interval=interval, warning=warning, **options)

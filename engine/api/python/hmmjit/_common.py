@@ -7,9 +7,9 @@ import os
 import queue
 import re
 import threading
-from typing import Any, Iterable, Mapping, TypeVar, Union
+from typing import Any, Generic, Iterable, Mapping, Optional, TypeVar, Union
 
-from ._binding import UsageError as UsageError
+from ._binding import Cancelled, UsageError as UsageError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Bytes = Union[bytes, bytearray, memoryview]
@@ -18,6 +18,7 @@ ALPHABETS = {"amino": 0, "dna": 1, "rna": 2}
 INT32, INT64, UINT32, UINT64 = 2**31 - 1, 2**63 - 1, 2**32 - 1, 2**64 - 1
 
 _Key = TypeVar("_Key")
+T = TypeVar("T")
 
 
 def choose(what: str, name: Any, choices: Mapping[Any, int]) -> int:
@@ -87,7 +88,8 @@ def is_path(source: Any) -> bool:
 
 def contents(source: Any) -> Any:
     """The bytes of an open Python file; other objects unchanged."""
-    if isinstance(source, io.IOBase):
+    # Wrappers of files, such as tempfile's, are no IOBase; PyHMMER's files have read() but yield objects.
+    if isinstance(source, io.IOBase) or (hasattr(source, "read") and hasattr(source, "readline")):
         read = getattr(source, "read")()
         return read.encode("utf-8", "surrogateescape") if isinstance(read, str) else read
     return source
@@ -97,12 +99,28 @@ def contents(source: Any) -> Any:
 ending = threading.Event()
 
 
-def put_unless(closed: threading.Event, waiting: queue.Queue[Any], thing: Any) -> bool:
-    """Puts a thing into a queue once there is room; False if `closed` or `ending` is set first."""
-    while not (closed.is_set() or ending.is_set()):
-        try:
-            waiting.put(thing, timeout=0.1)
-            return True
-        except queue.Full:
-            pass
-    return False
+class Handover(Generic[T]):
+    """Hands things from a thread of the library to a consumer. At most `most` wait."""
+
+    def __init__(self, most: int) -> None:
+        self._things: queue.SimpleQueue[Optional[T]] = queue.SimpleQueue()
+        self._room = threading.Semaphore(most)
+        self.closed = threading.Event()
+
+    def put(self, thing: T) -> None:
+        """Waits for room. Raises Cancelled if `closed` or `ending` is set."""
+        while not (self.closed.is_set() or ending.is_set()):
+            if self._room.acquire(timeout=0.1):
+                self._things.put(thing)
+                return
+        raise Cancelled("the consumer or the interpreter is ending")
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._things.put(None)
+
+    def get(self) -> Optional[T]:
+        """The next thing, or None after the last: once."""
+        thing = self._things.get()
+        self._room.release()
+        return thing

@@ -8,14 +8,14 @@ import html
 import io
 import itertools
 import math
-import queue
+import os
 import threading
 from ctypes import byref
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NamedTuple,
-                    Optional, Tuple, TypeVar, Union, cast, overload)
+from typing import (TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Generic, Iterable, Iterator, List, Mapping, NamedTuple,
+                    Optional, Tuple, Union, cast, overload)
 
 from . import _binding as _b
-from ._common import (ALPHABETS, INT64, Bytes, PathLike, UsageError, choose, contents, integer, is_path, put_unless,
+from ._common import (ALPHABETS, INT64, Bytes, Handover, PathLike, T, UsageError, choose, contents, integer, is_path,
                       real)
 from ._fields import Immutable
 from ._interface import ModelFields
@@ -57,13 +57,11 @@ def _cutoff_property(name: str, what: str) -> Any:
     return property(get, change, doc=f"{what}: bit scores (of targets, of domains), or None. Can be set.")
 
 
-T = TypeVar("T")
-
-
 class Collection(Generic[T]):
     """Models or sequences, in memory or in a file."""
 
     _path: Optional[PathLike] = None
+    _files: FrozenSet[str] = frozenset()  #: read by the constructor
     _things: str
 
     def _count(self) -> int:
@@ -107,14 +105,19 @@ class Collection(Generic[T]):
         return self._read() if self._path is not None else self._kept()
 
 
+def files_of(source: Any) -> FrozenSet[str]:
+    """The files that a source of models or targets was read from, or will be: no output may replace them."""
+    if isinstance(source, Collection):
+        return source._files if source._path is None else source._files | files_of(source._path)
+    name: Any = source if is_path(source) else getattr(source, "name", None) if hasattr(source, "read") else None
+    return frozenset([os.path.abspath(os.fsdecode(name))] if is_path(name) or isinstance(name, bytes) else [])
+
+
 def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T], int]) -> Iterator[T]:
     """Yields the things that `visit` passes on. A thread reads at most two batches ahead: a large file must not fill
     the memory. `size`: bytes of a thing."""
     from ._search import Run  # which imports this module
-    batches: queue.Queue[Any] = queue.Queue(maxsize=2)
-    stop = threading.Event()
-
-    put = functools.partial(put_unless, stop, batches)
+    batches: Handover[List[T]] = Handover(2)
 
     def read(_: Any) -> None:
         batch: List[T] = []
@@ -126,27 +129,20 @@ def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T]
             room -= size(thing)
             if room > 0:
                 return True
-            full, batch, room = batch, [], 2**20
-            return put(full)
+            batches.put(batch)
+            batch, room = [], 2**20
+            return True
 
         visit(take)
-        put(batch)
-        put(None)
+        batches.put(batch)
 
-    reader = Run(read)
+    reader = Run(read, on_done=batches.end)
     try:
-        while True:
-            try:
-                batch = batches.get(timeout=0.05)
-            except queue.Empty:
-                if reader.failure is not None:
-                    reader.wait()  # raises it
-                continue
-            if batch is None:
-                return
+        for batch in iter(batches.get, None):
             yield from batch
+        reader.wait()  # raises its failure
     finally:
-        stop.set()  # without waiting: the garbage collector may run this in the reader's own thread
+        batches.closed.set()  # without waiting: the garbage collector may run this in the reader's own thread
 
 
 class Model(ModelFields):
@@ -318,6 +314,7 @@ class Models(Collection[Model]):
         given = contents(source)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
+            self._files = files_of(source)
             self._models = _b.Handle("models", _b.models_from_memory, data, len(data), None)
         elif is_path(given):
             self._path = given
@@ -329,7 +326,9 @@ class Models(Collection[Model]):
     @classmethod
     def load(cls, path: PathLike) -> Models:
         """Reads a file now and keeps its models."""
-        return cls._of(_b.Handle("models", _b.models_load, _b.encode(path)))
+        self = cls._of(_b.Handle("models", _b.models_load, _b.encode(path)))
+        self._files = files_of(path)
+        return self
 
     @classmethod
     def _of(cls, handle: _b.Handle) -> Models:
@@ -364,6 +363,7 @@ class Models(Collection[Model]):
             raise TypeError(f"no models: {type(source).__name__}; give a path, bytes, Model, Models, PyHMMER's HMM, "
                             "or an iterable of these")
         for item in [source] if one else source:
+            self._files |= files_of(item)
             if isinstance(item, (Model, Models)):
                 other: Any = item
             elif is_path(item):
@@ -519,6 +519,7 @@ class Targets(Immutable, Collection[Sequence]):
         given = contents(source)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
+            self._files = files_of(source)
             self._handle = _b.Handle("targets", _b.targets_from_memory, data, len(data), self._alphabet, encoded,
                                      None)
         elif is_path(given):
@@ -532,6 +533,7 @@ class Targets(Immutable, Collection[Sequence]):
                 raise TypeError(f"no sequences: {type(given).__name__}; give a path, bytes, Targets, or an iterable of "
                                 "Sequences, (name, residues) pairs, PyHMMER's or Biopython's objects")
             for sequence in items.items() if hasattr(items, "items") else items:
+                self._files |= files_of(sequence)
                 if is_path(sequence):
                     sequence = Targets(sequence, alphabet, format)
                 if isinstance(sequence, Targets):
@@ -548,6 +550,7 @@ class Targets(Immutable, Collection[Sequence]):
         self = cls.__new__(cls)
         self._alphabet = choose("alphabet", alphabet, ALPHABETS)
         self._handle = _b.Handle("targets", _b.targets_load, _b.encode(path), self._alphabet, _b.encode(format))
+        self._files = files_of(path)
         return self
 
     def _count(self) -> int:
@@ -630,4 +633,7 @@ def sequences_of(source: Any, alphabet: Optional[str], usual: str) -> Targets:
     if isinstance(given, Iterator):  # the first sequence tells
         told = list(itertools.islice(given, 1))
         given = itertools.chain(told, given)
-    return Targets(given, alphabet_of(told, alphabet or usual))
+    targets = Targets(given, alphabet_of(told, alphabet or usual))
+    if targets._path is None:
+        targets._files |= files_of(source)
+    return targets

@@ -57,7 +57,7 @@ STRUCTS: Dict[str, str] = {
         least_occupied:d fragment:d weights:i effective:i weight_identity:d effective_number:d relative_entropy:d
         total_entropy:d effective_identity:d prior:i most_insertions:i msv_length:i msv_targets:i viterbi_length:i
         viterbi_targets:i forward_length:i forward_targets:i tail_mass:d seed:u threads:i alphabet:i
-        window_length:i window_beta:d""",
+        window_length:i window_beta:d cancellation:p""",
     'iteration_options': """size:z rounds:i prefer_accession:i alignments:i text_width:i a3m:i reserved:i search:p
         build:p alignment_file:s""",
     'round_info': """size:z query:z number:i converged:i last:i reserved:i included:L new_targets:L""",

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 from . import _binding as _b
 from ._common import ALPHABETS, INT32, UINT64, PathLike, choose, integer, is_path
 from ._inputs import Targets, alphabet_of, sequences_of
+from ._search import refuse_inputs
 
 
 class Cache:
@@ -71,6 +72,8 @@ def build_database(targets: Any, path: PathLike, alphabet: Optional[str] = None)
         inputs = [t if isinstance(t, Targets) else Targets(t, alphabet) for t in targets]
     else:
         inputs = [sequences_of(targets, alphabet, "amino")]
+    for read in inputs:
+        refuse_inputs("the database", path, read._files)  # the library compares the others
     pointers = (c_void_p * len(inputs))(*(t._handle.pointer for t in inputs))
     _b.database_build(pointers, len(inputs), choose("alphabet", alphabet or alphabet_of(inputs, "amino"), ALPHABETS),
                       _b.encode(path))

@@ -3,28 +3,46 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Dict, Iterator, List, Tuple, Union, overload
+from typing import Any, Dict, Iterator, List, Tuple, Union, overload
 
 from . import _binding as _b
 from ._common import PathLike, UsageError
 
 
+def _check_word(word: Any) -> bytes:
+    encoded = _b.encode(word) if isinstance(word, str) else None
+    if not encoded or encoded.split() != [encoded]:
+        raise UsageError(f"alignments and their rows are named by one word, not {word!r}")
+    return encoded
+
+
 class MSA:
-    """A multiple alignment: rows of equal length, by name, in order. Immutable.
+    """A multiple alignment: rows of equal length, by name, in order. Immutable but for its name.
 
     `rows`: a mapping, or pairs, of names and aligned residues. stockholm() keeps the annotation of an alignment
     that comes from a search or a Stockholm file.
     """
 
     def __init__(self, rows: Union[Dict[str, str], List[Tuple[str, str]]], name: str = "alignment") -> None:
-        self.name = name
+        self._stockholm = b""
         self._rows: List[Tuple[str, str]] = list(rows.items() if isinstance(rows, dict) else rows)
         if len({len(text) for _, text in self._rows}) > 1:
             raise UsageError("the rows of an alignment have one length")
-        for word in (name, *self.names):
-            if not isinstance(word, str) or (_b.encode(word) or b"").split() != [_b.encode(word)]:
-                raise UsageError(f"alignments and their rows are named by one word, not {word!r}")
-        self._stockholm = b""
+        for row in self.names:
+            _check_word(row)
+        self.name = name
+
+    @property
+    def name(self) -> str:
+        """One word: the name of a model built from the alignment. Can be set."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        line = b"#=GF ID " + _check_word(name) + b"\n"
+        self._name = name
+        others = re.sub(rb"^#=GF[ \t]+ID[ \t].*\n", b"", self._stockholm, flags=re.MULTILINE)
+        self._stockholm = re.sub(rb"^\s*# STOCKHOLM.*\n", lambda head: head[0] + line, others, count=1)
 
     @classmethod
     def _of_stockholm(cls, text: bytes, name: str, comments: Tuple[bytes, ...] = (b"#=", b"# ")) -> MSA:

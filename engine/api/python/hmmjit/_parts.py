@@ -11,7 +11,7 @@ from ._inputs import Models, ModelsSource
 from ._interface import SearchOptions
 from ._options import make_options
 from ._results import Results
-from ._search import FileReports, Run, results_of, shows_options, statistics_of
+from ._search import FileReports, Run, refuse_inputs, results_of, shows_options, statistics_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -76,7 +76,9 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
     arguments: as in search, without first_target, target_count and a seed of 0.
     """
     out = make_options(options, "search_part")
-    now = (models if isinstance(models, Models) else Models(models))._handle
+    read = models if isinstance(models, Models) else Models(models)
+    refuse_inputs("the part", path, read._files)  # the library compares the other inputs
+    now = read._handle
     numbers = [integer(name, number, 0, UINT32) for name, number in
                (("part", part), ("parts", parts), ("model_part", model_part), ("model_parts", model_parts))]
     files = _b.encode(database), _b.encode(path)

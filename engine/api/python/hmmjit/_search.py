@@ -3,19 +3,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import inspect
 import os
 import queue
 import stat
 import threading
 from ctypes import byref
-from typing import (TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping, Optional,
-                    Set, Tuple, TypeVar)
+from typing import (TYPE_CHECKING, Any, Callable, Collection, ContextManager, Dict, Iterable, Iterator, List, Mapping,
+                    Optional, Set, Tuple, TypeVar)
 
 from . import _binding as _b
-from ._common import INT32, PathLike, UsageError, ending, integer, put_unless, real
-from ._inputs import Models, ModelsSource, Targets, TargetsSource
+from ._common import INT32, Handover, PathLike, UsageError, ending, integer, real
+from ._inputs import Models, ModelsSource, Targets, TargetsSource, files_of
 from ._interface import OPTIONS, SearchOptions
 from ._options import make_options
 from ._reports import Report
@@ -161,7 +160,7 @@ def _forget_workers() -> None:
             continue
         run.failure = UsageError("this work belongs to the parent process; begin it anew in the child")
         run.done = threading.Event()  # the old one may be locked
-        run.done.set()
+        run._finished()
     _workers = _Workers()
 
 
@@ -173,7 +172,7 @@ class Run:
     """Work of the library in a worker thread: the caller can handle signals meanwhile.
 
     `work` is called with the callbacks. `on_result` is called with the pointer of a result that lives until it
-    returns. `on_done` is called from the worker once all is done.
+    returns. `on_done` is called from the worker once all is done, before `done` is set.
     """
 
     def __init__(self, work: Callable[[Any], Any], on_result: Optional[Callable[[Any], Any]] = None,
@@ -229,10 +228,10 @@ class Run:
             self._work = self._callbacks = None
 
     def _finished(self) -> None:
-        self.done.set()
         if self._on_done is not None:
             self._on_done()
             self._on_done = None
+        self.done.set()
 
     def cancel(self) -> None:
         _b.cancellation_cancel(self.cancellation.pointer)
@@ -248,6 +247,8 @@ class Run:
             raise
         if self.failure is not None:
             try:
+                if isinstance(self.failure, (StopIteration, StopAsyncIteration)):  # would end the loop of the caller
+                    raise RuntimeError(f"a callback raised {type(self.failure).__name__}") from self.failure
                 raise self.failure
             finally:
                 self.failure = None  # its traceback holds this frame, and with it the inputs
@@ -371,26 +372,21 @@ class SearchIterator:
     def __init__(self, models: ModelsSource, targets: TargetsSource, options: Any, buffer: int,
                  progress: Optional[OnProgress], interval: float, warning: Optional[OnWarning]) -> None:
         self.statistics = None
-        self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, integer("buffer", buffer, 0, INT32)))
-        self._closed = threading.Event()
+        waiting = self._waiting = Handover[Result](max(1, integer("buffer", buffer, 0, INT32)))
         # The search's thread must not refer to this object, which would then never be freed.
-        put = functools.partial(put_unless, self._closed, self._waiting)
-        self._run = Run(_searching(models, targets, options), lambda pointer: put(Result(pointer)), progress, interval,
-                        warning)
+        self._run = Run(_searching(models, targets, options), lambda pointer: waiting.put(Result(pointer)), progress,
+                        interval, warning, waiting.end)
 
     def __iter__(self) -> SearchIterator:
         return self
 
     def __next__(self) -> Result:
         try:
-            while not self._closed.is_set():
-                ended = self._run.done.is_set()  # read before the queue: no result follows
-                try:
-                    return self._waiting.get(timeout=0 if ended else 0.05)
-                except queue.Empty:
-                    if ended:
-                        break
-            if not self._closed.is_set():
+            if not self._waiting.closed.is_set():
+                result = self._waiting.get()
+                if result is not None:
+                    return result
+            if not self._waiting.closed.is_set():
                 self.statistics = statistics_of(self._run.wait())
         except BaseException:
             self.close()
@@ -419,7 +415,7 @@ class SearchIterator:
         self._run.done.wait()
 
     def _cancel(self) -> None:
-        self._closed.set()
+        self._waiting.closed.set()
         self._run.cancel()
 
     async def _aclose(self) -> None:
@@ -465,19 +461,23 @@ def _file_of(path: PathLike) -> Any:
     return object() if shared else (info.st_dev, info.st_ino)
 
 
+def refuse_inputs(what: str, path: PathLike, inputs: Iterable[PathLike]) -> None:
+    """UsageError if an output is one of the files."""
+    if _file_of(path) in map(_file_of, inputs):
+        raise UsageError(f"an input is the same file: {what} {os.fspath(path)}; give the output another")
+
+
 class FileReports:
     """Several outputs, written as results arrive. No file may be one of `inputs`."""
 
     def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
-                 inputs: Iterable[PathLike], header: bool = True) -> None:
+                 inputs: Collection[PathLike], header: bool = True) -> None:
         if not isinstance(files, Mapping):
             raise TypeError(f"files takes a dict of kinds of Report and paths, not {files!r}")
         self._reports = [Report(kind, path, search=search, **(settings or {})) for kind, path in files.items()]
         seen: Dict[Any, str] = {}
-        read = {_file_of(path) for path in inputs}
         for made, kind in zip(self._reports, files):
-            if _file_of(files[kind]) in read:
-                raise UsageError(f"an input is the same file: {kind} {os.fspath(files[kind])}; give the output another")
+            refuse_inputs(kind, files[kind], inputs)
             other = seen.setdefault(_file_of(files[kind]), kind)
             if other != kind:
                 raise UsageError(f"{other} writes the same file: {kind} {os.fspath(files[kind])}; give each output a "
@@ -507,9 +507,10 @@ def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping
     """
     out = make_options(options, "search_to_files")
     inputs = _inputs(models, targets)
-    paths = [os.fsdecode(source._path) for source in inputs if source._path is not None]
-    if inputs[0]._path is not None:  # pressed models, which replace the file, and indexes
-        paths += [paths[0] + suffix for suffix in (".h3m", ".h3f", ".h3p", ".h3i", ".hjidx", ".h3m.hjidx")]
+    # With pressed models, which replace the file, and indexes.
+    paths = [path + suffix for path in files_of(inputs[0])
+             for suffix in ("", ".h3m", ".h3f", ".h3p", ".h3i", ".hjidx", ".h3m.hjidx")]
+    paths += files_of(inputs[1])
     reports = FileReports(files, out, report, paths)
     run = Run(_searching(*inputs, out), reports.write, progress, interval, warning)
     handle = run.wait()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from . import _binding as _b
 from ._build import jackhmmer, phmmer
-from ._inputs import ModelsSource, Targets, TargetsSource
+from ._inputs import ModelsSource, Targets, TargetsSource, files_of
 from ._options import make_options
 from ._results import Results
 from ._search import SearchIterator, scan, search, search_iter
@@ -37,6 +37,7 @@ class Session(Targets):
         self._options = options
         given = targets if isinstance(targets, Targets) else Targets(targets, alphabet, format)
         self._alphabet = given._alphabet
+        self._files = files_of(given)
         self._handle = _b.Handle("targets", _b.targets_keep, given._handle.pointer, self._alphabet)
 
     def search(self, models: ModelsSource, **arguments: Any) -> Results:
