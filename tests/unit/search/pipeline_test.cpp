@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "build/hmm_writer.hpp"
-#include "core/threads.hpp"
-#include "search/host_filters.hpp"
 #include "search/prepared_model.hpp"
 #include "search/search.hpp"
 #include "tests/support/folder.hpp"
@@ -58,23 +56,6 @@ class Tandems final : public TargetSource {
   int failing_block_;
   bool slow_pipe_;
   int at_ = 0;
-};
-
-// An empty source that claims many bytes; `asked`: the requested residues per block.
-class Sized final : public TargetSource {
- public:
-  explicit Sized(std::uint64_t bytes) : bytes_(bytes) {}
-  Result<bool> next(TargetBlock&, std::size_t residues) override {
-    asked = residues;
-    return false;
-  }
-  Status rewind() override { return {}; }
-  bool rewindable() const override { return true; }
-  std::uint64_t bytes_total() const override { return bytes_; }
-  std::size_t asked = 0;
-
- private:
-  std::uint64_t bytes_;
 };
 
 // One line per domain, with everything that reports print.
@@ -139,8 +120,8 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
   }
 }
 
-// A server keeps the models of its profile files: any number of searches share them.
-TEST(Pipeline, KeptModelsGiveTheRowsOfThoseOfTheFile) {
+// A server keeps the models of its profile files where there is memory for them.
+TEST(Pipeline, ModelsAreKeptWhereTheyFit) {
   std::string file;
   for (int n = 0; n < kModels; ++n)
     build::append_hmm_binary(file, {model_number(n), 0, {}, {}, {}});
@@ -150,48 +131,9 @@ TEST(Pipeline, KeptModelsGiveTheRowsOfThoseOfTheFile) {
   ASSERT_TRUE(kept) << kept.error().to_string();
   ASSERT_NE(*kept, nullptr);
   ASSERT_EQ((*kept)->size(), static_cast<std::size_t>(kModels));
-  const Outcome wanted = run({});
-  for (const int threads : {1, 3}) {
-    SearchOptions options;
-    options.threads = threads;
-    Rows rows;
-    Tandems targets;
-    const ModelSource models = [&,
-                                next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
-      if (next == (*kept)->size()) return std::nullopt;
-      return Query((**kept)[next++]);
-    };
-    ASSERT_TRUE(search(options, models, targets, nullptr, rows, nullptr));
-    EXPECT_EQ(rows.lines, wanted.lines) << threads << " threads";
-  }
   // Later models are longer.
   EXPECT_EQ(*load_models(path, kModels * (*kept)->front()->bytes()), nullptr);
   EXPECT_FALSE(load_models(folder.write("b.hmm", "not a model"), 1 << 20));
-}
-
-// Large inputs have hundreds of blocks, small ones blocks of a million residues.
-TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
-  const auto asked = [&](std::uint64_t bytes, std::size_t block_residues) {
-    SearchOptions options;
-    options.block_residues = block_residues;
-    Sized targets(bytes);
-    Rows rows;
-    bool given = false;
-    EXPECT_TRUE(search(
-        options,
-        [&]() -> Result<std::optional<Hmm>> {
-          if (std::exchange(given, true)) return std::nullopt;
-          return model_number(0);
-        },
-        targets, nullptr, rows, nullptr));
-    return targets.asked;
-  };
-  constexpr std::size_t kMillion = std::size_t{1} << 20;
-  EXPECT_EQ(asked(0, 0), kMillion);
-  EXPECT_EQ(asked(256 * kMillion, 0), kMillion);
-  EXPECT_EQ(asked(512 * kMillion, 0), 2 * kMillion);
-  EXPECT_EQ(asked(100'000 * kMillion, 0), 4 * kMillion);
-  EXPECT_EQ(asked(100'000 * kMillion, 5'000), 5'000u);
 }
 
 TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
@@ -270,22 +212,6 @@ TEST(Resources, MatrixBeyondAllMemoryNamesTheTarget) {
   const std::string text = outcome.statistics.error().to_string();
   EXPECT_NE(text.find("of target t"), std::string::npos) << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-}
-
-TEST(PreparedModel, HasWordsOnceATargetComesToViterbi) {
-  const auto model = begin_search_model(model_number(0));
-  const PreparedModel prepared(model);
-  TargetBlock block;
-  block.begin_target("background", "", "");
-  block.append(random_target(1, 100, TargetKind::kBackground, model->hmm));
-  block.end_target();
-  const FlushToZeroScope flush;
-  cpu::FilterScratch scratch;
-  FilterOutput output;
-  ASSERT_TRUE(HostFilters(prepared, {}).run(block, 0, 1, scratch, output));
-  EXPECT_TRUE(model->words.match.empty());
-  ASSERT_TRUE(HostFilters(prepared, {.F1 = 1, .F2 = 0}).run(block, 0, 1, scratch, output));
-  EXPECT_EQ(model->words.match, make_search_model(model->hmm)->words.match);
 }
 
 }  // namespace
