@@ -2,7 +2,9 @@
 // is none and an error says why.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -141,28 +143,34 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
   for (const char* member : kWaiting) EXPECT_EQ(driver.calls(member), before[member]) << member;
 }
 
-// The device is lost at every call of the run, up to a stride, and stays lost.
+// A device is lost at every call of the run, up to a stride, and stays lost; another goes on.
 TEST(GpuFaultsOnDemand, ADeviceLostAtAnyCall) {
-  int calls = 0;
-  {
-    FakeDriver driver({*plan::find_device("H200")});
-    driver.on_launch = run_on_host;
-    gpu::GpuFilters gpu(fake_settings(driver));
-    wait_until_started(gpu);  // else the CPU may be done before
-    ASSERT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
-    calls = driver.total_calls();
-  }
-  ASSERT_GT(calls, 100);
-  constexpr int kTrials = 150;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    const int nth = 1 + static_cast<int>(std::int64_t{calls} * trial / kTrials);
-    FakeDriver driver({*plan::find_device("H200")});
-    driver.on_launch = run_on_host;
-    driver.fail_from(nth, trial % 2 == 0 ? kLaunchFailed : driver::code::kNotInitialized);
-    gpu::GpuFilters gpu(fake_settings(driver));
-    const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
-    EXPECT_EQ(outcome.error, "") << "from call " << nth << " of " << calls;
-    EXPECT_EQ(outcome.text, expected()) << "from call " << nth << " of " << calls;
+  for (const int devices : {1, 2}) {
+    std::uint64_t done = 0;
+    // Returns the number of the device's calls.
+    const auto search = [&](int lost_at, int code, bool wait) {
+      FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
+      driver.on_launch = run_on_host;
+      std::atomic<int> calls{0};
+      driver.on_call = [&](const char*, int device) {
+        return device == devices - 1 && ++calls >= lost_at ? code : driver::code::kSuccess;
+      };
+      gpu::GpuFilters gpu(fake_settings(driver, devices));
+      if (wait) wait_until_started(gpu);  // else the CPU may be done before
+      const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
+      EXPECT_EQ(outcome.error, "") << "from call " << lost_at;
+      EXPECT_EQ(outcome.text, expected()) << "from call " << lost_at;
+      done += gpu.statistics().blocks_done;
+      return calls.load();
+    };
+    const int calls = search(std::numeric_limits<int>::max(), kLaunchFailed, true);
+    ASSERT_GT(calls, 60);
+    constexpr int kTrials = 80;
+    done = 0;
+    for (int trial = 0; trial < kTrials; ++trial)
+      search(1 + calls * trial / kTrials,
+             trial % 2 == 0 ? kLaunchFailed : driver::code::kNotInitialized, devices == 2);
+    EXPECT_GT(done, 0u);
   }
 }
 
@@ -219,23 +227,6 @@ TEST(GpuFaultsOnDemand, TheFirstDeviceThatWorksDecidesTheArchitecture) {
   EXPECT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
   EXPECT_EQ(gpu.statistics().devices, std::vector<std::string>{"H200"});
   EXPECT_GT(gpu.statistics().blocks_done, 0u);
-}
-
-TEST(GpuFaultsOnDemand, OneOfTwoDevicesLostTheOtherGoesOn) {
-  FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
-  driver.on_launch = [](const FakeLaunch& launch) {
-    return launch.device == 1 ? kLaunchFailed : run_on_host(launch);
-  };
-  gpu::GpuFilters gpu(fake_settings(driver, 2));
-  wait_until_started(gpu);
-  const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
-  EXPECT_EQ(outcome.error, "");
-  EXPECT_EQ(outcome.text, expected());
-  const gpu::Statistics statistics = gpu.statistics();
-  // Pairs that were running when it failed go to the CPU, the rest to the other device.
-  EXPECT_GT(statistics.blocks_done, 0u);
-  EXPECT_GT(statistics.blocks_given_back, 0u);
-  EXPECT_GT(statistics.blocks_done, statistics.blocks_given_back);
 }
 
 }  // namespace
