@@ -34,7 +34,7 @@ class BenchTest : public testing::Test {
     return data;
   }
   std::unique_ptr<Bench> open(bench::Settings settings, const std::set<std::string>& missing = {}) {
-    kernels_ = *settings_without_kernels(driver_, missing).open_kernels();
+    kernels_ = scripted_kernels(without_kernels(missing));
     settings.threads = 2;
     settings.repeats = 1;
     auto bench = Bench::create(api_, 0, *kernels_, data().targets, std::move(settings));
@@ -85,7 +85,7 @@ TEST_F(BenchTest, TargetsAtTheGateAreComparedToo) {
   std::minstd_rand random(7);
   for (auto& residues : sequences)
     for (int i = 0; i < 40; ++i) residues.push_back(static_cast<Residue>(random() / 8 % 20));
-  kernels_ = *fake_settings(driver_).open_kernels();
+  kernels_ = scripted_kernels(std::make_shared<KernelScript>());
   const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.repeats = 1, .threads = 1});
   ASSERT_TRUE(bench) << bench.error().to_string();
   const auto m = model(0);
@@ -115,7 +115,7 @@ TEST_F(BenchTest, SsvIsTimedOnTheWorkOfASearch) {
       timed.emplace_back(p.items[i].start, p.items[i].rows, p.items[i].target);
     return run_on_host(launch);
   };
-  kernels_ = *fake_settings(driver_).open_kernels();
+  kernels_ = scripted_kernels(std::make_shared<KernelScript>());
   const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.repeats = 1, .threads = 1});
   ASSERT_TRUE(bench) << bench.error().to_string();
 
@@ -201,7 +201,9 @@ TEST_F(BenchTest, AKernelThatCannotBeHadIsReported) {
 // As in a search: code that the driver made of PTX has to keep the promises of the catalogue, and
 // an image that it refuses is made once more.
 TEST_F(BenchTest, WhatASearchWouldNotLaunchIsNotMeasured) {
-  kernels_ = *settings_with_ptx(driver_).open_kernels();
+  const auto script = std::make_shared<KernelScript>();
+  script->kind = compile::ImageKind::kPtx;
+  kernels_ = scripted_kernels(script);
   const auto bench =
       Bench::create(api_, 0, *kernels_, data().targets, {.repeats = 1, .threads = 2});
   ASSERT_TRUE(bench) << bench.error().to_string();
@@ -224,7 +226,7 @@ TEST_F(BenchTest, WhatASearchWouldNotLaunchIsNotMeasured) {
 
 TEST_F(BenchTest, TargetsTheDeviceCannotHoldAreAnError) {
   driver_.memory_limit = 1 << 20;
-  kernels_ = *fake_settings(driver_).open_kernels();
+  kernels_ = scripted_kernels(std::make_shared<KernelScript>());
   const auto bench = Bench::create(api_, 0, *kernels_, data().targets, {.residues = 20'000'000});
   ASSERT_FALSE(bench);
   EXPECT_EQ(bench.error().code, ErrorCode::kResources);
@@ -321,7 +323,7 @@ TEST_F(BenchTest, TuningKeepsThePlannersChoiceAmongEquals) {
 }
 
 TEST_F(BenchTest, TheSelfCheckTellsAWorkingDeviceFromABrokenOne) {
-  kernels_ = *fake_settings(driver_).open_kernels();
+  kernels_ = scripted_kernels(std::make_shared<KernelScript>());
   for (const Stage stage : kStages) {
     const auto plan =
         plan::make_plan(stage, bench::kSelfCheckLength, 29, *plan::find_device("H200"));

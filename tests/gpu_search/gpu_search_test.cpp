@@ -735,7 +735,7 @@ TEST_F(GpuSearch, UndecidedTargetsThatFailMsvAreNotCounted) {
     options.filters = filters;
     const std::string wanted = run_search(data(), nullptr, options).text;
     const SearchOutcome outcome =
-        run(settings_without_kernels(driver_, {"msv_multi_lane"}), options);
+        run(fake_settings(driver_, 1, without_kernels({"msv_multi_lane"})), options);
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.text, wanted) << filters.F1;
     EXPECT_GT(statistics_.undecided, 0u);
@@ -744,7 +744,7 @@ TEST_F(GpuSearch, UndecidedTargetsThatFailMsvAreNotCounted) {
 
 TEST_F(GpuSearch, WithoutKernelsTheCpuDoesIt) {
   const SearchOutcome outcome =
-      run(settings_without_kernels(driver_, {"ssv_multi_lane"}), small_blocks(2));
+      run(fake_settings(driver_, 1, without_kernels({"ssv_multi_lane"})), small_blocks(2));
   EXPECT_EQ(outcome.text, expected());
   EXPECT_EQ(statistics_.blocks_done, 0u);
   EXPECT_EQ(statistics_.launches, 0u);
@@ -788,7 +788,7 @@ TEST_F(GpuSearch, CountsByTargetAreThoseOfTheCpu) {
   const std::string of_cpu = counted(nullptr);
   std::vector<gpu::Settings> settings{fake_settings(driver_, 2)};
   for (const auto& missing : missing_kernels())
-    settings.push_back(settings_without_kernels(driver_, missing));
+    settings.push_back(fake_settings(driver_, 1, without_kernels(missing)));
   for (gpu::Settings& each : settings) {
     gpu::GpuFilters gpu(std::move(each));
     wait_until_started(gpu);
@@ -799,7 +799,8 @@ TEST_F(GpuSearch, CountsByTargetAreThoseOfTheCpu) {
 
 TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
   for (const auto& missing : missing_kernels()) {
-    const SearchOutcome outcome = run(settings_without_kernels(driver_, missing), small_blocks(2));
+    const SearchOutcome outcome =
+        run(fake_settings(driver_, 1, without_kernels(missing)), small_blocks(2));
     EXPECT_EQ(outcome.error, "") << *missing.begin();
     EXPECT_EQ(outcome.text, expected()) << *missing.begin();
     EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2))) << *missing.begin();
@@ -811,7 +812,12 @@ TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
 }
 
 TEST_F(GpuSearch, PtxIsHeldAgainstItsPromisesOnceTheDriverHasCompiledIt) {
-  SearchOutcome outcome = run(settings_with_ptx(driver_), small_blocks(2));
+  const auto ptx = [this] {
+    auto script = std::make_shared<KernelScript>();
+    script->kind = compile::ImageKind::kPtx;
+    return fake_settings(driver_, 1, std::move(script));
+  };
+  SearchOutcome outcome = run(ptx(), small_blocks(2));
   EXPECT_EQ(outcome.text, expected());
   EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
 
@@ -828,7 +834,7 @@ TEST_F(GpuSearch, PtxIsHeldAgainstItsPromisesOnceTheDriverHasCompiledIt) {
       return run_on_host(launch);
     };
     driver_.local_bytes_of = {{spilling, 4096}};
-    outcome = run(settings_with_ptx(driver_), small_blocks(2));
+    outcome = run(ptx(), small_blocks(2));
     EXPECT_EQ(outcome.error, "");
     EXPECT_TRUE(outcome.text == expected()) << spilling;
     EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2))) << spilling;
@@ -838,7 +844,7 @@ TEST_F(GpuSearch, PtxIsHeldAgainstItsPromisesOnceTheDriverHasCompiledIt) {
 
   // In all designs: the CPU's part.
   driver_.local_bytes = 1 << 20;
-  outcome = run(settings_with_ptx(driver_), small_blocks(2));
+  outcome = run(ptx(), small_blocks(2));
   EXPECT_EQ(outcome.error, "");
   EXPECT_TRUE(outcome.text == expected());
   EXPECT_EQ(statistics_.blocks_done, 0u);
@@ -846,18 +852,28 @@ TEST_F(GpuSearch, PtxIsHeldAgainstItsPromisesOnceTheDriverHasCompiledIt) {
 }
 
 TEST_F(GpuSearch, AWarmedCacheHasEveryKernelASearchAsksFor) {
-  std::vector<std::string> missed;
-  const SearchOutcome outcome =
-      run(settings_after_warming(driver_, data(), &missed), small_blocks(2));
+  std::set<std::string> there;
+  for (const Hmm& hmm : data().models) {
+    for (const plan::Plan& plan : gpu::search_plans(hmm.M, hmm.alphabet->Kp, h200(), nullptr))
+      there.insert(fake_kernel(plan)->name);
+  }
+  const auto script = std::make_shared<KernelScript>();
+  script->fate = [&](const plan::Plan& plan) {
+    return there.contains(fake_kernel(plan)->name) ? KernelScript::kCached : KernelScript::kFails;
+  };
+  const SearchOutcome outcome = run(fake_settings(driver_, 1, script), small_blocks(2));
   EXPECT_EQ(outcome.text, expected());
-  EXPECT_THAT(missed, testing::IsEmpty());
+  for (const plan::Plan& plan : script->asked)
+    EXPECT_TRUE(there.contains(fake_kernel(plan)->name)) << fake_kernel(plan)->name;
   EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
   EXPECT_GT(statistics_.viterbi_flagged, 0u);
   EXPECT_GT(statistics_.forward, 0u);
 }
 
 TEST_F(GpuSearch, FinerKernelsComeWhenTheyPay) {
-  gpu::Settings settings = settings_without_cache(driver_);
+  const auto script = std::make_shared<KernelScript>();
+  script->fate = always(KernelScript::kCompiled);
+  gpu::Settings settings = fake_settings(driver_, 1, script);
   EXPECT_EQ(run(settings, small_blocks(2)).text, expected());
   const std::uint64_t coarse = statistics_.distinct_kernels;
   settings.finer_kernel_seconds = 0;

@@ -49,9 +49,7 @@ class WithNewVariant final : public gpu::InstantKernelSource {
 
  private:
   Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    auto kernel = std::make_shared<compile::Kernel>();
-    kernel->candidate = tested(plan);
-    kernel->image.bytes = image_for(kernel->candidate);
+    auto kernel = std::make_shared<compile::Kernel>(*fake_kernel(plan));
     if (plan.stage == wanted_.stage) {
       kernel->candidate.variant = &variant_;
       kernel->candidate.constants = {{"kOfItsOwn", 1}};

@@ -101,7 +101,7 @@ class Verification : public testing::Test {
       found.warnings.push_back(warning.to_string());
     };
     // The kernels of the domain stage are executed in lockstep, which takes its time.
-    gpu::Settings settings = settings_without_kernels(driver_, missing);
+    gpu::Settings settings = fake_settings(driver_, 1, without_kernels(missing));
     settings.segment_residues = std::uint64_t{1} << 30;
     settings.lanes = 1;
     gpu::GpuFilters gpu(std::move(settings));
