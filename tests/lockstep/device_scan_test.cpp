@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <future>
 #include <system_error>
 
@@ -794,48 +793,6 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsWhereAThreadIsRefused) {
   DeviceScan device(relaxed);
   expect_the_cpus_results({}, device);
   driver_.on_call = {};
-}
-
-// Random models, targets and options on this machine's device, whose answers are checked.
-TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
-  if (std::getenv("HMMJIT_TEST_DEVICE") == nullptr) GTEST_SKIP() << "needs a device";
-  gpu::Settings real = settings();
-  real.open_driver = {};
-  real.open_kernels = {};
-  std::uint64_t checked = 0, kernels = 0;
-  for (int run = 0; run < 100; ++run) {
-    random_ = Random(static_cast<std::uint64_t>(run) + 100);
-    const int longest = run % 5 == 4 ? 3500 : 400;
-    models_.clear();
-    for (int m = 0; m < 3; ++m)
-      models_.push_back(query_of(random_.next(), random_.integer(8, longest)));
-    targets_ = targets_for(models_, random_, random_.integer(1, 40));
-    Options options;
-    options.block_length = random_.integer(0, 1) == 0 ? 50000 : 262144;
-    options.F1 =
-        std::array{0.001, 0.02, 0.02, 0.1}[static_cast<std::size_t>(random_.integer(0, 3))];
-    options.strands = std::array{Strands::kBoth, Strands::kBoth, Strands::kTop,
-                                 Strands::kBottom}[static_cast<std::size_t>(random_.integer(0, 3))];
-    options.partition =
-        std::array{Partition::kGathered, Partition::kSerial,
-                   Partition::kTargets}[static_cast<std::size_t>(random_.integer(0, 2))];
-    options.threads = random_.integer(1, 16);
-    const SearchOptions checks;
-    SearchProgress progress;
-    search_run::Verifier verifier(checks, progress, checks.domain);
-    DeviceScan device(real);
-    const auto want = search(options, nullptr);
-    expect_results(want, search(options, &device, &verifier), 0);
-    const gpu::Statistics s = device.statistics();
-    EXPECT_EQ(s.blocks_done, 3u) << s.reason;
-    EXPECT_GT(s.launches, 0u);
-    SearchStatistics statistics;
-    verifier.add_to(statistics);
-    checked += statistics.verified;
-    kernels += s.distinct_kernels;
-    if (HasFailure()) FAIL() << "run " << run;
-  }
-  EXPECT_GT(checked, kernels);  // the first piece of each, and more
 }
 
 TEST_F(DeviceScanSearch, FailsWithoutADemandedDevice) {

@@ -79,6 +79,13 @@ Handle next_handle() {
 
 bool current_device_missing() { return t_device < 0; }
 
+int look_up(const std::map<int, int>& values, int which, int* value) {
+  const auto found = values.find(which);
+  if (found == values.end()) return code::kInvalidValue;
+  *value = found->second;
+  return 0;
+}
+
 int fake_init(unsigned) {
   ENTER("init");
   return g_state->owner->init_code;
@@ -120,43 +127,18 @@ int fake_device_name(char* name, int length, int device) {
 int fake_device_attribute(int* value, int which, int device) {
   ENTER("device_attribute");
   const plan::DeviceTraits& t = g_state->devices[static_cast<std::size_t>(device)];
-  switch (which) {
-    case attribute::kMajor:
-      *value = t.major;
-      return 0;
-    case attribute::kMinor:
-      *value = t.minor;
-      return 0;
-    case attribute::kSmCount:
-      *value = t.sm_count;
-      return 0;
-    case attribute::kThreadsPerSm:
-      *value = t.max_threads_per_sm;
-      return 0;
-    case attribute::kBlocksPerSm:
-      *value = t.max_blocks_per_sm;
-      return 0;
-    case attribute::kRegistersPerSm:
-      *value = t.registers_per_sm;
-      return 0;
-    case attribute::kSharedPerSm:
-      *value = t.shared_per_sm;
-      return 0;
-    case attribute::kSharedPerBlockOptin:
-      *value = t.shared_per_block_limit;
-      return 0;
-    case attribute::kSharedReservedPerBlock:
-      *value = t.shared_reserved_per_block;
-      return 0;
-    case attribute::kL2Bytes:
-      *value = static_cast<int>(t.l2_bytes);
-      return 0;
-    case attribute::kClockRate:
-      *value = t.clock_khz;
-      return 0;
-    default:
-      return code::kInvalidValue;
-  }
+  const std::map<int, int> values{{attribute::kMajor, t.major},
+                                  {attribute::kMinor, t.minor},
+                                  {attribute::kSmCount, t.sm_count},
+                                  {attribute::kThreadsPerSm, t.max_threads_per_sm},
+                                  {attribute::kBlocksPerSm, t.max_blocks_per_sm},
+                                  {attribute::kRegistersPerSm, t.registers_per_sm},
+                                  {attribute::kSharedPerSm, t.shared_per_sm},
+                                  {attribute::kSharedPerBlockOptin, t.shared_per_block_limit},
+                                  {attribute::kSharedReservedPerBlock, t.shared_reserved_per_block},
+                                  {attribute::kL2Bytes, static_cast<int>(t.l2_bytes)},
+                                  {attribute::kClockRate, t.clock_khz}};
+  return look_up(values, which, value);
 }
 int fake_device_memory(std::size_t* bytes, int device) {
   ENTER("device_memory");
@@ -210,25 +192,15 @@ int fake_library_kernel(KernelHandle* kernel, LibraryHandle library, const char*
 int fake_kernel_attribute(int* value, int which, KernelHandle kernel, int) {
   ENTER("kernel_attribute");
   const FakeDriver& d = *g_state->owner;
-  switch (which) {
-    case attribute::kKernelRegisters:
-      *value = d.registers;
-      return 0;
-    case attribute::kKernelLocalBytes: {
-      const std::lock_guard guard(g_state->mutex);
-      const auto own = d.local_bytes_of.find(g_state->kernels.at(kernel)->name);
-      *value = own != d.local_bytes_of.end() ? own->second : d.local_bytes;
-      return 0;
-    }
-    case attribute::kKernelStaticShared:
-      *value = d.static_shared;
-      return 0;
-    case attribute::kKernelMaxThreads:
-      *value = d.max_threads;
-      return 0;
-    default:
-      return code::kInvalidValue;
-  }
+  const std::lock_guard guard(g_state->mutex);
+  const auto own = d.local_bytes_of.find(g_state->kernels.at(kernel)->name);
+  const std::map<int, int> values{
+      {attribute::kKernelRegisters, d.registers},
+      {attribute::kKernelLocalBytes,
+       own != d.local_bytes_of.end() ? own->second : d.local_bytes},
+      {attribute::kKernelStaticShared, d.static_shared},
+      {attribute::kKernelMaxThreads, d.max_threads}};
+  return look_up(values, which, value);
 }
 int fake_kernel_set_attribute(int which, int value, KernelHandle kernel, int device) {
   ENTER("kernel_set_attribute");
