@@ -320,29 +320,6 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInTargets) {
   }
 }
 
-// Alignments are those of the device where it has some: another score of each envelope shows.
-TEST_F(DeviceScanSearch, EnvelopesAreTheDevices) {
-  driver_.on_launch = [](const FakeLaunch& launch) {
-    run_kernel(launch);
-    if (!is_envelope(launch)) return 0;
-    const auto& batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
-    for (unsigned m = 0; m < batch.count; ++m) {
-      const hmmjit_device::DomainParams& p = batch.models[m];
-      for (unsigned n = 0; n < p.envelope_count; ++n) p.scored[n].accuracy += 1;
-    }
-    return 0;
-  };
-  DeviceScan device(settings());
-  const auto want = search(short_pieces(), nullptr), got = search(short_pieces(), &device);
-  ASSERT_TRUE(want && got);
-  for (std::size_t m = 0; m < want->size(); ++m) {
-    const HitList &a = (*want)[m], &b = (*got)[m];
-    ASSERT_EQ(a.hits.size(), b.hits.size());
-    for (std::size_t n = 0; n < a.hits.size(); ++n)
-      EXPECT_EQ(a.hits[n].domain.accuracy_sum + 1, b.hits[n].domain.accuracy_sum);
-  }
-}
-
 // A device's answers are checked, by default the first one of each kernel.
 TEST_F(DeviceScanSearch, ChecksTheDevice) {
   const auto want = search(short_pieces(), nullptr);
@@ -635,24 +612,6 @@ TEST_F(DeviceScanSearch, BestCellsAreTheHighestThatTheScanFinds) {
     EXPECT_GT(known, windows.size() / 3);
     EXPECT_EQ(longer > 0, query.window_length < 900);
     EXPECT_EQ(device.statistics().launches, model.hmm.M > 1000 ? 2u : 1u);
-  }
-}
-
-// Windows whose cells are below the threshold are not scanned.
-TEST_F(DeviceScanSearch, WindowsWithoutAHitAreNotScanned) {
-  driver_.on_launch = [](const FakeLaunch& launch) {
-    if (!is_viterbi(launch)) return run_kernel(launch);
-    const auto& p = *static_cast<const hmmjit_device::WordFilterParams*>(launch.parameters);
-    std::fill_n(p.results, p.list.fixed_count, 0x8000u | hmmjit_device::kStatusScore << 16);
-    return 0;
-  };
-  DeviceScan device(settings());
-  const auto lists = search({}, &device);
-  ASSERT_TRUE(lists);
-  EXPECT_EQ(viterbi_cells_, std::vector<std::uint64_t>{0});
-  for (const HitList& list : *lists) {
-    EXPECT_GT(list.counters.bias, 0u);
-    EXPECT_EQ(list.counters.viterbi, 0u);
   }
 }
 

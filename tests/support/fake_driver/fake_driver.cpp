@@ -66,6 +66,12 @@ int enter(const char* member) {
   const Inside in_call; \
   if (const int refused = enter(member)) return refused
 
+/// A call without an effect.
+int only(const char* member) {
+  ENTER(member);
+  return 0;
+}
+
 void count(const char* kind, int by) {
   const std::lock_guard guard(g_state->mutex);
   g_state->alive[kind] += by;
@@ -155,10 +161,6 @@ int fake_context_retain(ContextHandle* context, int device) {
 int fake_context_set_current(ContextHandle context) {
   ENTER("context_set_current");
   t_device = static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
-  return 0;
-}
-int fake_context_synchronize() {
-  ENTER("context_synchronize");
   return 0;
 }
 int fake_library_load(LibraryHandle* library, const void* image, int*, void**, unsigned, int*,
@@ -346,10 +348,6 @@ int fake_stream_synchronize(StreamHandle stream) {
   waited_for(stream);
   return 0;
 }
-int fake_stream_query(StreamHandle) {
-  ENTER("stream_query");
-  return 0;
-}
 int fake_stream_add_callback(StreamHandle stream, StreamCallback callback, void* argument,
                              unsigned) {
   ENTER("stream_add_callback");
@@ -362,10 +360,6 @@ int fake_stream_add_callback(StreamHandle stream, StreamCallback callback, void*
   }
   return 0;
 }
-int fake_stream_wait_event(StreamHandle, EventHandle, unsigned) {
-  ENTER("stream_wait_event");
-  return 0;
-}
 int fake_event_create(EventHandle* event, unsigned) {
   ENTER("event_create");
   *event = next_handle<EventHandle>();
@@ -375,18 +369,6 @@ int fake_event_create(EventHandle* event, unsigned) {
 int fake_event_destroy(EventHandle) {
   ENTER("event_destroy");
   count("event", -1);
-  return 0;
-}
-int fake_event_record(EventHandle, StreamHandle) {
-  ENTER("event_record");
-  return 0;
-}
-int fake_event_synchronize(EventHandle) {
-  ENTER("event_synchronize");
-  return 0;
-}
-int fake_event_query(EventHandle) {
-  ENTER("event_query");
   return 0;
 }
 int fake_event_elapsed(float* milliseconds, EventHandle, EventHandle) {
@@ -464,7 +446,7 @@ DriverApi FakeDriver::api() const {
           .device_memory = fake_device_memory,
           .context_retain = fake_context_retain,
           .context_set_current = fake_context_set_current,
-          .context_synchronize = fake_context_synchronize,
+          .context_synchronize = []() { return only("context_synchronize"); },
           .library_load = fake_library_load,
           .library_unload = fake_library_unload,
           .library_kernel = fake_library_kernel,
@@ -483,14 +465,14 @@ DriverApi FakeDriver::api() const {
           .stream_create = fake_stream_create,
           .stream_destroy = fake_stream_destroy,
           .stream_synchronize = fake_stream_synchronize,
-          .stream_query = fake_stream_query,
+          .stream_query = [](StreamHandle) { return only("stream_query"); },
           .stream_add_callback = fake_stream_add_callback,
-          .stream_wait_event = fake_stream_wait_event,
+          .stream_wait_event = [](StreamHandle, EventHandle, unsigned) { return only("stream_wait_event"); },
           .event_create = fake_event_create,
           .event_destroy = fake_event_destroy,
-          .event_record = fake_event_record,
-          .event_synchronize = fake_event_synchronize,
-          .event_query = fake_event_query,
+          .event_record = [](EventHandle, StreamHandle) { return only("event_record"); },
+          .event_synchronize = [](EventHandle) { return only("event_synchronize"); },
+          .event_query = [](EventHandle) { return only("event_query"); },
           .event_elapsed = fake_event_elapsed};
 }
 
