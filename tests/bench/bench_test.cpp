@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <tuple>
 
 #include "bench/self_check.hpp"
 #include "gpu/device_targets.hpp"
@@ -96,55 +95,6 @@ TEST_F(BenchTest, TargetsAtTheGateAreComparedToo) {
     ASSERT_TRUE(measured) << measured.error().to_string();
     EXPECT_EQ(measured->wrong, 0u) << measured->first_wrong;
   }
-}
-
-// Measurements use the same pieces of long targets as searches.
-TEST_F(BenchTest, SsvIsTimedOnTheWorkOfASearch) {
-  const auto residues = [](std::size_t length) {
-    std::vector<Residue> out(length);
-    for (std::size_t i = 0; i < length; ++i) out[i] = static_cast<Residue>(i * 7 % 20);
-    return out;
-  };
-  const bench::Sequences sequences{residues(9000), residues(300), residues(2500)};
-  using Piece = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // start, rows, target
-  std::vector<Piece> timed;
-  driver_.on_launch = [&](const FakeLaunch& launch) {
-    const auto& p = *static_cast<const hmmjit_device::ByteFilterParams*>(launch.parameters);
-    timed.clear();
-    for (std::uint32_t i = 0; i < p.item_count; ++i)
-      timed.emplace_back(p.items[i].start, p.items[i].rows, p.items[i].target);
-    return run_on_host(launch);
-  };
-  kernels_ = scripted_kernels(std::make_shared<KernelScript>());
-  const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.repeats = 1, .threads = 1});
-  ASSERT_TRUE(bench) << bench.error().to_string();
-
-  // The distinct targets of a measurement, as a block of a search.
-  TargetBlock block;
-  for (const auto& s : bench::distinct_targets(sequences, 0)) {
-    block.begin_target("t", "", "");
-    block.append(s);
-    block.end_target();
-  }
-  const gpu::BlockRef blocks[] = {{1, std::make_shared<const TargetBlock>(std::move(block))}};
-  auto device = *api_->device(0);
-  auto uploader = *gpu::Uploader::create(device);
-  const auto searched = *gpu::DeviceTargets::create(
-      device, std::make_shared<const gpu::PackedSegment>(gpu::pack_segment(blocks)), uploader);
-
-  const auto m = model(0);
-  (*bench)->use_model(m);
-  const plan::Plan plan = plan_of(Stage::kSsv, *m);
-  const auto measured = (*bench)->measure(plan, plan.chosen);
-  ASSERT_TRUE(measured) << measured.error().to_string();
-  EXPECT_EQ(measured->wrong, 0u) << measured->first_wrong;
-  const gpu::DeviceTargets::WorkItems& work = **searched->work(m->hmm.M, false);
-  const auto* items = reinterpret_cast<const hmmjit_device::WorkItem*>(work.items.address());
-  std::vector<Piece> wanted;
-  for (std::uint32_t i = 0; i < work.count; ++i)
-    wanted.emplace_back(items[i].start, items[i].rows, items[i].target);
-  EXPECT_GT(wanted.size(), 6u);
-  EXPECT_EQ(timed, wanted);
 }
 
 TEST_F(BenchTest, WrongAnswersAreCountedAndTheFirstIsTold) {
@@ -325,18 +275,6 @@ TEST_F(BenchTest, TheSelfCheckTellsAWorkingDeviceFromABrokenOne) {
       plan::make_plan(Stage::kSsv, bench::kSelfCheckLength, 29, *plan::find_device("H200"));
   const auto failing = bench::self_check(api_, 0, *kernels_, *plan);
   EXPECT_TRUE(!failing || !failing->refused.empty());
-}
-
-TEST(DistinctTargets, AreEvenlyChosenAndReversed) {
-  bench::Sequences sequences;
-  for (Residue i = 0; i < 10; ++i) sequences.push_back({i, static_cast<Residue>(i + 1)});
-  sequences.emplace_back();
-  const auto all = bench::distinct_targets(sequences, 0);
-  EXPECT_EQ(all.size(), 20u);
-  EXPECT_EQ(all[1], (std::vector<Residue>{1, 0}));
-  const auto some = bench::distinct_targets(sequences, 6);
-  EXPECT_EQ(some.size(), 6u);
-  EXPECT_EQ(some[4][0], 8);
 }
 
 }  // namespace
