@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "plan/plan.hpp"
@@ -284,27 +283,6 @@ TEST(Planner, KernelsOfALibraryAreFewAndComputeLittlePadding) {
       EXPECT_LT(computed / real - 1, 0.09) << name << stage_name(stage);
     }
   }
-}
-
-TEST(PlanText, JsonNamesEverything) {
-  const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("H200"));
-  const auto json = nlohmann::json::parse(plan_json(*plan));
-  EXPECT_EQ(json["stage"], "ssv");
-  EXPECT_EQ(json["model_length"], 400);
-  EXPECT_EQ(json["class_length"], class_length(400));
-  EXPECT_EQ(json["architecture"], "sm_90");
-  EXPECT_EQ(json["device"], "H200");
-  const auto& chosen = json["chosen"];
-  for (const char* key :
-       {"variant", "template", "entry", "cell", "constants", "launch", "expected"}) {
-    EXPECT_TRUE(chosen.contains(key)) << key;
-  }
-  for (const char* key :
-       {"registers", "occupancy", "gcups", "binding_resource", "covered_length"}) {
-    EXPECT_TRUE(chosen["expected"].contains(key)) << key;
-  }
-  EXPECT_EQ(chosen["constants"].size(), plan->chosen.constants.list().size());
-  EXPECT_THAT(plan_text(*plan), HasSubstr(std::string(plan->chosen.variant->name)));
 }
 
 TEST(Planner, NamesWhatBindsAnSsvKernel) {

@@ -2,10 +2,8 @@
 // memory is short. The thread sanitizer finds races of the pipeline here.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,10 +28,8 @@ Hmm model_number(int n) { return random_hmm(static_cast<std::uint64_t>(40 + n), 
 // Tandem copies of the models' consensus, for regions that need clustering, and alignments.
 class Tandems final : public TargetSource {
  public:
-  explicit Tandems(int failing_block = -1, bool slow_pipe = false)
-      : failing_block_(failing_block), slow_pipe_(slow_pipe) {}
+  explicit Tandems(int failing_block = -1) : failing_block_(failing_block) {}
   Result<bool> next(TargetBlock& block, std::size_t) override {
-    if (slow_pipe_) std::this_thread::sleep_for(std::chrono::milliseconds(at_ == 0 ? 100 : 1));
     if (at_ == kTargets) return false;
     if (at_ / kPerBlock == failing_block_) throw std::bad_alloc();
     block.set_first_index(static_cast<std::uint64_t>(at_));
@@ -49,12 +45,11 @@ class Tandems final : public TargetSource {
     at_ = 0;
     return {};
   }
-  bool rewindable() const override { return !slow_pipe_; }
+  bool rewindable() const override { return true; }
 
  private:
   static constexpr int kPerBlock = 5;
   int failing_block_;
-  bool slow_pipe_;
   int at_ = 0;
 };
 
@@ -151,23 +146,6 @@ TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
   EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 6);
   progress.cells = 1000;
   EXPECT_EQ(progress.filter_seconds_left(2), 0);
-}
-
-// While a pipe delivers its first bytes, all models can be set up.
-TEST(Pipeline, SlowPipeDoesNotGatherModelsPastTheBound) {
-  SearchOptions options;
-  const Outcome wanted = run(options);
-  ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
-  for (const int threads : {1, 7}) {
-    options.threads = threads;
-    options.memory = 30'000;  // less than one model: a pass for each
-    const Outcome got = run(options, Tandems(-1, true));
-    ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
-    EXPECT_EQ(got.lines, wanted.lines);
-    EXPECT_TRUE(got.statistics->streamed);
-    EXPECT_TRUE(got.statistics->spooled);
-    EXPECT_EQ(got.statistics->passes, static_cast<std::uint64_t>(kModels));
-  }
 }
 
 TEST(Resources, ExhaustedMemoryIsOneErrorWhereverItHappens) {
