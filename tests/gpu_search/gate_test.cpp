@@ -237,17 +237,6 @@ TEST_F(GateSlots, AfterTheBiasFilter) {
   EXPECT_EQ(to_viterbi[0].filter, null_nats);
 }
 
-TEST_F(GateSlots, BlocksOfOthersAreNotTouched) {
-  static const u8 claimed[] = {1, 0};
-  p.claimed = claimed;
-  for (const Gate gate : {kAlways, kNever}) {
-    p.bias_gate = gate;
-    p.skip_gate = kNever;
-    EXPECT_EQ(goes(kAfterBias, 0), "");  // target 3, of block 1
-    EXPECT_NE(goes(kAfterBias, 2), "");  // target 0, of block 0
-  }
-}
-
 TEST_F(GateSlots, AfterViterbiAndForward) {
   constexpr double kLn2 = 0.69314718055994529;
   std::vector<Candidate> candidates(kTargets);

@@ -183,21 +183,6 @@ TEST(GpuFaultsOnDemand, ALaunchOfAnyStageFails) {
   }
 }
 
-TEST(GpuFaultsOnDemand, ACountNoListCanHaveIsAFault) {
-  FakeDriver driver({*plan::find_device("H200")});
-  driver.on_launch = [&](const FakeLaunch& launch) {
-    const int code = run_on_host(launch);
-    spoil_count(launch);
-    return code;
-  };
-  gpu::GpuFilters gpu(fake_settings(driver));
-  wait_until_started(gpu);
-  const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
-  EXPECT_EQ(outcome.error, "");
-  EXPECT_EQ(outcome.text, expected());
-  EXPECT_EQ(gpu.statistics().state, "failed");
-}
-
 TEST(GpuFaultsOnDemand, TheFirstDeviceThatWorksDecidesTheArchitecture) {
   FakeDriver driver({*plan::find_device("T4"), *plan::find_device("H200")});
   driver.on_launch = run_on_host;

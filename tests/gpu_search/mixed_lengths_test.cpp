@@ -31,42 +31,6 @@ std::vector<int> lengths_about_edges() {
   return {out.begin(), out.end()};
 }
 
-// The classes that share a first kernel, each of them first and the others in all orders.
-TEST(MixedLengths, PairsAreTheCpusWhicheverClassIsPlannedFirst) {
-  std::size_t passed = 0;
-  for (const std::vector<int>& group : std::vector<std::vector<int>>{
-           {1025, 1151, 1358, 1536}, {1537, 1700, 2048}, {513, 704, 1024}, {2049, 2300, 2560}}) {
-    std::vector<SearchModel> models;
-    std::vector<std::shared_ptr<TargetBlock>> blocks;
-    for (const int M : group) {
-      models.push_back(model_of(M));
-      std::vector<std::vector<Residue>> targets;
-      // Fragments of the first and of the last positions; most are so unlike the model that
-      // Viterbi decides, which sees none that MSV is sure about.
-      for (const int last : {100, M / 2, M - 40, M}) {
-        for (const double identity : {0.25, 0.3, 0.35, 0.4, 0.8})
-          targets.push_back(fragment_of(models.back().hmm, 3, last - 99, last, identity));
-      }
-      blocks.push_back(block_of(targets));
-    }
-    std::vector<std::size_t> order(group.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    do {
-      KernelScript script;
-      script.fate = always(order[0] % 2 == 0 ? KernelScript::kCached : KernelScript::kCompiled);
-      Chains chains(scripted_kernels(script));
-      for (const std::size_t i : order) chains.planned(models[i]);
-      for (const std::size_t i : order) passed += chains.compare(models[i], {blocks[i]});
-      if (testing::Test::HasFailure()) {
-        std::string text;
-        for (const std::size_t i : order) text += fmt::format(" {}", group[i]);
-        FAIL() << "planned in the order" << text;
-      }
-    } while (std::ranges::next_permutation(order).found);
-  }
-  EXPECT_GT(passed, 1000u);
-}
-
 // Lengths dense about every edge, all targets of targets_for(), shuffled.
 TEST(MixedLengths, PairsAreTheCpusAtEveryEdge) {
   const std::vector<int> lengths = lengths_about_edges();

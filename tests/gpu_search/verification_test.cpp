@@ -198,17 +198,14 @@ TEST_F(Verification, KernelsThatAreWrongAllOverAreFoundAtOnce) {
 // A launch of a filter or a gate with other parameters.
 template <typename Edit>
 int run_edited(const FakeLaunch& launch, const Edit& edit) {
-  const auto with = [&]<typename Params>(Params p) {
+  const auto with = [&]<typename Params>(const Params& given) {
+    Params p = given;
     if constexpr (std::invocable<Edit, Params&>) edit(p);
     FakeLaunch edited = launch;
     edited.parameters = &p;
     return run_on_host(edited);
   };
-  const void* const p = launch.parameters;
-  if (launch.kernel.starts_with("gate")) return with(*static_cast<const dev::GateParams*>(p));
-  if (launch.kernel.starts_with("viterbi")) return with(*static_cast<const dev::WordFilterParams*>(p));
-  if (launch.kernel.starts_with("forward")) return with(*static_cast<const dev::FloatFilterParams*>(p));
-  return with(*static_cast<const dev::ByteFilterParams*>(p));
+  return with_parameters(launch, with);
 }
 // The same for launches of kernels that begin like this.
 template <typename Edit>
