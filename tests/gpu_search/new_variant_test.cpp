@@ -100,8 +100,7 @@ TEST_P(NewVariants, IsLaunchedWithWhatItsEntryAsksFor) {
   driver.on_launch = [&](const FakeLaunch& launch) {
     if (launch.kernel == entry_of(wanted.stage)) {
       ++launches;
-      if (!with_parameters(launch,
-                           [&](const auto& p) { return use_scratch(launch, p, wanted); }))
+      if (!with_parameters(launch, [&](const auto& p) { return use_scratch(launch, p, wanted); }))
         ++without;
     }
     return run_on_host(launch);

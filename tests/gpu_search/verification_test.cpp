@@ -217,9 +217,10 @@ auto edited(std::string_view kernel, Edit edit) {
 
 // A kernel made for fewer positions than some of its models have.
 auto covering(std::string_view kernel, dev::u32 covered) {
-  return edited(kernel, [covered](auto& p) requires requires { p.model_length; } {
-    p.model_length = std::min(p.model_length, covered);
-  });
+  return edited(
+      kernel, [covered](auto& p) requires requires { p.model_length; } {
+        p.model_length = std::min(p.model_length, covered);
+      });
 }
 
 TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
@@ -239,7 +240,8 @@ TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
 
 TEST_F(Verification, OneWrongEmissionOfOneSymbol) {
   // Leucine at the middle position cannot be emitted.
-  const auto spoil = []<typename Params>(Params& p) requires requires { p.emissions; } {
+  const auto spoil = []<typename Params>(Params & p) requires requires { p.emissions; }
+  {
     using Score = std::remove_cvref_t<decltype(*p.emissions)>;
     constexpr auto kNever = static_cast<Score>(std::is_same_v<Score, float>      ? 0
                                                : std::is_same_v<Score, dev::s16> ? -32768
@@ -275,7 +277,8 @@ TEST_F(Verification, AListCutAtAPowerOfTwo) {
   expect_found("survivors", found, 6);
   // The list that a gate or a filter reads.
   dev::u32 count = 0;
-  const auto cut = [&count](auto& p) requires requires { p.list; } {
+  const auto cut = [&count](auto& p) requires requires { p.list; }
+  {
     if constexpr (requires { p.only_flagged; }) {
       if (p.only_flagged) return;
     }

@@ -222,7 +222,8 @@ TEST_P(SsvLockstep, EqualsReferenceOutsideProbabilityModels) {
 }
 
 TEST_P(SsvLockstep, SplitTargetsGiveTheSameAnswers) {
-  if (hmmjit_lockstep::tile_length_by_entry(kernel()) > 0) GTEST_SKIP() << "tiled launches take whole targets";
+  if (hmmjit_lockstep::tile_length_by_entry(kernel()) > 0)
+    GTEST_SKIP() << "tiled launches take whole targets";
   const int M = std::min(covered_by_entry(kernel()), 40);
   const auto model = test_support::random_model(77 + GetParam(), M);
   check(kernel(), model->bytes, model->hmm.calibration, 0.02,
@@ -350,8 +351,7 @@ TEST_P(BlockScanLockstep, GivesTheLargestValueOfEachBlock) {
 
 std::vector<std::size_t> scan_instances() {
   std::vector<std::size_t> out = instances_of("ssv_multi_lane");
-  std::erase_if(
-      out, [](std::size_t n) { return instance(n).at("kScan") == 0; });
+  std::erase_if(out, [](std::size_t n) { return instance(n).at("kScan") == 0; });
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(All, BlockScanLockstep, testing::ValuesIn(scan_instances()),

@@ -198,8 +198,7 @@ int fake_kernel_attribute(int* value, int which, KernelHandle kernel, int) {
   const auto own = d.local_bytes_of.find(g_state->kernels.at(kernel)->name);
   const std::map<int, int> values{
       {attribute::kKernelRegisters, d.registers},
-      {attribute::kKernelLocalBytes,
-       own != d.local_bytes_of.end() ? own->second : d.local_bytes},
+      {attribute::kKernelLocalBytes, own != d.local_bytes_of.end() ? own->second : d.local_bytes},
       {attribute::kKernelStaticShared, d.static_shared},
       {attribute::kKernelMaxThreads, d.max_threads}};
   return look_up(values, which, value);
@@ -467,7 +466,8 @@ DriverApi FakeDriver::api() const {
           .stream_synchronize = fake_stream_synchronize,
           .stream_query = [](StreamHandle) { return only("stream_query"); },
           .stream_add_callback = fake_stream_add_callback,
-          .stream_wait_event = [](StreamHandle, EventHandle, unsigned) { return only("stream_wait_event"); },
+          .stream_wait_event = [](StreamHandle, EventHandle,
+                                  unsigned) { return only("stream_wait_event"); },
           .event_create = fake_event_create,
           .event_destroy = fake_event_destroy,
           .event_record = [](EventHandle, StreamHandle) { return only("event_record"); },

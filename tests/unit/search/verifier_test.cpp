@@ -22,8 +22,7 @@ using namespace test_support;
 class VerifierTest : public testing::Test {
  protected:
   VerifierTest() {
-    job_->prepared = std::make_shared<PreparedModel>(
-        begin_search_model(random_hmm(5, 60)));
+    job_->prepared = std::make_shared<PreparedModel>(begin_search_model(random_hmm(5, 60)));
     for (std::uint64_t n = 0; n < 24; ++n)
       residues_.push_back(random_target(
           n + 1, 200, n % 2 == 0 ? TargetKind::kTandem : TargetKind::kHomologous, job_->hmm()));
