@@ -83,6 +83,16 @@ TEST(Thresholds, EachCutoffIsTheModelsOwn) {
   }
 }
 
+TEST(Thresholds, DomainInclusionNeedsAnIncludedTarget) {
+  Thresholds rules;
+  rules.include_target.score = 100;
+  const HitList list = finish(rules, {make_hit("a", 0, 60, -80, {{60, -80, 1, 9}})}, 1);
+  EXPECT_TRUE(list.hits[0].flags.reported);
+  EXPECT_FALSE(list.hits[0].flags.included);
+  EXPECT_TRUE(list.hits[0].domain_flags[0].reported);
+  EXPECT_FALSE(list.hits[0].domain_flags[0].included);
+}
+
 TEST(Thresholds, DomainsMayBeIncludedWithoutBeingReported) {
   Thresholds rules;
   rules.domain.score = 50;
@@ -111,6 +121,13 @@ TEST(Order, KeyThenNameThenFirstDomainThenInput) {
   EXPECT_EQ(list.hits[4].index, 3u);
   EXPECT_EQ(list.hits[5].index, 9u);
   EXPECT_EQ(list.hits[6].index, 8u);
+}
+
+TEST(Order, ByScoreWhereInclusionIsByScore) {
+  Thresholds rules;
+  rules.include_target.score = 10;
+  const HitList list = finish(rules, {make_hit("a", 0, 20, -40), make_hit("b", 1, 30, -30)}, 2);
+  EXPECT_EQ(names(list), (std::vector<std::string>{"b", "a"}));
 }
 
 TEST(Duplicates, WeakerCopyOfAnAlignmentIsDropped) {
