@@ -72,15 +72,6 @@ class BenchCommands : public testing::Test {
   fs::path folder_ = temporary_.path();
 };
 
-TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
-  for (const CommandSpec& command : {bench_command(), tune_command()}) {
-    const Outcome outcome = run(command, {"--models", "a.hmm", "--targets", "b.fasta"});
-    EXPECT_EQ(outcome.status, static_cast<int>(ErrorCode::kNoDevice));
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-  }
-}
-
 // A stand-in for hmmjit records its arguments.
 TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
   const fs::path program = folder_ / "program", noted = folder_ / "noted";
@@ -124,12 +115,6 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
   ::waitpid(*demanded, &status, 0);
 }
 
-TEST_F(BenchCommands, UsageErrors) {
-  EXPECT_EQ(run(bench_command(), {"--stage", "gate"}).status, static_cast<int>(ErrorCode::kUsage));
-  EXPECT_EQ(run(bench_command(), {"--residues", "2X"}).status, static_cast<int>(ErrorCode::kUsage));
-  EXPECT_EQ(run(bench_command(), {"--repeats", "0"}).status, static_cast<int>(ErrorCode::kUsage));
-}
-
 TEST_F(BenchCommands, PlansNameWhatWasMeasuredUnlessToldNotTo) {
   const std::vector<std::string> plan{"--length", "400", "--device", "H200", "--stage", "ssv"};
   const Outcome before = run(plan_command(), plan);
@@ -154,15 +139,6 @@ TEST_F(BenchCommands, PlansNameWhatWasMeasuredUnlessToldNotTo) {
   EXPECT_EQ(nothing.out, "");
   EXPECT_THAT(nothing.err,
               HasSubstr("nothing is measured yet; it would be kept in " + folder_.string()));
-}
-
-TEST_F(BenchCommands, ADamagedTuningFileIsAMiss) {
-  keep_a_choice();
-  const std::vector<std::string> plan{"--length", "400", "--device", "H200", "--stage", "ssv"};
-  std::ofstream(folder_ / "tuning.jsonl") << "{\"format\":1,\"device\":\"H2";
-  const Outcome outcome = run(plan_command(), plan);
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("tuned")));
 }
 
 }  // namespace

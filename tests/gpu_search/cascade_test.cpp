@@ -23,25 +23,20 @@ class CascadeTest : public testing::Test {
   CascadeTest() : chains_(scripted_kernels(script_)) {
     const auto run = chains_.fake.on_launch;
     chains_.fake.on_launch = [this, run](const FakeLaunch& launch) {
-      ++launched_[launch.kernel];
       const int code = run(launch);
       if (spoil_) spoil_(launch);
       return code;
     };
   }
-  static SearchModel model_of(int M) {
-    return *make_search_model(test_support::random_hmm(static_cast<std::uint64_t>(M), M,
-                                                       test_support::ModelKind::kTypical));
-  }
   int launched(const std::string& start) const {
     int sum = 0;
-    for (const auto& [kernel, count] : launched_) sum += kernel.starts_with(start) ? count : 0;
+    for (const auto& [kernel, count] : chains_.launches)
+      sum += kernel.starts_with(start) ? count : 0;
     return sum;
   }
 
   KernelScript script_;
   Chains chains_;
-  std::map<std::string, int> launched_;
   std::function<void(const FakeLaunch&)> spoil_;  // after each kernel
 };
 
@@ -74,7 +69,7 @@ TEST_F(CascadeTest, ViterbiKernelsRunOnlyWhereTheirPreconditionsHold) {
       odd.words.match.back() =
           static_cast<std::int16_t>(static_cast<int>(hmmjit_device::kWordMostScore) + 1);
     }
-    launched_.clear();
+    chains_.launches.clear();
     ASSERT_TRUE(chains_.run(odd, *targets, {true}));
     EXPECT_EQ(launched("viterbi_wavefront"), 0) << entry;
     EXPECT_EQ(launched("viterbi_"), 1) << entry;
@@ -82,7 +77,7 @@ TEST_F(CascadeTest, ViterbiKernelsRunOnlyWhereTheirPreconditionsHold) {
 
   SearchModel gain = usual;
   gain.words.mm_in.back() = 1;  // a transition that raises the score
-  launched_.clear();
+  chains_.launches.clear();
   const auto result = chains_.run(gain, *targets, {true});
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_EQ(launched("viterbi_"), 0);

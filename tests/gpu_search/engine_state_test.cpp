@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "gpu/active_device.hpp"
-#include "gpu/active_models.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client.hpp"
 #include "gpu/device_memory.hpp"
@@ -68,24 +67,6 @@ TEST(ChangeSignal, AChangeBetweenLookingAndWaitingIsNotMissed) {
   EXPECT_NE(signal.count(), seen);
   signal.wait_beyond(signal.count(),
                      Trace::now() + 1e-3);  // nothing has changed: as long as it may
-}
-
-TEST(ChangeSignal, AllWhoWaitAreWoken) {
-  ChangeSignal signal;
-  std::atomic<int> woken{0};
-  const std::uint64_t seen = signal.count();
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([&] {
-      signal.wait_beyond(seen);
-      ++woken;
-    });
-  }
-  std::this_thread::sleep_for(5ms);
-  EXPECT_EQ(woken, 0);
-  signal.raise();
-  threads.clear();
-  EXPECT_EQ(woken, 3);
 }
 
 struct NoClient final : Client {
@@ -394,23 +375,6 @@ TEST(EngineState, QueuesOfDevicesThatComeLaterAreClosedAsWell) {
   EXPECT_FALSE(engine.device(0)->domain_queue.put(work));
   engine.open_queues(true);
   EXPECT_TRUE(engine.device(0)->domain_queue.put(work));
-}
-
-TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndRefusedOnce) {
-  ActiveModels models;
-  const auto model = std::make_shared<ActiveModel>(7, nullptr);
-  models.add(model);
-  EXPECT_EQ(models.find(7), model);
-  EXPECT_EQ(models.find(8), nullptr);
-  EXPECT_TRUE(model->refuse());
-  EXPECT_FALSE(model->refuse());
-  EXPECT_EQ(model->state(), ActiveModel::State::kRefused);
-  models.remove(7);
-  models.remove(7);
-  EXPECT_EQ(models.find(7), nullptr);
-  models.add(model);
-  models.clear();
-  EXPECT_EQ(models.find(7), nullptr);
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ constexpr auto kPatience = 100s;
 
 // Owns models, blocks and the board as a search does, but leaves all pairs to the devices.
 class Owner final : public gpu::Client {
+  const std::unique_ptr<gpu::GpuFilters> own_;
+
  public:
   using Pair = std::pair<ModelId, BlockId>;
   struct Delivered {
@@ -41,19 +43,25 @@ class Owner final : public gpu::Client {
     std::vector<BlockId> blocks;
     std::vector<gpu::FilteredBlock> results;
   };
-  explicit Owner(gpu::GpuFilters& gpu) : gpu_(gpu) {}
+  explicit Owner(gpu::GpuFilters& given) : gpu(given) {}
+  // With devices of its own, which it has once they are ready.
+  explicit Owner(gpu::Settings settings, const gpu::HostLoad& load = kBusy)
+      : own_(std::make_unique<gpu::GpuFilters>(std::move(settings))), host(load), gpu(*own_) {
+    wait_until_started(gpu);
+    attach();
+  }
 
-  void attach() { gpu_.attach(*this, board_, {}); }
+  void attach() { gpu.attach(*this, board_, {}); }
   void add_model(ModelId id, std::shared_ptr<const SearchModel> model) {
     models[id] = model;
-    gpu_.add_model(id, std::move(model));
+    gpu.add_model(id, std::move(model));
   }
   // From now on pairs of the block can be offered.
   void announce_block(BlockId id, std::shared_ptr<TargetBlock> block) {
     blocks[id] = std::move(block);
     board_.add_block(id);
   }
-  void add_announced_block(BlockId id) { gpu_.add_block({id, blocks.at(id)}); }
+  void add_announced_block(BlockId id) { gpu.add_block({id, blocks.at(id)}); }
   void add_block(BlockId id, std::shared_ptr<TargetBlock> block) {
     announce_block(id, std::move(block));
     add_announced_block(id);
@@ -64,7 +72,7 @@ class Owner final : public gpu::Client {
       offered_.insert({model, block});
     }
     board_.open(model, block, blocks.at(block));
-    gpu_.look_at_board();
+    gpu.look_at_board();
     // Where no device will have the model any more, the pair is the owner's from the start.
     if (!board_.is_open(model, block)) left_to_owner(model, block);
   }
@@ -72,10 +80,16 @@ class Owner final : public gpu::Client {
     for (const auto& [model, m] : models)
       for (const auto& [block, b] : blocks) offer(model, block);
   }
+  void do_all() {
+    gpu.end_blocks();
+    offer_all();
+    EXPECT_TRUE(wait());
+    gpu.detach();
+  }
   // As if a thread of the owner had done it.
   void take(ModelId model, BlockId block) {
     EXPECT_EQ(board_.take_for_host(model, block), blocks.at(block));
-    gpu_.pair_taken();
+    gpu.pair_taken();
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(offered_.erase({model, block}), 1u);
   }
@@ -95,7 +109,7 @@ class Owner final : public gpu::Client {
   // A thread that has nothing else to do.
   std::jthread idle_thread() {
     return std::jthread([this](const std::stop_token& stop) {
-      for (; !stop.stop_requested(); std::this_thread::sleep_for(1ms)) gpu_.backfill(host);
+      for (; !stop.stop_requested(); std::this_thread::sleep_for(1ms)) gpu.backfill(host);
     });
   }
   // All that was delivered, against the CPU.
@@ -139,7 +153,9 @@ class Owner final : public gpu::Client {
   /// Called with what comes early, without a lock.
   std::function<void(const std::vector<gpu::Delivery>&)> on_early;
   /// The load of its threads, as a device sees it.
-  gpu::HostLoad host{.waiting = std::numeric_limits<std::size_t>::max()};
+  static constexpr gpu::HostLoad kBusy{.waiting = std::numeric_limits<std::size_t>::max()};
+  const gpu::HostLoad host = kBusy;
+  gpu::GpuFilters& gpu;
 
  private:
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs, bool early) override {
@@ -216,12 +232,21 @@ class Owner final : public gpu::Client {
     ++stops;
   }
 
-  gpu::GpuFilters& gpu_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<Pair> offered_, done_;
   std::map<Pair, std::vector<gpu::FilteredBlock>> early_;
   WorkBoard board_{[this](ModelId model, BlockId block) { left_to_owner(model, block); }};
+};
+
+constexpr gpu::HostLoad kOneIdleThread{
+    .threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
+
+struct Sizes {
+  int devices = 1;
+  std::uint64_t segment_residues = 20'000;
+  int lanes = gpu::Settings().lanes;
+  bool wait_for_device = true;
 };
 
 class GpuFiltersTest : public testing::Test {
@@ -242,8 +267,11 @@ class GpuFiltersTest : public testing::Test {
     return run_on_host(launch);
   }
 
-  gpu::Settings settings(int devices = 1) {
-    gpu::Settings out = fake_settings(driver_, devices);
+  gpu::Settings settings(const Sizes& sizes = {}) {
+    gpu::Settings out = fake_settings(driver_, sizes.devices);
+    out.segment_residues = sizes.segment_residues;
+    out.lanes = sizes.lanes;
+    out.wait_for_device = sizes.wait_for_device;
     out.open_kernels = [this]() -> Result<std::unique_ptr<gpu::KernelSource>> {
       return scripted_kernels(script_);
     };
@@ -257,13 +285,15 @@ class GpuFiltersTest : public testing::Test {
   static KernelScript::Fate no_domain_stage(const plan::Plan& plan) {
     return plan.stage >= plan::Stage::kParser ? KernelScript::kFails : KernelScript::kCached;
   }
+  static KernelScript::Fate late_domain_stage(const plan::Plan& plan) {
+    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
+  }
 
   static std::vector<std::shared_ptr<const SearchModel>> some_models(int count, int longest = 60) {
     std::vector<std::shared_ptr<const SearchModel>> out;
     for (int i = 0; i < count; ++i) {
       const int M = 5 + (longest - 5) * i / std::max(1, count - 1);
-      out.push_back(std::make_shared<const SearchModel>(*make_search_model(test_support::random_hmm(
-          static_cast<std::uint64_t>(i), M, test_support::ModelKind::kTypical))));
+      out.push_back(test_support::random_model(static_cast<std::uint64_t>(i), M));
     }
     return out;
   }
@@ -302,26 +332,24 @@ class GpuFiltersTest : public testing::Test {
     for (ModelId m = 0; m < models.size(); ++m)
       for (BlockId b = first; b <= last; ++b) owner.offer(m, b);
   }
-  void fill(Owner& owner, int models, int blocks) {
-    const auto made = some_models(models);
+  static std::vector<std::shared_ptr<const SearchModel>> add_models(Owner& owner, int count,
+                                                                    int longest = 60) {
+    const auto made = some_models(count, longest);
     for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
+    return made;
+  }
+  static void fill(Owner& owner, int models, int blocks) {
+    const auto made = add_models(owner, models);
     for (int b = 1; b <= blocks; ++b)
       owner.add_block(static_cast<std::uint64_t>(b),
                       block_for(made, static_cast<std::uint64_t>(b)));
   }
 
   void expect_all_declined() {
-    gpu::Settings s = settings();
-    s.lanes = 1;
-    gpu::GpuFilters gpu(std::move(s));
-    wait_until_started(gpu);
-    Owner owner(gpu);
-    owner.attach();
+    Owner owner(settings({.lanes = 1}));
+    const gpu::GpuFilters& gpu = owner.gpu;
     fill(owner, 5, 4);
-    gpu.end_blocks();
-    owner.offer_all();
-    EXPECT_TRUE(owner.wait());
-    gpu.detach();
+    owner.do_all();
     EXPECT_EQ(owner.models_left().size(), 5u);
     EXPECT_EQ(owner.left.size(), 20u);
     EXPECT_EQ(gpu.statistics().models_declined, 5u);
@@ -347,17 +375,14 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         script_.fate = domains ? nullptr : no_domain_stage;
         launches_[0] = launches_[1] = 0;
         script_.asked.clear();
-        gpu::Settings s = settings(devices);
-        s.segment_residues = 4'000;
-        gpu::GpuFilters gpu(std::move(s));
+        gpu::GpuFilters gpu(settings({.devices = devices, .segment_residues = 4'000}));
         if (started) wait_until_started(gpu);
         Owner owner(gpu);
         owner.attach();
         if (early) {
           // Offers of blocks that are in no segment yet.
           // Two classes, whose domain stages have kernels of their own.
-          const auto made = some_models(9, domains ? 280 : 60);
-          for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
+          const auto made = add_models(owner, 9, domains ? 280 : 60);
           for (std::uint64_t b = 1; b <= 6; ++b) {
             owner.announce_block(b, block_for(made, b));
             for (std::size_t m = 0; m < made.size(); ++m) owner.offer(m, b);
@@ -417,21 +442,17 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
 TEST_F(GpuFiltersTest, SaysNothingOfBlocksThatOthersHaveTaken) {
   script_.fate = no_domain_stage;
   for (const unsigned mask : {0x2au, 0x15u, 0x01u, 0x20u, 0x3fu}) {
-    gpu::GpuFilters gpu(settings());
-    wait_until_started(gpu);
-    Owner owner(gpu);
-    owner.attach();
+    Owner owner(settings());
+    gpu::GpuFilters& gpu = owner.gpu;
     fill(owner, 8, 6);
-    {
-      // Taken before a lane can claim them, since blocks without a segment are on no device.
-      for (std::uint64_t m = 0; m < 8; ++m) {
-        for (std::uint64_t b = 1; b <= 6; ++b) {
-          owner.offer(m, b);
-          if ((mask >> (b - 1) & 1u) != 0 && m % 3 != 0) owner.take(m, b);
-        }
+    // Taken before a lane can claim them, since blocks without a segment are on no device.
+    for (std::uint64_t m = 0; m < 8; ++m) {
+      for (std::uint64_t b = 1; b <= 6; ++b) {
+        owner.offer(m, b);
+        if ((mask >> (b - 1) & 1u) != 0 && m % 3 != 0) owner.take(m, b);
       }
-      gpu.end_blocks();
     }
+    gpu.end_blocks();
     EXPECT_TRUE(owner.wait());
     gpu.detach();
     EXPECT_THAT(owner.left, testing::IsEmpty());
@@ -457,13 +478,9 @@ TEST_F(GpuFiltersTest, ModelsWithoutAKernelAreDeclinedOnceAndNotTried) {
 
 // They are still being compiled when the filters have long ended, as with an empty cache.
 TEST_F(GpuFiltersTest, TargetsWaitForTheKernelsOfTheDomainStage) {
-  script_.fate = [](const plan::Plan& plan) {
-    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
-  };
-  gpu::GpuFilters gpu(settings());
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
+  script_.fate = late_domain_stage;
+  Owner owner(settings());
+  gpu::GpuFilters& gpu = owner.gpu;
   fill(owner, 4, 3);
   gpu.end_blocks();
   owner.offer_all();
@@ -483,16 +500,9 @@ TEST_F(GpuFiltersTest, TargetsWaitForTheKernelsOfTheDomainStage) {
 
 // Not the whole chain at once, of which the device could do most.
 TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
-  script_.fate = [](const plan::Plan& plan) {
-    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
-  };
-  gpu::Settings s = settings();
-  s.wait_for_device = false;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.host = {.threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
-  owner.attach();
+  script_.fate = late_domain_stage;
+  Owner owner(settings({.wait_for_device = false}), kOneIdleThread);
+  gpu::GpuFilters& gpu = owner.gpu;
   std::jthread idle = owner.idle_thread();
   fill_with_homologues(owner, 1);
   gpu.end_blocks();
@@ -508,18 +518,10 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
 }
 
 TEST_F(GpuFiltersTest, AtTheEndOfASearchThreadsScoreFewTargets) {
-  gpu::Settings s = settings();
-  s.wait_for_device = false;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.host = {.threads = 16, .cell_seconds = 1e-9};
-  owner.attach();
+  Owner owner(settings({.wait_for_device = false}), {.threads = 16, .cell_seconds = 1e-9});
+  const gpu::GpuFilters& gpu = owner.gpu;
   fill_with_homologues(owner, 1);
-  gpu.end_blocks();
-  owner.offer_all();
-  EXPECT_TRUE(owner.wait());
-  gpu.detach();
+  owner.do_all();
   EXPECT_EQ(owner.early_deliveries, 0);
   EXPECT_EQ(gpu.statistics().parsed, 0u);
   EXPECT_GT(gpu.statistics()
@@ -537,13 +539,8 @@ TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
                ? driver::code::kOutOfMemory
                : 0;
   };
-  gpu::Settings s = settings();
-  s.segment_residues = 1 << 30;
-  s.lanes = 1;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
+  Owner owner(settings({.segment_residues = 1 << 30, .lanes = 1}));
+  gpu::GpuFilters& gpu = owner.gpu;
   fill(owner, 5, 4);
   gpu.end_blocks();
   owner.offer_all();
@@ -586,13 +583,8 @@ TEST_F(GpuFiltersTest, ALaneWithoutMemoryForASegmentLeavesItToTheOthers) {
     }
     return run_there(launch);
   };
-  gpu::Settings s = settings();
-  s.segment_residues = 1 << 30;
-  s.lanes = 2;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
+  Owner owner(settings({.segment_residues = 1 << 30, .lanes = 2}));
+  gpu::GpuFilters& gpu = owner.gpu;
   fill(owner, 12, 1);
   gpu.end_blocks();
   owner.offer_all();
@@ -620,13 +612,8 @@ TEST_F(GpuFiltersTest, ASegmentThatNoLaneHasMemoryForIsLeftToTheOwner) {
         begun && std::string(member) == "memory_allocate" && allocated++ >= kOfSegment;
     return refuses ? driver::code::kOutOfMemory : 0;
   };
-  gpu::Settings s = settings();
-  s.segment_residues = 1 << 30;
-  s.lanes = 2;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
+  Owner owner(settings({.segment_residues = 1 << 30, .lanes = 2}));
+  gpu::GpuFilters& gpu = owner.gpu;
   fill(owner, 5, 1);
   gpu.end_blocks();
   owner.offer_all();
@@ -648,13 +635,8 @@ TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
     if (launch.device == 1 && ++failed > 0) return driver::code::kLaunchFailed;
     return run_there(launch);
   };
-  gpu::Settings s = settings(2);
-  s.segment_residues = 3'000;
-  s.lanes = 2;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
+  Owner owner(settings({.devices = 2, .segment_residues = 3'000, .lanes = 2}));
+  gpu::GpuFilters& gpu = owner.gpu;
   fill(owner, 12, 12);
   gpu.end_blocks();
   const std::uint64_t segments = gpu.statistics().segments;
@@ -675,101 +657,18 @@ TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
   owner.expect_cpu();
 }
 
-// A segment that a lane of the lost device is still loading goes to the other when that has ended,
-// not before.
-TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
-  script_.fate = no_domain_stage;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool begun = false, failing = false, failed = false, held = false;
-  driver_.on_call = [&](const char* member, int device) {
-    // Counts uploads only, by their pinned buffers.
-    if (device != 1 || std::string(member) != "event_synchronize") return 0;
-    std::unique_lock lock(mutex);
-    // One lane starts to work on a segment before the other has loaded all.
-    if (!begun || failed || !changed.wait_for(lock, 30ms, [&] { return failing; })) return 0;
-    held = true;
-    changed.notify_all();
-    changed.wait_for(lock, kPatience, [&] { return failed; });
-    lock.unlock();
-    std::this_thread::sleep_for(100ms);
-    return 0;
-  };
-  driver_.on_launch = [&](const FakeLaunch& launch) {
-    std::unique_lock lock(mutex);
-    if (!begun) {
-      lock.unlock();
-      return run_there(launch);
-    }
-    if (launch.device == 0) {  // which leaves enough to do for more than one segment on the other
-      changed.wait_for(lock, kPatience, [&] { return held; });
-      lock.unlock();
-      return run_there(launch);
-    }
-    const bool first = !std::exchange(failing, true);
-    changed.notify_all();
-    if (!failed && !first) {  // the other lane goes on
-      lock.unlock();
-      return run_there(launch);
-    }
-    changed.wait_for(lock, kPatience, [&] { return held; });
-    failed = true;
-    changed.notify_all();
-    return driver::code::kLaunchFailed;
-  };
-  gpu::Settings s = settings(2);
-  s.segment_residues = 3'000;
-  s.lanes = 2;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
-  // Once its kernels are there, a lane of an idle device works on the first segment that has been
-  // loaded; until then both would load what there is.
-  const auto models = some_models(8);
-  for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
-  const auto offer_blocks = [&](BlockId first, BlockId last) {
-    for (BlockId b = first; b <= last; ++b) owner.add_block(b, block_for(models, b));
-    gpu.end_blocks();
-    for (BlockId b = first; b <= last; ++b)
-      for (std::size_t m = 0; m < models.size(); ++m) owner.offer(m, b);
-  };
-  offer_blocks(1, 4);
-  ASSERT_TRUE(owner.wait());
-  const std::uint64_t segments = gpu.statistics().segments;
-  {
-    const std::lock_guard lock(mutex);
-    begun = true;
-  }
-  offer_blocks(5, 28);
-  ASSERT_GE(gpu.statistics().segments, segments + 8);
-  EXPECT_TRUE(owner.wait());
-  gpu.detach();
-  EXPECT_TRUE(held);
-  EXPECT_EQ(owner.delivered() + owner.left.size(), 224u);
-  EXPECT_GT(owner.delivered(), 190u);
-  EXPECT_EQ(owner.stops, 0);
-  EXPECT_EQ(gpu.statistics().state, "ready");
-  owner.expect_cpu();
-}
-
 // The thread that gives idle threads their parts of a chain has one of a device that is lost
 // meanwhile, and all lanes of that device have gone when it lets go of the targets.
 TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
-  script_.fate = [](const plan::Plan& plan) {
-    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
-  };
+  script_.fate = late_domain_stage;
   std::atomic<int> lost{-1}, worked{-1};
   driver_.on_launch = [&](const FakeLaunch& launch) {
     if (launch.device == lost) return driver::code::kLaunchFailed;
     worked = launch.device;
     return run_there(launch);
   };
-  gpu::Settings s = settings(2);
-  s.wait_for_device = false;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
+  Owner owner(settings({.devices = 2, .wait_for_device = false}), kOneIdleThread);
+  gpu::GpuFilters& gpu = owner.gpu;
   std::atomic<bool> held{false}, let_go{false};
   owner.on_early = [&](const std::vector<gpu::Delivery>& pairs) {
     if (std::ranges::none_of(pairs, [](const auto& pair) { return !pair.found.passed.empty(); }) ||
@@ -777,8 +676,6 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
       return;
     EXPECT_TRUE(owner.wait_until([&] { return let_go.load(); }));
   };
-  owner.host = {.threads = 1, .cell_seconds = 1e-9, .filter_seconds_left = 1};
-  owner.attach();
   std::jthread idle = owner.idle_thread();
   fill_with_homologues(owner, 3);
   gpu.end_blocks();
@@ -818,16 +715,11 @@ TEST_F(GpuFiltersTest, AnEvictedSegmentIsPackedAgainBeforeItComesBack) {
     return 0;
   };
   constexpr int kResidues = 600'000;
-  gpu::Settings s = settings();
+  gpu::Settings s = settings({.segment_residues = kResidues, .lanes = 2});
   s.vram = 2'200'000;
-  s.segment_residues = kResidues;
-  s.lanes = 2;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
-  const auto models = some_models(3, 12);
-  for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
+  Owner owner(std::move(s));
+  gpu::GpuFilters& gpu = owner.gpu;
+  const auto models = add_models(owner, 3, 12);
   for (std::uint64_t b = 1; b <= 3; ++b) {
     std::vector<std::vector<Residue>> targets;
     for (std::uint64_t t = 0; t < 20; ++t)
@@ -889,8 +781,7 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
     Owner owner(gpu);
     owner.attach();
     if (streamed) gpu.set_streaming();
-    const auto models = some_models(6);
-    for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
+    const auto models = add_models(owner, 6);
     for (std::uint64_t b = 1; b <= 4; ++b) {
       owner.announce_block(b, block_for(models, b));
       for (std::size_t m = 0; m + 1 < models.size(); ++m) owner.offer(m, b);
@@ -925,55 +816,15 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
   EXPECT_THAT(threads, testing::IsSupersetOf({"hmmjit packer", "hmmjit filters"}));
 }
 
-// The first is small, so that devices begin soon; later ones are large, since each has its price.
-TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
-  script_.fate = no_domain_stage;
-  const auto models = some_models(8);  // fewer would leave them small
-  const std::uint64_t residues = block_for(models, 1)->residue_count();
-  gpu::Settings s = settings();
-  s.segment_residues = residues;
-  s.segment_growth = 2;
-  s.largest_segment = 4 * residues;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  std::uint64_t block = 0;
-  for (std::uint64_t search = 0; search < 2; ++search) {
-    Owner owner(gpu);
-    owner.attach();
-    for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
-    // After 1 + 2 + 4 + 4 blocks.
-    const std::map<int, std::uint64_t> segments{{1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {11, 4}};
-    for (int i = 1; i <= 12; ++i) {
-      owner.add_block(++block, block_for(models, 1));
-      if (const auto expected = segments.find(i); expected != segments.end()) {
-        EXPECT_EQ(gpu.statistics().segments, 5 * search + expected->second) << i;
-      }
-    }
-    gpu.end_blocks();
-    EXPECT_EQ(gpu.statistics().segments, 5 * search + 5);
-    gpu.detach();
-  }
-}
-
 // Once for each kernel, not for each chain.
 TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   script_.fate = no_domain_stage;
   script_.refused_is_another = true;
   driver_.refuses = [](const std::string& image) { return !image.ends_with(" again"); };
-  gpu::Settings s = settings();
-  s.segment_residues = 1;
-  s.lanes = 2;
-  gpu::GpuFilters gpu(std::move(s));
-  wait_until_started(gpu);
-  Owner owner(gpu);
-  owner.attach();
-  const auto models = some_models(12, 60);
-  for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
-  for (std::uint64_t b = 1; b <= 4; ++b) owner.add_block(b, block_for(models, b));
-  gpu.end_blocks();
-  owner.offer_all();
-  EXPECT_TRUE(owner.wait());
-  gpu.detach();
+  Owner owner(settings({.segment_residues = 1, .lanes = 2}));
+  const gpu::GpuFilters& gpu = owner.gpu;
+  fill(owner, 12, 4);
+  owner.do_all();
   EXPECT_EQ(owner.delivered(), 48u);
   EXPECT_THAT(owner.left, testing::IsEmpty());
   const auto kernels = static_cast<int>(gpu.statistics().distinct_kernels);
@@ -997,10 +848,8 @@ TEST(ChainKernelsThatAreLate, AreUnfinishedUntilTheyAreMade) {
   };
   Chains chains(scripted_kernels(script));
   for (const int M : {100, 700}) {
-    for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet()}) {
-      chains.planned(*make_search_model(test_support::random_hmm(
-          static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical, *alphabet)));
-    }
+    for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet()})
+      chains.planned(model_of(M, *alphabet));
   }
   EXPECT_EQ(chains.kernels.unfinished_lengths(), std::vector{plan::class_length(700)});
   script.finish();
@@ -1012,8 +861,7 @@ TEST(ChainKernelsOfTwoAlphabets, AreNotShared) {
   Chains chains(scripted_kernels(script));
   for (const int M : {100, 1000}) {
     for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet(), &amino_alphabet()}) {
-      const SearchModel model = *make_search_model(test_support::random_hmm(
-          static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical, *alphabet));
+      const SearchModel model = model_of(M, *alphabet);
       const auto ready = chains.ready(model);
       ASSERT_TRUE(ready) << ready.error().to_string();
       for (std::size_t link = 0; link < gpu::kLinks; ++link) {

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <string>
 
+#include "common/gate_params.h"
+#include "common/late_params.h"
+#include "common/launch_params.h"
 #include "fake_driver/fake_driver.hpp"
 #include "plan/plan.hpp"
 
@@ -32,7 +35,18 @@ int run_on_host(const FakeLaunch& launch);
 /// The same with wrong scores: by a third of a bit in every emission, or by several bits.
 int run_on_host_wrongly(const FakeLaunch& launch);
 
-/// Makes a gate's counters say what cannot be.
-void spoil_count(const FakeLaunch& launch);
+/// Calls `use` with the parameters of a launch of a filter or a gate.
+template <typename Use>
+auto with_parameters(const FakeLaunch& launch, const Use& use) {
+  namespace dev = hmmjit_device;
+  const void* const p = launch.parameters;
+  if (launch.kernel.starts_with("gate")) return use(*static_cast<const dev::GateParams*>(p));
+  if (launch.kernel.starts_with("bias")) return use(*static_cast<const dev::BiasParams*>(p));
+  if (launch.kernel.starts_with("viterbi"))
+    return use(*static_cast<const dev::WordFilterParams*>(p));
+  if (launch.kernel.starts_with("forward"))
+    return use(*static_cast<const dev::FloatFilterParams*>(p));
+  return use(*static_cast<const dev::ByteFilterParams*>(p));
+}
 
 }  // namespace hmmjit::tests

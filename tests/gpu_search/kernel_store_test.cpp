@@ -29,49 +29,12 @@ namespace {
 using gpu::KernelStore;
 using gpu::Link;
 
-// Kernels that are compiled when the test says so.
-class LateKernels final : public gpu::KernelSource {
- public:
-  struct Asked {
-    plan::Plan plan;
-    int priority;
-    Made made;
-  };
-  explicit LateKernels(std::vector<Asked>& asked, std::mutex& mutex)
-      : asked_(asked), mutex_(mutex) {}
-  void request(const plan::Plan& plan, int priority, Made made) override {
-    const std::lock_guard lock(mutex_);
-    asked_.push_back({plan, priority, std::move(made)});
-  }
-  compile::KernelPtr find(const plan::Plan&) override { return nullptr; }
-  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
-                                     const std::string&) override {
-    return fail(ErrorCode::kCompile, "refused");
-  }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
-
- private:
-  std::vector<Asked>& asked_;
-  std::mutex& mutex_;
-};
-
 class KernelStoreTest : public testing::Test {
  protected:
-  static SearchModel model_of(int M) {
-    return *make_search_model(test_support::random_hmm(static_cast<std::uint64_t>(M), M,
-                                                       test_support::ModelKind::kTypical));
-  }
-  void open() {
-    kernels_.open(std::make_unique<LateKernels>(asked_, mutex_), *plan::find_device("H200"));
-  }
+  KernelStoreTest() { script_.fate = always(KernelScript::kLate); }
+  void open() { kernels_.open(scripted_kernels(script_), *plan::find_device("H200")); }
   const gpu::KernelClass& planned(const SearchModel& model) {
-    const gpu::KernelClass* slots = nullptr;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while ((slots = kernels_.of(model)) == nullptr && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_NE(slots, nullptr);
-    return *slots;
+    return tests::planned(kernels_, model);
   }
   const gpu::KernelClass& opened() {
     open();
@@ -79,25 +42,15 @@ class KernelStoreTest : public testing::Test {
   }
   // Ends the compiles of a stage; of Viterbi those of one variant.
   void finish(plan::Stage stage, bool well, std::string_view variant = {}) {
-    const std::lock_guard lock(mutex_);
-    int finished = 0;
-    for (LateKernels::Asked& a : asked_) {
-      if (a.plan.stage != stage) continue;
-      if (!variant.empty() && tested(a.plan).variant->name != variant) continue;
-      ++finished;
-      if (!well) {
-        a.made(fail(ErrorCode::kCompile, "no luck"));
-        continue;
-      }
-      auto kernel = std::make_shared<compile::Kernel>();
-      kernel->candidate = tested(a.plan);
-      a.made(compile::KernelPtr(kernel));
-    }
-    EXPECT_GT(finished, 0);
+    EXPECT_GT(script_.finish(well,
+                             [&](const plan::Plan& plan) {
+                               return plan.stage == stage &&
+                                      (variant.empty() || tested(plan).variant->name == variant);
+                             }),
+              0u);
   }
 
-  std::mutex mutex_;
-  std::vector<LateKernels::Asked> asked_;
+  KernelScript script_;
   KernelStore kernels_{{}};
 };
 
@@ -150,27 +103,29 @@ TEST_F(KernelStoreTest, NothingGoesWithoutSsv) {
 TEST_F(KernelStoreTest, AFinerKernelIsAskedForOnceItsChainsHaveTakenLongEnough) {
   open();
   const gpu::KernelClass& slots = planned(model_of(90));
-  const auto asked = [this] {
-    const std::lock_guard lock(mutex_);
-    return std::ranges::count_if(
-        asked_, [](const LateKernels::Asked& a) { return a.plan.stage == plan::Stage::kSsv; });
+  std::set<int> lengths;
+  const auto asked = [&] {
+    const std::lock_guard lock(script_.mutex);
+    std::size_t count = 0;
+    for (const auto& late : script_.late) {
+      if (late.plan.stage != plan::Stage::kSsv) continue;
+      lengths.insert(late.plan.class_length);
+      ++count;
+    }
+    return count;
   };
-  EXPECT_EQ(asked(), 1);
+  EXPECT_EQ(asked(), 1u);
   const double enough = KernelStore::Settings{}.finer_kernel_seconds;
   kernels_.ssv_took(slots, 0.6 * enough);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(asked(), 1);
+  EXPECT_EQ(asked(), 1u);
   kernels_.ssv_took(slots, 0.6 * enough);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (asked() == 1 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   kernels_.ssv_took(slots, enough);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(asked(), 2);
-  std::set<int> lengths;
-  for (const LateKernels::Asked& a : asked_) {
-    if (a.plan.stage == plan::Stage::kSsv) lengths.insert(a.plan.class_length);
-  }
+  EXPECT_EQ(asked(), 2u);
   EXPECT_EQ(lengths, (std::set{96, 128}));
 }
 
@@ -179,9 +134,9 @@ TEST_F(KernelStoreTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   for (const SearchModel& model : models) (void)kernels_.of(model);
   open();
   for (const SearchModel& model : models) (void)planned(model);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(script_.mutex);
   std::map<std::pair<std::string, int>, int> priority;  // by kernel and planned length
-  for (const LateKernels::Asked& a : asked_) {
+  for (const KernelScript::Late& a : script_.late) {
     const auto [at, made] = priority.emplace(
         std::pair(std::string(tested(a.plan).variant->entry_name), a.plan.model_length),
         a.priority);
@@ -216,8 +171,8 @@ TEST_F(KernelStoreTest, ThreadsWithoutWorkSleep) {
   const auto driver = driver::Driver::open(fake.api());
   KernelStore kernels({});
   (void)kernels.of(model_of(100));
-  const std::lock_guard lock(mutex_);  // the planner's first request waits for it
-  kernels.open(std::make_unique<LateKernels>(asked_, mutex_), *plan::find_device("H200"));
+  const std::lock_guard lock(script_.mutex);  // the planner's first request waits for it
+  kernels.open(scripted_kernels(script_), *plan::find_device("H200"));
   const std::clock_t before = std::clock();  // of the process
   kernels.load_on(driver, {*driver->device(0)});
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -225,27 +180,6 @@ TEST_F(KernelStoreTest, ThreadsWithoutWorkSleep) {
   EXPECT_TRUE(kernels.has_pending_loads());
   EXPECT_LT(static_cast<double>(used) / CLOCKS_PER_SEC, 0.03);
 }
-
-// Kernels that are there at once, with or without a compile.
-class KernelsAtOnce final : public gpu::InstantKernelSource {
- public:
-  explicit KernelsAtOnce(bool cached) : cached_(cached) {}
-  compile::KernelPtr find(const plan::Plan& plan) override {
-    return cached_ ? *make(plan) : nullptr;
-  }
-
- private:
-  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    auto kernel = std::make_shared<compile::Kernel>();
-    kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
-                               tested(plan).variant->name, plan.class_length);
-    kernel->candidate = tested(plan);
-    kernel->image.entry_name = tested(plan).variant->entry_name;
-    kernel->image.bytes = "image";
-    return kernel;
-  }
-  const bool cached_;
-};
 
 // Models around every length at which a class, or what a kernel can take, ends; in many orders,
 // since the first model of a class has its kernels made for all of it.
@@ -255,9 +189,7 @@ TEST(KernelStore, EveryKernelCoversItsModelWhicheverCameFirst) {
                          1536, 2048, 2560, 3072, 3584})
     lengths.insert(lengths.end(), {edge - 1, edge, edge + 1});
   std::vector<SearchModel> models;
-  for (const int M : lengths)
-    models.push_back(*make_search_model(test_support::random_hmm(
-        static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical)));
+  for (const int M : lengths) models.push_back(model_of(M));
   test_support::Random random(15);
   for (const char* name : {"H200", "T4", "B200"}) {
     const auto traits = plan::find_device(name);
@@ -272,16 +204,20 @@ TEST(KernelStore, EveryKernelCoversItsModelWhicheverCameFirst) {
       for (std::size_t i = at.size() - 1; order > 1 && i > 0; --i)
         std::swap(at[i], at[random.next() % (i + 1)]);
       KernelStore kernels({});
-      kernels.open(std::make_unique<KernelsAtOnce>(order % 2 == 0), *traits);
+      KernelScript script;
+      script.fate = [order](const plan::Plan& plan) {
+        // Half-warm caches: of SSV those of powers of two, or those of all other lengths.
+        const bool coarse = (plan.class_length & (plan.class_length - 1)) == 0;
+        const bool cached = order % 4 == 0 || (order % 4 > 1 && coarse == (order == 2));
+        return cached ? KernelScript::kCached : KernelScript::kCompiled;
+      };
+      kernels.open(scripted_kernels(script), *traits);
       kernels.load_on(driver, {device});
       for (const std::size_t m : at) {
         const SearchModel& model = models[m];
         const gpu::ModelExtent extent = gpu::extent_of(model);
-        const gpu::KernelClass* slots = nullptr;
         // One after the other: the order of planning is this one.
-        while ((slots = kernels.of(model)) == nullptr)
-          std::this_thread::sleep_for(std::chrono::microseconds(50));
-        const auto ready = kernels.ready(*device, *slots, model);
+        const auto ready = kernels.ready(*device, planned(kernels, model), model);
         ASSERT_TRUE(ready) << ready.error().to_string();
         for (std::size_t link = 0; link < gpu::kLinks; ++link) {
           const gpu::ReadyKernel& kernel = (*ready)[link];
@@ -294,7 +230,7 @@ TEST(KernelStore, EveryKernelCoversItsModelWhicheverCameFirst) {
                     .has_value();
               });
           // The finer SSV kernel is requested only if it needs no compile.
-          if (static_cast<Link>(link) != Link::kFineSsv || order % 2 == 0) {
+          if (static_cast<Link>(link) != Link::kFineSsv || order % 4 == 0) {
             EXPECT_EQ(static_cast<bool>(kernel), planned)
                 << name << " order " << order << " M " << extent.positions << " link " << link;
           }
@@ -315,18 +251,16 @@ TEST(KernelStore, NoKernelIsRefusedForALackOfDeviceMemory) {
   fake.fail_call("kernel_attribute", driver::code::kOutOfMemory, 1, true);
   const auto driver = driver::Driver::open(fake.api());
   const driver::DevicePtr device = *driver->device(0);
-  const SearchModel model =
-      *make_search_model(test_support::random_hmm(1, 100, test_support::ModelKind::kTypical));
   KernelStore kernels({});
-  kernels.open(std::make_unique<KernelsAtOnce>(true), device->traits());
+  KernelScript script;
+  kernels.open(scripted_kernels(script), device->traits());
   kernels.load_on(driver, {device});
-  const gpu::KernelClass* slots = nullptr;
-  while ((slots = kernels.of(model)) == nullptr) std::this_thread::yield();
-  EXPECT_EQ(kernels.get(Link::kSsv, *slots, *device).error().code, ErrorCode::kResources);
-  const auto lacking = kernels.get(Link::kViterbi, *slots, *device);
+  const gpu::KernelClass& slots = planned(kernels, model_of(100));
+  EXPECT_EQ(kernels.get(Link::kSsv, slots, *device).error().code, ErrorCode::kResources);
+  const auto lacking = kernels.get(Link::kViterbi, slots, *device);
   EXPECT_TRUE(lacking && !*lacking);
   fake.fail_call("kernel_attribute", 0);
-  const auto loaded = kernels.get(Link::kViterbi, *slots, *device);
+  const auto loaded = kernels.get(Link::kViterbi, slots, *device);
   ASSERT_TRUE(loaded) << loaded.error().to_string();
   EXPECT_TRUE(*loaded);
 }
@@ -399,9 +333,10 @@ TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
   const driver::DevicePtr device = *driver->device(0);
   const auto stream = *driver::Stream::create(device);
   const plan::Plan plan = *plan::make_plan(plan::Stage::kViterbi, 1030, 29, device->traits());
-  KernelsAtOnce source(true);
+  KernelScript script;
+  const auto source = scripted_kernels(script);
   const gpu::ReadyKernel ready =
-      *gpu::KernelLoader(driver).load(plan, *source.get(plan), *device, source);
+      *gpu::KernelLoader(driver).load(plan, *source->get(plan), *device, *source);
   const int most = ready.extent().positions;
   EXPECT_GE(most, 1030);
   EXPECT_LT(most, 1536);

@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "common/late_params.h"
-#include "common/launch_params.h"
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
 
@@ -49,9 +47,7 @@ class WithNewVariant final : public gpu::InstantKernelSource {
 
  private:
   Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    auto kernel = std::make_shared<compile::Kernel>();
-    kernel->candidate = tested(plan);
-    kernel->image.bytes = image_for(kernel->candidate);
+    auto kernel = std::make_shared<compile::Kernel>(*fake_kernel(plan));
     if (plan.stage == wanted_.stage) {
       kernel->candidate.variant = &variant_;
       kernel->candidate.constants = {{"kOfItsOwn", 1}};
@@ -70,8 +66,7 @@ class WithNewVariant final : public gpu::InstantKernelSource {
 // Fills what the launch has been given; the fake driver's device memory is the host's, so that a
 // sanitizer sees where it ends.
 template <typename Params>
-bool use_scratch(const FakeLaunch& launch, const NewVariant& wanted) {
-  const auto& p = *static_cast<const Params*>(launch.parameters);
+bool use_scratch(const FakeLaunch& launch, const Params& p, const NewVariant& wanted) {
   if constexpr (requires { p.rows; }) {
     if ((p.rows != nullptr) != (wanted.per_warp > 0)) return false;
     const std::size_t warps = std::size_t{launch.blocks} * launch.block_threads / 32;
@@ -92,20 +87,6 @@ bool use_scratch(const FakeLaunch& launch, const NewVariant& wanted) {
   return true;
 }
 
-bool use_scratch(const FakeLaunch& launch, const NewVariant& wanted) {
-  switch (wanted.stage) {
-    case plan::Stage::kSsv:
-    case plan::Stage::kMsv:
-      return use_scratch<dev::ByteFilterParams>(launch, wanted);
-    case plan::Stage::kViterbi:
-      return use_scratch<dev::WordFilterParams>(launch, wanted);
-    case plan::Stage::kForward:
-      return use_scratch<dev::FloatFilterParams>(launch, wanted);
-    default:
-      return true;
-  }
-}
-
 class NewVariants : public testing::TestWithParam<NewVariant> {};
 
 TEST_P(NewVariants, IsLaunchedWithWhatItsEntryAsksFor) {
@@ -119,7 +100,8 @@ TEST_P(NewVariants, IsLaunchedWithWhatItsEntryAsksFor) {
   driver.on_launch = [&](const FakeLaunch& launch) {
     if (launch.kernel == entry_of(wanted.stage)) {
       ++launches;
-      if (!use_scratch(launch, wanted)) ++without;
+      if (!with_parameters(launch, [&](const auto& p) { return use_scratch(launch, p, wanted); }))
+        ++without;
     }
     return run_on_host(launch);
   };

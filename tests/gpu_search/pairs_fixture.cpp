@@ -109,75 +109,20 @@ std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& bloc
   return out;
 }
 
-// ---- kernels ------------------------------------------------------------------------------------
-
-compile::KernelPtr fake_kernel(const plan::Plan& plan, const std::string& suffix) {
-  auto kernel = std::make_shared<compile::Kernel>();
-  kernel->name =
-      fmt::format("{}.{}{}", plan::stage_name(plan.stage), tested(plan).variant->name, suffix);
-  for (const auto& [name, value] : tested(plan).constants.list())
-    kernel->name += fmt::format(" {}={}", name, value);
-  kernel->candidate = tested(plan);
-  kernel->image.entry_name = tested(plan).variant->entry_name;
-  kernel->image.bytes = image_for(tested(plan)) + suffix;
-  return kernel;
+SearchModel model_of(int M, const Alphabet& alphabet) {
+  return *make_search_model(test_support::random_hmm(static_cast<std::uint64_t>(M), M,
+                                                     test_support::ModelKind::kTypical, alphabet));
 }
 
-namespace {
-
-class ScriptedKernels final : public gpu::KernelSource {
- public:
-  explicit ScriptedKernels(KernelScript& script) : script_(script) {}
-  void request(const plan::Plan& plan, int, Made made) override {
-    {
-      const std::lock_guard lock(script_.mutex);
-      script_.asked.push_back(plan);
-      if (fate(plan) == KernelScript::kLate) return script_.late.push_back({plan, std::move(made)});
-    }
-    if (fate(plan) == KernelScript::kFails) return made(fail(ErrorCode::kCompile, "no luck"));
-    made(fake_kernel(plan));
+const gpu::KernelClass& planned(gpu::KernelStore& kernels, const SearchModel& model) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const gpu::KernelClass* slots = nullptr;
+  while ((slots = kernels.of(model)) == nullptr) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("a class has not been planned within a minute");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  compile::KernelPtr find(const plan::Plan& plan) override {
-    if (fate(plan) != KernelScript::kCached) return nullptr;
-    const std::lock_guard lock(script_.mutex);
-    script_.asked.push_back(plan);
-    return fake_kernel(plan);
-  }
-  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
-                                     const std::string&) override {
-    const std::lock_guard lock(script_.mutex);
-    ++script_.refused;
-    return fake_kernel(plan, script_.refused_is_another ? " again" : "");
-  }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
-
- private:
-  KernelScript::Fate fate(const plan::Plan& plan) const {
-    return script_.fate ? script_.fate(plan) : KernelScript::kCached;
-  }
-  KernelScript& script_;
-};
-
-}  // namespace
-
-void KernelScript::finish(bool well) {
-  std::vector<Late> all;
-  {
-    const std::lock_guard lock(mutex);
-    all.swap(late);
-  }
-  for (const Late& l : all) {
-    if (well) {
-      l.made(fake_kernel(l.plan));
-    } else {
-      l.made(fail(ErrorCode::kCompile, "no luck"));
-    }
-  }
-}
-
-std::unique_ptr<gpu::KernelSource> scripted_kernels(KernelScript& script) {
-  return std::make_unique<ScriptedKernels>(script);
+  return *slots;
 }
 
 // ---- chains -------------------------------------------------------------------------------------
@@ -214,17 +159,6 @@ void Chains::note(const FakeLaunch& launch) {
     const auto& p = *static_cast<const dev::FloatFilterParams*>(launch.parameters);
     each(p.list, [&](auto slot, auto target) { answers_.forward[target] = p.results[slot]; });
   }
-}
-
-const gpu::KernelClass& Chains::planned(const SearchModel& model) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  const gpu::KernelClass* slots = nullptr;
-  while ((slots = kernels.of(model)) == nullptr) {
-    if (std::chrono::steady_clock::now() > deadline)
-      throw std::runtime_error("a class has not been planned within a minute");
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return *slots;
 }
 
 Result<std::array<gpu::ReadyKernel, gpu::kLinks>> Chains::ready(const SearchModel& model) {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "fake_driver/fake_driver.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/kernel_store.hpp"
+#include "kernel_script.hpp"
 #include "search/host_filters.hpp"
 
 namespace hmmjit::tests {
@@ -48,35 +48,19 @@ DecisionCounts expect_cpu_decisions(
     const gpu::FilterLimits& limits = {},
     const std::function<void(std::uint32_t block, std::uint32_t index, const CpuPair&)>& each = {});
 
-/// How a test's kernels come: see ScriptedKernels. Must live as long as they are asked for.
-struct KernelScript {
-  enum Fate { kCached, kCompiled, kLate, kFails };
-  /// The fate of a plan; empty: kCached.
-  std::function<Fate(const plan::Plan&)> fate = {};
-  bool refused_is_another = false;  ///< a refused kernel is made again under another name
-
-  std::mutex mutex;
-  std::vector<plan::Plan> asked;  ///< of request() and find(), in order
-  int refused = 0;
-  struct Late {
-    plan::Plan plan;
-    gpu::KernelSource::Made made;
-  };
-  std::vector<Late> late;
-  /// Ends the compiles that are late, well or not.
-  void finish(bool well = true);
-};
-std::unique_ptr<gpu::KernelSource> scripted_kernels(KernelScript& script);
-/// A kernel for run_on_host().
-compile::KernelPtr fake_kernel(const plan::Plan& plan, const std::string& suffix = {});
+/// A usual model of that length, always the same.
+SearchModel model_of(int M, const Alphabet& alphabet = amino_alphabet());
+/// The kernels of a model's class once they have been planned.
+const gpu::KernelClass& planned(gpu::KernelStore& kernels, const SearchModel& model);
 
 /// One device, its chain kernels and one lane.
 class Chains {
  public:
   explicit Chains(std::unique_ptr<gpu::KernelSource> source,
                   std::size_t most_scratch = std::size_t{1} << 30);
-  /// The kernels of a model's class once they have been planned.
-  const gpu::KernelClass& planned(const SearchModel& model);
+  const gpu::KernelClass& planned(const SearchModel& model) {
+    return tests::planned(kernels, model);
+  }
   Result<std::array<gpu::ReadyKernel, gpu::kLinks>> ready(const SearchModel& model);
   std::shared_ptr<gpu::DeviceTargets> upload(
       const std::vector<std::shared_ptr<TargetBlock>>& blocks);

@@ -7,17 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <random>
 #include <sstream>
 #include <string>
-#include <thread>
 
-#include "gpu/chain_plans.hpp"
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
 #include "support/random_profiles.hpp"
@@ -33,67 +28,31 @@ using test_support::TargetKind;
 constexpr std::array kEdges{32,  48,   64,   96,   128,  192,  256,  384,  512,  704,  768,
                             896, 1024, 1152, 1280, 1408, 1452, 1536, 2048, 2560, 3072, 3584};
 
-// Kernels of the fake driver. Which of them need no compile, come late or cannot be had depends on
-// the seed and the kernel alone.
-class RandomKernels final : public gpu::KernelSource {
- public:
-  struct Shares {
-    double cached = 1, failing = 0, milliseconds = 0;
-  };
-  RandomKernels(std::uint64_t seed, Shares shares) : seed_(seed), shares_(shares) {}
-
-  compile::KernelPtr find(const plan::Plan& plan) override {
-    return share(plan, 1) < shares_.cached ? make(plan) : nullptr;
-  }
-  void request(const plan::Plan& plan, int, Made made) override {
-    const std::lock_guard lock(mutex_);
-    compiles_.emplace_back([this, plan, made = std::move(made)] {
-      std::this_thread::sleep_for(
-          std::chrono::duration<double, std::milli>(2 * share(plan, 2) * shares_.milliseconds));
-      // SSV may fail too: then the CPU has the models of that class.
-      if (share(plan, 3) < shares_.failing)
-        return made(fail(ErrorCode::kCompile, "no luck with this kernel"));
-      made(make(plan));
-    });
-  }
-  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
-                                     const std::string& reason) override {
-    return fail(ErrorCode::kCompile, "refused again: " + reason);
-  }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
-
- private:
-  static compile::KernelPtr make(const plan::Plan& plan) {
-    auto kernel = std::make_shared<compile::Kernel>();
-    kernel->name = identity(plan);
-    kernel->candidate = tested(plan);
-    kernel->image.entry_name = tested(plan).variant->entry_name;
-    kernel->image.bytes = image_for(tested(plan));
-    kernel->image.kind = compile::ImageKind::kCubin;
-    return kernel;
-  }
-  static std::string identity(const plan::Plan& plan) {
-    std::string out = fmt::format("{}.{} {}", plan::stage_name(plan.stage),
-                                  tested(plan).variant->name, plan.class_length);
-    for (const auto& [name, value] : tested(plan).constants.list())
-      out += fmt::format(" {}={}", name, value);
-    return out;
-  }
-  double share(const plan::Plan& plan, std::uint64_t purpose) const {
-    std::uint64_t value = seed_ * 1000003 + purpose;
-    for (const char c : identity(plan))
+// Which kernels need no compile, come late or cannot be had depends on the seed and the kernel
+// alone.
+struct Shares {
+  double cached = 1, failing = 0, milliseconds = 0;
+};
+std::shared_ptr<KernelScript> random_kernels(std::uint64_t seed, const Shares& shares) {
+  const auto share = [seed](const plan::Plan& plan, std::uint64_t purpose) {
+    std::uint64_t value = seed * 1000003 + purpose;
+    for (const char c : fake_kernel(plan)->name)
       value = value * 1099511628211u + static_cast<unsigned char>(c);
     return Random(value).real();
-  }
-  const std::uint64_t seed_;
-  const Shares shares_;
-  std::mutex mutex_;
-  std::vector<std::jthread> compiles_;
-};
+  };
+  auto script = std::make_shared<KernelScript>();
+  script->fate = [=](const plan::Plan& plan) {
+    if (share(plan, 1) < shares.cached) return KernelScript::kCached;
+    // SSV may fail too: then the CPU has the models of that class.
+    return share(plan, 3) < shares.failing ? KernelScript::kFails : KernelScript::kCompiled;
+  };
+  script->milliseconds = [=](const plan::Plan& plan) {
+    return 2 * share(plan, 2) * shares.milliseconds;
+  };
+  return script;
+}
 
-// ---- what a seed stands for
-// -----------------------------------------------------------------------
+// ---- what a seed stands for ---------------------------------------------------------------------
 
 int random_length(Random& random) {
   const double kind = random.real();
@@ -201,7 +160,7 @@ struct Case {
   std::uint64_t seed;
   SearchData data;
   SearchOptions options;
-  RandomKernels::Shares shares;
+  Shares shares;
   int devices, lanes, searches;
   std::uint64_t segment, growth, vram;
   double finer_kernel_seconds;
@@ -238,16 +197,13 @@ void run_case(std::uint64_t seed, Totals& totals) {
   const plan::DeviceTraits h200 = *plan::find_device("H200");
   FakeDriver driver({h200, h200});
   driver.on_launch = run_on_host;
-  gpu::Settings settings = fake_settings(driver, c.devices);
+  gpu::Settings settings = fake_settings(driver, c.devices, random_kernels(c.seed, c.shares));
   settings.segment_residues = c.segment;
   settings.segment_growth = c.growth;
   settings.lanes = c.lanes;
   settings.finer_kernel_seconds = c.finer_kernel_seconds;
   settings.vram = c.vram;
   settings.wait_for_device = c.wait_for_device;
-  settings.open_kernels = [&]() -> Result<std::unique_ptr<gpu::KernelSource>> {
-    return std::make_unique<RandomKernels>(c.seed, c.shares);
-  };
   gpu::GpuFilters gpu(std::move(settings));
   if (c.wait_for_device) wait_until_started(gpu);
   for (int search = 0; search < c.searches; ++search) {

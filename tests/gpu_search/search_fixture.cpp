@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
 
-#include "host_kernels.hpp"
-#include "plan/device_traits.hpp"
 #include "search/kept_targets.hpp"
 #include "support/random_profiles.hpp"
 
@@ -38,90 +35,6 @@ class VectorSource final : public TargetSource {
   const std::vector<std::vector<Residue>>& targets_;
   std::size_t next_ = 0;
 };
-
-// Kernels whose image is anything: the fake driver runs them by name.
-class InstantKernels final : public gpu::InstantKernelSource {
- public:
-  InstantKernels(std::set<std::string> missing, bool cached,
-                 compile::ImageKind kind = compile::ImageKind::kCubin)
-      : missing_(std::move(missing)), cached_(cached), kind_(kind) {}
-  compile::KernelPtr find(const plan::Plan& plan) override {
-    return cached_ ? make(plan).value_or(nullptr) : nullptr;
-  }
-  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
-                                     const std::string& reason) override {
-    if (remade_.exchange(true)) return fail(ErrorCode::kCompile, "refused again: " + reason);
-    return make(plan);
-  }
-
- private:
-  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    if (missing_.contains(std::string(tested(plan).variant->entry_name))) {
-      return fail(ErrorCode::kCompile, "no compiler here");
-    }
-    auto kernel = std::make_shared<compile::Kernel>();
-    kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
-                               tested(plan).variant->name, plan.class_length);
-    kernel->candidate = tested(plan);
-    kernel->image.entry_name = tested(plan).variant->entry_name;
-    kernel->image.bytes = image_for(tested(plan));
-    kernel->image.kind = kind_;
-    return kernel;
-  }
-  std::set<std::string> missing_;
-  bool cached_;
-  compile::ImageKind kind_;
-  std::atomic<bool> remade_ = false;  // several threads load kernels
-};
-
-// A cache without a compiler: its kernels, and the requests that it cannot serve.
-class WarmedKernels final : public gpu::InstantKernelSource {
- public:
-  WarmedKernels(const SearchData& data, std::vector<std::string>* missed)
-      : missed_(missed), instant_({}, true) {
-    for (const Hmm& hmm : data.models) {
-      for (const plan::Plan& plan :
-           gpu::search_plans(hmm.M, hmm.alphabet->Kp, *plan::find_device("H200"), nullptr)) {
-        there_.insert(identity(plan));
-      }
-    }
-  }
-  compile::KernelPtr find(const plan::Plan& plan) override {
-    return there_.contains(identity(plan)) ? make(plan).value_or(nullptr) : nullptr;
-  }
-
- private:
-  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    if (there_.contains(identity(plan))) return instant_.get(plan);
-    missed_->push_back(identity(plan));
-    return fail(ErrorCode::kCompile, "strict");
-  }
-  static std::string identity(const plan::Plan& plan) {
-    std::string out(plan::stage_name(plan.stage));
-    out += tested(plan).variant->name;
-    for (const auto& [name, value] : tested(plan).constants.list())
-      out += fmt::format(" {}={}", name, value);
-    return out;
-  }
-  std::set<std::string> there_;
-  std::vector<std::string>* missed_;
-  InstantKernels instant_;
-};
-
-gpu::Settings settings_for(const FakeDriver& driver, int devices,
-                           const std::set<std::string>& missing, bool cached = true) {
-  gpu::Settings settings;
-  settings.devices.clear();
-  for (int i = 0; i < devices; ++i) settings.devices.push_back(i);
-  settings.segment_residues = 20'000;
-  settings.segment_growth = 1;
-  settings.wait_for_device = true;
-  settings.open_driver = [api = driver.api()] { return driver::Driver::open(api); };
-  settings.open_kernels = [missing, cached]() -> Result<std::unique_ptr<gpu::KernelSource>> {
-    return std::make_unique<InstantKernels>(missing, cached);
-  };
-  return settings;
-}
 
 }  // namespace
 
@@ -221,30 +134,18 @@ SearchOutcome run_search(const SearchData& data, Session& session, const SearchO
   });
 }
 
-gpu::Settings fake_settings(const FakeDriver& driver, int devices) {
-  return settings_for(driver, devices, {});
-}
-gpu::Settings settings_without_cache(const FakeDriver& driver) {
-  return settings_for(driver, 1, {}, false);
-}
-gpu::Settings settings_with_ptx(const FakeDriver& driver) {
-  gpu::Settings settings = settings_for(driver, 1, {});
-  settings.open_kernels = []() -> Result<std::unique_ptr<gpu::KernelSource>> {
-    return std::make_unique<InstantKernels>(std::set<std::string>{}, true,
-                                            compile::ImageKind::kPtx);
-  };
-  return settings;
-}
-gpu::Settings settings_without_kernels(const FakeDriver& driver,
-                                       const std::set<std::string>& missing) {
-  return settings_for(driver, 1, missing);
-}
-
-gpu::Settings settings_after_warming(const FakeDriver& driver, const SearchData& data,
-                                     std::vector<std::string>* missed) {
-  gpu::Settings settings = settings_for(driver, 1, {});
-  settings.open_kernels = [&data, missed]() -> Result<std::unique_ptr<gpu::KernelSource>> {
-    return std::make_unique<WarmedKernels>(data, missed);
+gpu::Settings fake_settings(const FakeDriver& driver, int devices,
+                            std::shared_ptr<KernelScript> script) {
+  gpu::Settings settings;
+  settings.devices.clear();
+  for (int i = 0; i < devices; ++i) settings.devices.push_back(i);
+  settings.segment_residues = 20'000;
+  settings.segment_growth = 1;
+  settings.wait_for_device = true;
+  settings.open_driver = [api = driver.api()] { return driver::Driver::open(api); };
+  settings.open_kernels = [script =
+                               std::move(script)]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return scripted_kernels(script);
   };
   return settings;
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "fake_driver/fake_driver.hpp"
 #include "gpu/gpu_filters.hpp"
+#include "kernel_script.hpp"
 #include "model/hmm.hpp"
 #include "model/targets.hpp"
 #include "search/session.hpp"
@@ -41,20 +41,10 @@ SearchOutcome run_search(const SearchData& data, Session& session, const SearchO
 SearchOutcome run_search(const SearchData& data, Session& session, const SearchOptions& options,
                          const ResidentTargets& targets);
 
-/// Settings for GpuFilters over a fake driver with kernels that need no compiler.
-gpu::Settings fake_settings(const FakeDriver& driver, int devices = 1);
-/// Kernels that would have to be compiled, and are at once.
-gpu::Settings settings_without_cache(const FakeDriver& driver);
-/// Kernels that the driver compiles, as for a device newer than the run-time compiler.
-gpu::Settings settings_with_ptx(const FakeDriver& driver);
-/// Kernels, by entry name, that cannot be had.
-gpu::Settings settings_without_kernels(const FakeDriver& driver,
-                                       const std::set<std::string>& missing);
-
-/// A kernel cache that `cache warm` has filled for the models of `data` and that compiles nothing;
-/// kernels asked for in vain are told. Both must live as long as the devices.
-gpu::Settings settings_after_warming(const FakeDriver& driver, const SearchData& data,
-                                     std::vector<std::string>* missed);
+/// Settings for GpuFilters over a fake driver.
+gpu::Settings fake_settings(
+    const FakeDriver& driver, int devices = 1,
+    std::shared_ptr<KernelScript> script = std::make_shared<KernelScript>());
 
 /// Options with small blocks, so that many pieces of work exist.
 SearchOptions small_blocks(int threads);

@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <bit>
+#include <concepts>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 
 #include "common/gate_params.h"
 #include "host_kernels.hpp"
@@ -101,7 +102,7 @@ class Verification : public testing::Test {
       found.warnings.push_back(warning.to_string());
     };
     // The kernels of the domain stage are executed in lockstep, which takes its time.
-    gpu::Settings settings = settings_without_kernels(driver_, missing);
+    gpu::Settings settings = fake_settings(driver_, 1, without_kernels(missing));
     settings.segment_residues = std::uint64_t{1} << 30;
     settings.lanes = 1;
     gpu::GpuFilters gpu(std::move(settings));
@@ -192,24 +193,34 @@ TEST_F(Verification, KernelsThatAreWrongAllOverAreFoundAtOnce) {
   expect_found("envelope_four_lane", run(few, lying("envelope_four_lane"), {}, 2, {}), 6);
 }
 
-// ---- defects put in on purpose: `edit` changes the parameters of a launch -----------------------
+// ---- defects put in on purpose ------------------------------------------------------------------
 
-template <typename Params, typename Edit>
-int run_edited(const FakeLaunch& launch, Edit edit) {
-  Params p = *static_cast<const Params*>(launch.parameters);
-  edit(p);
-  FakeLaunch edited = launch;
-  edited.parameters = &p;
-  return run_on_host(edited);
+// A launch of a filter or a gate with other parameters.
+template <typename Edit>
+int run_edited(const FakeLaunch& launch, const Edit& edit) {
+  const auto with = [&]<typename Params>(const Params& given) {
+    Params p = given;
+    if constexpr (std::invocable<Edit, Params&>) edit(p);
+    FakeLaunch edited = launch;
+    edited.parameters = &p;
+    return run_on_host(edited);
+  };
+  return with_parameters(launch, with);
+}
+// The same for launches of kernels that begin like this.
+template <typename Edit>
+auto edited(std::string_view kernel, Edit edit) {
+  return [kernel, edit](const FakeLaunch& launch) {
+    return launch.kernel.starts_with(kernel) ? run_edited(launch, edit) : run_on_host(launch);
+  };
 }
 
 // A kernel made for fewer positions than some of its models have.
-int run_covering(const FakeLaunch& launch, const std::string& kernel, dev::u32 covered) {
-  const auto cut = [&](auto& p) { p.model_length = std::min(p.model_length, covered); };
-  if (!launch.kernel.starts_with(kernel)) return run_on_host(launch);
-  if (kernel == "ssv") return run_edited<dev::ByteFilterParams>(launch, cut);
-  if (kernel == "viterbi") return run_edited<dev::WordFilterParams>(launch, cut);
-  return run_edited<dev::FloatFilterParams>(launch, cut);
+auto covering(std::string_view kernel, dev::u32 covered) {
+  return edited(
+      kernel, [covered](auto& p) requires requires { p.model_length; } {
+        p.model_length = std::min(p.model_length, covered);
+      });
 }
 
 TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
@@ -220,10 +231,7 @@ TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
   ASSERT_LT(first, 20);
   ASSERT_GT(std::ranges::count_if(longer.models, is_long), 2);
   for (const char* kernel : {"ssv", "viterbi", "forward"}) {
-    const Found found = run(
-        longer,
-        [kernel](const FakeLaunch& launch) { return run_covering(launch, kernel, kCovered); },
-        kMany);
+    const Found found = run(longer, covering(kernel, kCovered), kMany);
     fmt::print("model {} is the first with more positions than the kernel\n", first);
     expect_found(kernel, found, 24);
     EXPECT_THAT(found.outcome.error, testing::HasSubstr(kernel));
@@ -232,37 +240,29 @@ TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
 
 TEST_F(Verification, OneWrongEmissionOfOneSymbol) {
   // Leucine at the middle position cannot be emitted.
-  constexpr std::size_t kSymbol = 9;
-  const auto spoil = [](auto& p, auto* table, std::size_t stride, auto value) {
-    table[kSymbol * stride + p.model_length / 2] = value;
+  const auto spoil = []<typename Params>(Params & p) requires requires { p.emissions; }
+  {
+    using Score = std::remove_cvref_t<decltype(*p.emissions)>;
+    constexpr auto kNever = static_cast<Score>(std::is_same_v<Score, float>      ? 0
+                                               : std::is_same_v<Score, dev::s16> ? -32768
+                                                                                 : -127);
+    constexpr std::size_t kSymbol = 9;
+    std::size_t stride = 0;
+    if constexpr (requires { p.stride; }) {
+      stride = p.stride;
+    } else {
+      stride = p.emission_stride;
+    }
+    const_cast<Score*>(p.emissions)[kSymbol * stride + p.model_length / 2] = kNever;
   };
-  for (const char* kernel : {"ssv", "viterbi", "forward"}) {
-    const Found found = run(
-        data(),
-        [&](const FakeLaunch& launch) {
-          if (!launch.kernel.starts_with(kernel)) return run_on_host(launch);
-          if (launch.kernel.starts_with("ssv")) {
-            return run_edited<dev::ByteFilterParams>(launch, [&](auto& p) {
-              spoil(p, const_cast<dev::s8*>(p.emissions), p.emission_stride, dev::s8{-127});
-            });
-          }
-          if (launch.kernel.starts_with("viterbi")) {
-            return run_edited<dev::WordFilterParams>(launch, [&](auto& p) {
-              spoil(p, const_cast<dev::s16*>(p.emissions), p.stride, dev::s16{-32768});
-            });
-          }
-          return run_edited<dev::FloatFilterParams>(
-              launch, [&](auto& p) { spoil(p, const_cast<float*>(p.emissions), p.stride, 0.0f); });
-        },
-        kMany);
-    expect_found(kernel, found, 24);
-  }
+  for (const char* kernel : {"ssv", "viterbi", "forward"})
+    expect_found(kernel, run(data(), edited(kernel, spoil), kMany), 24);
 }
 
 TEST_F(Verification, AListCutAtAPowerOfTwo) {
   static constexpr dev::u32 kMost = 8;
   // The list of survivors.
-  Found found = run(
+  const Found found = run(
       data(),
       [](const FakeLaunch& launch) {
         const int code = run_on_host(launch);
@@ -276,66 +276,34 @@ TEST_F(Verification, AListCutAtAPowerOfTwo) {
       kMany);
   expect_found("survivors", found, 6);
   // The list that a gate or a filter reads.
-  for (const char* kernel : {"gate", "viterbi", "forward"}) {
-    found = run(
-        data(),
-        [&](const FakeLaunch& launch) {
-          if (!launch.kernel.starts_with(kernel)) return run_on_host(launch);
-          dev::u32 count = 0;
-          const auto cut = [&](auto& p) {
-            if constexpr (requires { p.only_flagged; }) {
-              if (p.only_flagged) return;
-            }
-            count = std::min(*p.list.count, kMost);
-            p.list.count = &count;
-          };
-          if (launch.kernel.starts_with("gate")) return run_edited<dev::GateParams>(launch, cut);
-          if (launch.kernel.starts_with("viterbi"))
-            return run_edited<dev::WordFilterParams>(launch, cut);
-          return run_edited<dev::FloatFilterParams>(launch, cut);
-        },
-        kMany);
-    expect_found(kernel, found, 6);
-  }
+  dev::u32 count = 0;
+  const auto cut = [&count](auto& p) requires requires { p.list; }
+  {
+    if constexpr (requires { p.only_flagged; }) {
+      if (p.only_flagged) return;
+    }
+    count = std::min(*p.list.count, kMost);
+    p.list.count = &count;
+  };
+  for (const char* kernel : {"gate", "viterbi", "forward"})
+    expect_found(kernel, run(data(), edited(kernel, cut), kMany), 6);
 }
 
 TEST_F(Verification, AGateOffByOne) {
-  Found found = run(
-      data(),
-      [](const FakeLaunch& launch) {
-        if (!launch.kernel.starts_with("ssv")) return run_on_host(launch);
-        return run_edited<dev::ByteFilterParams>(launch, [](auto& p) {
-          dev::u32 classes = 0;
-          for (dev::u32 i = 0; i < p.database.targets; ++i)
-            classes = std::max(classes, p.database.length_class[i] + 1);
-          for (dev::u32 i = 0; i < classes; ++i)
-            ++const_cast<dev::LengthClass*>(p.classes)[i].ssv_gate;
-        });
-      },
-      kMany);
-  expect_found("MSV, one unit of a byte", found, 12);
-  found = run(
-      data(),
-      [](const FakeLaunch& launch) {
-        if (!launch.kernel.starts_with("gate")) return run_on_host(launch);
-        return run_edited<dev::GateParams>(launch, [](auto& p) {
-          p.viterbi_gate.rejects += 1;
-          p.viterbi_gate.passes += 1;
-        });
-      },
-      kMany);
-  expect_found("Viterbi, one bit", found, 24);
-  found = run(
-      data(),
-      [](const FakeLaunch& launch) {
-        if (!launch.kernel.starts_with("gate")) return run_on_host(launch);
-        return run_edited<dev::GateParams>(launch, [](auto& p) {
-          p.forward_gate.rejects += 1;
-          p.forward_gate.passes += 1;
-        });
-      },
-      kMany);
-  expect_found("Forward, one bit", found, 24);
+  const auto raise_classes = [](dev::ByteFilterParams& p) {
+    dev::u32 classes = 0;
+    for (dev::u32 i = 0; i < p.database.targets; ++i)
+      classes = std::max(classes, p.database.length_class[i] + 1);
+    for (dev::u32 i = 0; i < classes; ++i) ++const_cast<dev::LengthClass*>(p.classes)[i].ssv_gate;
+  };
+  expect_found("MSV, one unit of a byte", run(data(), edited("ssv", raise_classes), kMany), 12);
+  for (const auto gate : {&dev::GateParams::viterbi_gate, &dev::GateParams::forward_gate}) {
+    const auto raise = [gate](dev::GateParams& p) {
+      (p.*gate).rejects += 1;
+      (p.*gate).passes += 1;
+    };
+    expect_found("a gate, one bit", run(data(), edited("gate", raise), kMany), 24);
+  }
 }
 
 // ---- where the search ends ----------------------------------------------------------------------
@@ -344,9 +312,7 @@ TEST_F(Verification, AKernelFoundWrongLateEndsTheSearchAfterItsFirstResults) {
   SearchData sorted = data_of_two_lengths();
   std::ranges::stable_sort(sorted.models, {}, &Hmm::M);
   for (const int threads : {1, 4}) {
-    const Found found = run(
-        sorted, [](const FakeLaunch& launch) { return run_covering(launch, "forward", 192); },
-        kMany, threads);
+    const Found found = run(sorted, covering("forward", 192), kMany, threads);
     expect_found("late", found, 24);
     EXPECT_GT(found.delivered, 0u);
     EXPECT_TRUE(expected_of(sorted).starts_with(found.outcome.text));

@@ -40,8 +40,6 @@ struct Outcome {
 
 using hmmjit_lockstep::covered_by_entry;
 
-bool tiled(const KernelInstance& k) { return hmmjit_lockstep::tile_length_by_entry(k) > 0; }
-
 /// The inputs and outputs of one launch, in host memory.
 struct LaunchData {
   LaunchData(const KernelInstance& kernel, const ByteProfile& profile,
@@ -190,16 +188,8 @@ int target_count(const KernelInstance& k) {
 
 class SsvLockstep : public testing::TestWithParam<std::size_t> {
  protected:
-  const KernelInstance& kernel() const { return hmmjit_lockstep::kernel_instances()[GetParam()]; }
-  // Model lengths that fit: full, one less, much less, tiny; several tiles if tiled.
-  std::vector<int> lengths() const {
-    const int full = covered_by_entry(kernel());
-    std::vector<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
-    if (tiled(kernel())) out.insert(out.end(), {full + 1, 2 * full, 3 * full - 2});
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-    return out;
-  }
+  const KernelInstance& kernel() const { return instance(GetParam()); }
+  std::vector<int> lengths() const { return lengths_of(kernel()); }
 };
 
 TEST_P(SsvLockstep, EqualsReferenceOnModelsOfEveryKind) {
@@ -232,7 +222,8 @@ TEST_P(SsvLockstep, EqualsReferenceOutsideProbabilityModels) {
 }
 
 TEST_P(SsvLockstep, SplitTargetsGiveTheSameAnswers) {
-  if (tiled(kernel())) GTEST_SKIP() << "tiled launches take whole targets";
+  if (hmmjit_lockstep::tile_length_by_entry(kernel()) > 0)
+    GTEST_SKIP() << "tiled launches take whole targets";
   const int M = std::min(covered_by_entry(kernel()), 40);
   const auto model = test_support::random_model(77 + GetParam(), M);
   check(kernel(), model->bytes, model->hmm.calibration, 0.02,
@@ -257,16 +248,12 @@ TEST(ByteStage, SsvIsNotUsableAtLengthsThatLeaveNoRoom) {
   for (const int L : {kShort, kLong, kShort, kLong})
     targets.push_back(test_support::random_target(79 + targets.size(), L,
                                                   test_support::kAllTargetKinds[0], model->hmm));
-  for (const std::size_t instance : instances_of("ssv_")) {
-    const KernelInstance& kernel = hmmjit_lockstep::kernel_instances()[instance];
+  for (const std::size_t index : instances_of("ssv_")) {
+    const KernelInstance& kernel = instance(index);
     if (covered_by_entry(kernel) < 24 || covered_by_entry(kernel) > 100) continue;
     check(kernel, profile, model->hmm.calibration, 0.02, targets, "no room", false);
     if (testing::Test::HasFatalFailure()) return;
   }
-}
-
-std::string instance_name(const testing::TestParamInfo<std::size_t>& instance) {
-  return hmmjit_lockstep::kernel_instances()[instance.param].name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SsvLockstep, testing::ValuesIn(instances_of("ssv_")), instance_name);
@@ -294,7 +281,7 @@ class BlockScanLockstep : public testing::TestWithParam<std::size_t> {};
 // Targets with copies of the model, runs of N, degenerate residues and paddings, in items that
 // begin within them; forwards and backwards.
 TEST_P(BlockScanLockstep, GivesTheLargestValueOfEachBlock) {
-  const KernelInstance& kernel = hmmjit_lockstep::kernel_instances()[GetParam()];
+  const KernelInstance& kernel = instance(GetParam());
   int M = 0;
   for (const int length : {45, 128, 262, 1533, 3401})
     if (length <= covered_by_entry(kernel)) M = length;
@@ -364,8 +351,7 @@ TEST_P(BlockScanLockstep, GivesTheLargestValueOfEachBlock) {
 
 std::vector<std::size_t> scan_instances() {
   std::vector<std::size_t> out = instances_of("ssv_multi_lane");
-  std::erase_if(
-      out, [](std::size_t n) { return hmmjit_lockstep::kernel_instances()[n].at("kScan") == 0; });
+  std::erase_if(out, [](std::size_t n) { return instance(n).at("kScan") == 0; });
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(All, BlockScanLockstep, testing::ValuesIn(scan_instances()),
@@ -375,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(All, BlockScanLockstep, testing::ValuesIn(scan_instance
 
 class MsvLockstep : public testing::TestWithParam<std::size_t> {
  protected:
-  const KernelInstance& kernel() const { return hmmjit_lockstep::kernel_instances()[GetParam()]; }
+  const KernelInstance& kernel() const { return instance(GetParam()); }
   int most_nodes() const { return covered_by_entry(kernel()); }
 
   /// `undecided`: the launch reads its targets from the list that an SSV launch would leave.

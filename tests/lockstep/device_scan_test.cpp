@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <future>
 #include <system_error>
 
@@ -321,29 +320,6 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsInTargets) {
   }
 }
 
-// Alignments are those of the device where it has some: another score of each envelope shows.
-TEST_F(DeviceScanSearch, EnvelopesAreTheDevices) {
-  driver_.on_launch = [](const FakeLaunch& launch) {
-    run_kernel(launch);
-    if (!is_envelope(launch)) return 0;
-    const auto& batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
-    for (unsigned m = 0; m < batch.count; ++m) {
-      const hmmjit_device::DomainParams& p = batch.models[m];
-      for (unsigned n = 0; n < p.envelope_count; ++n) p.scored[n].accuracy += 1;
-    }
-    return 0;
-  };
-  DeviceScan device(settings());
-  const auto want = search(short_pieces(), nullptr), got = search(short_pieces(), &device);
-  ASSERT_TRUE(want && got);
-  for (std::size_t m = 0; m < want->size(); ++m) {
-    const HitList &a = (*want)[m], &b = (*got)[m];
-    ASSERT_EQ(a.hits.size(), b.hits.size());
-    for (std::size_t n = 0; n < a.hits.size(); ++n)
-      EXPECT_EQ(a.hits[n].domain.accuracy_sum + 1, b.hits[n].domain.accuracy_sum);
-  }
-}
-
 // A device's answers are checked, by default the first one of each kernel.
 TEST_F(DeviceScanSearch, ChecksTheDevice) {
   const auto want = search(short_pieces(), nullptr);
@@ -639,24 +615,6 @@ TEST_F(DeviceScanSearch, BestCellsAreTheHighestThatTheScanFinds) {
   }
 }
 
-// Windows whose cells are below the threshold are not scanned.
-TEST_F(DeviceScanSearch, WindowsWithoutAHitAreNotScanned) {
-  driver_.on_launch = [](const FakeLaunch& launch) {
-    if (!is_viterbi(launch)) return run_kernel(launch);
-    const auto& p = *static_cast<const hmmjit_device::WordFilterParams*>(launch.parameters);
-    std::fill_n(p.results, p.list.fixed_count, 0x8000u | hmmjit_device::kStatusScore << 16);
-    return 0;
-  };
-  DeviceScan device(settings());
-  const auto lists = search({}, &device);
-  ASSERT_TRUE(lists);
-  EXPECT_EQ(viterbi_cells_, std::vector<std::uint64_t>{0});
-  for (const HitList& list : *lists) {
-    EXPECT_GT(list.counters.bias, 0u);
-    EXPECT_EQ(list.counters.viterbi, 0u);
-  }
-}
-
 std::shared_ptr<const TargetBlock> windows_of(std::span<const std::vector<Residue>> targets) {
   auto windows = std::make_shared<TargetBlock>();
   for (const auto& target : targets) {
@@ -794,48 +752,6 @@ TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsWhereAThreadIsRefused) {
   DeviceScan device(relaxed);
   expect_the_cpus_results({}, device);
   driver_.on_call = {};
-}
-
-// Random models, targets and options on this machine's device, whose answers are checked.
-TEST_F(DeviceScanSearch, FindsWhatTheCpuFindsOnADevice) {
-  if (std::getenv("HMMJIT_TEST_DEVICE") == nullptr) GTEST_SKIP() << "needs a device";
-  gpu::Settings real = settings();
-  real.open_driver = {};
-  real.open_kernels = {};
-  std::uint64_t checked = 0, kernels = 0;
-  for (int run = 0; run < 100; ++run) {
-    random_ = Random(static_cast<std::uint64_t>(run) + 100);
-    const int longest = run % 5 == 4 ? 3500 : 400;
-    models_.clear();
-    for (int m = 0; m < 3; ++m)
-      models_.push_back(query_of(random_.next(), random_.integer(8, longest)));
-    targets_ = targets_for(models_, random_, random_.integer(1, 40));
-    Options options;
-    options.block_length = random_.integer(0, 1) == 0 ? 50000 : 262144;
-    options.F1 =
-        std::array{0.001, 0.02, 0.02, 0.1}[static_cast<std::size_t>(random_.integer(0, 3))];
-    options.strands = std::array{Strands::kBoth, Strands::kBoth, Strands::kTop,
-                                 Strands::kBottom}[static_cast<std::size_t>(random_.integer(0, 3))];
-    options.partition =
-        std::array{Partition::kGathered, Partition::kSerial,
-                   Partition::kTargets}[static_cast<std::size_t>(random_.integer(0, 2))];
-    options.threads = random_.integer(1, 16);
-    const SearchOptions checks;
-    SearchProgress progress;
-    search_run::Verifier verifier(checks, progress, checks.domain);
-    DeviceScan device(real);
-    const auto want = search(options, nullptr);
-    expect_results(want, search(options, &device, &verifier), 0);
-    const gpu::Statistics s = device.statistics();
-    EXPECT_EQ(s.blocks_done, 3u) << s.reason;
-    EXPECT_GT(s.launches, 0u);
-    SearchStatistics statistics;
-    verifier.add_to(statistics);
-    checked += statistics.verified;
-    kernels += s.distinct_kernels;
-    if (HasFailure()) FAIL() << "run " << run;
-  }
-  EXPECT_GT(checked, kernels);  // the first piece of each, and more
 }
 
 TEST_F(DeviceScanSearch, FailsWithoutADemandedDevice) {

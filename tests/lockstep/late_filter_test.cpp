@@ -26,13 +26,6 @@ namespace {
 using hmmjit_device::WordFilterParams;
 using hmmjit_lockstep::KernelInstance;
 
-const KernelInstance& instance(std::size_t index) {
-  return hmmjit_lockstep::kernel_instances()[index];
-}
-std::string instance_name(const testing::TestParamInfo<std::size_t>& info) {
-  return instance(info.param).name;
-}
-
 using hmmjit_lockstep::covered_by_entry;
 using hmmjit_lockstep::shared_bytes_by_entry;
 using hmmjit_lockstep::threads_by_entry;
@@ -177,15 +170,7 @@ class ViterbiLockstep : public testing::TestWithParam<std::size_t> {
  protected:
   const KernelInstance& kernel() const { return instance(GetParam()); }
   bool speculates() const { return hmmjit_lockstep::speculates_by_entry(kernel()); }
-  bool tiled() const { return hmmjit_lockstep::tile_length_by_entry(kernel()) > 0; }
-  std::vector<int> lengths() const {
-    const int full = covered_by_entry(kernel());
-    std::vector<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
-    if (tiled()) out.insert(out.end(), {full + 1, 2 * full, 3 * full - 2});
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-    return out;
-  }
+  std::vector<int> lengths() const { return lengths_of(kernel()); }
   int target_count() const {
     return kernel().constants.contains("kS") && kernel().at("kS") > 8 ? 41 : 13;
   }
@@ -353,6 +338,7 @@ TEST(ViterbiSpeculation, EndsWhereCellsHaveNoRoom) {
 // The wavefront kernel flags, the row-by-row kernel decides: together they give every score of the
 // reference.
 void check_pipeline(const std::string& exact) {
+  SCOPED_TRACE(exact);
   const KernelInstance* wave = nullptr;
   const KernelInstance* scan = nullptr;
   for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
@@ -382,6 +368,12 @@ void check_pipeline(const std::string& exact) {
                  tally);
   }
   EXPECT_EQ(tally.flagged, 0);
+}
+
+TEST(ViterbiPipeline, FlaggedTargetsAreDecided) {
+  for (const char* exact : {"viterbi_row_scan", "viterbi_lane_scan", "viterbi_warp_striped",
+                            "viterbi_warp_sync", "viterbi_thread_coalesced"})
+    check_pipeline(exact);
 }
 
 // ---- Forward and bias: within the guard band ----------------------------------------------------
@@ -483,14 +475,6 @@ TEST_P(BiasLockstep, StaysWithinTheGuardBand) {
 INSTANTIATE_TEST_SUITE_P(All, BiasLockstep, testing::ValuesIn(instances_of("bias_")),
                          instance_name);
 
-TEST(ViterbiPipeline, FlaggedTargetsAreDecidedRowByRow) { check_pipeline("viterbi_row_scan"); }
-TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByLanes) { check_pipeline("viterbi_lane_scan"); }
-TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByStripes) { check_pipeline("viterbi_warp_striped"); }
-TEST(ViterbiPipeline, FlaggedTargetsAreDecidedInStep) { check_pipeline("viterbi_warp_sync"); }
-TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByThreads) {
-  check_pipeline("viterbi_thread_coalesced");
-}
-
 // tests/gpu_search has those of the domain stage.
 TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
   EXPECT_THAT(
@@ -498,21 +482,6 @@ TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
           {plan::Stage::kBias, plan::Stage::kViterbi, plan::Stage::kForward, plan::Stage::kGate}),
       testing::IsEmpty())
       << "add constants for it to tests/lockstep/CMakeLists.txt";
-}
-
-TEST(ViterbiPreconditions, AreToldApart) {
-  WordProfile words = test_support::random_model(5, 30)->words;
-  EXPECT_EQ(layout::viterbi_wavefront_gap(words), "");
-  WordProfile changed = words;
-  changed.match[7] = hmmjit_device::kWordMostScore + 1;
-  EXPECT_NE(layout::viterbi_wavefront_gap(changed), "");
-  EXPECT_EQ(layout::viterbi_row_scan_gap(changed), "");
-  changed = words;
-  changed.entry[3] = -32768;
-  EXPECT_NE(layout::viterbi_wavefront_gap(changed), "");
-  changed = words;
-  changed.dd_out[3] = 1;
-  EXPECT_NE(layout::viterbi_row_scan_gap(changed), "");
 }
 
 // The gate after Forward: on any grid it judges every candidate of the list once, lists those that

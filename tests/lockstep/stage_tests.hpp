@@ -1,13 +1,18 @@
 // Shared by the tests of all stages' kernels.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "common/launch_params.h"
 #include "layout/packed_targets.hpp"
+#include "lockstep/catalogue.hpp"
 #include "lockstep/registry.hpp"
 #include "support/random_profiles.hpp"
 
@@ -21,6 +26,22 @@ inline std::vector<std::size_t> instances_of(const std::string& stage) {
     if (all[i].kernel.starts_with(stage)) out.push_back(i);
   }
   return out;
+}
+
+inline const hmmjit_lockstep::KernelInstance& instance(std::size_t index) {
+  return hmmjit_lockstep::kernel_instances()[index];
+}
+inline std::string instance_name(const testing::TestParamInfo<std::size_t>& info) {
+  return instance(info.param).name;
+}
+
+/// Model lengths that fit: full, one less, much less, tiny; several tiles if tiled.
+inline std::vector<int> lengths_of(const hmmjit_lockstep::KernelInstance& kernel) {
+  const int full = hmmjit_lockstep::covered_by_entry(kernel);
+  std::set<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
+  if (hmmjit_lockstep::tile_length_by_entry(kernel) > 0)
+    out.insert({full + 1, 2 * full, 3 * full - 2});
+  return {out.begin(), out.end()};
 }
 
 /// Targets of every kind.

@@ -110,41 +110,15 @@ ModelKind any_model_kind(Random& random) { return kAllModelKinds[random.integer(
 TargetKind any_target_kind(Random& random) { return kAllTargetKinds[random.integer(0, 5)]; }
 
 std::string to_string(ModelKind kind) {
-  switch (kind) {
-    case ModelKind::kTypical:
-      return "typical";
-    case ModelKind::kFlat:
-      return "flat";
-    case ModelKind::kStrong:
-      return "strong";
-    case ModelKind::kDeleteRich:
-      return "delete-rich";
-    case ModelKind::kInsertRich:
-      return "insert-rich";
-    case ModelKind::kImpossible:
-      return "impossible";
-    case ModelKind::kExtreme:
-      return "extreme";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"typical",     "flat",       "strong", "delete-rich",
+                                    "insert-rich", "impossible", "extreme"};
+  return kNames[static_cast<int>(kind)];
 }
 
 std::string to_string(TargetKind kind) {
-  switch (kind) {
-    case TargetKind::kBackground:
-      return "background";
-    case TargetKind::kUniformCodes:
-      return "uniform-codes";
-    case TargetKind::kHomologous:
-      return "homologous";
-    case TargetKind::kTandem:
-      return "tandem";
-    case TargetKind::kLowComplexity:
-      return "low-complexity";
-    case TargetKind::kNonresidue:
-      return "nonresidue";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"background", "uniform-codes",  "homologous",
+                                    "tandem",     "low-complexity", "nonresidue"};
+  return kNames[static_cast<int>(kind)];
 }
 
 Hmm random_hmm(std::uint64_t seed, int M, ModelKind kind, const Alphabet& alphabet) {

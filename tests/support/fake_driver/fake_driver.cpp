@@ -66,6 +66,12 @@ int enter(const char* member) {
   const Inside in_call; \
   if (const int refused = enter(member)) return refused
 
+/// A call without an effect.
+int only(const char* member) {
+  ENTER(member);
+  return 0;
+}
+
 void count(const char* kind, int by) {
   const std::lock_guard guard(g_state->mutex);
   g_state->alive[kind] += by;
@@ -78,6 +84,13 @@ Handle next_handle() {
 }
 
 bool current_device_missing() { return t_device < 0; }
+
+int look_up(const std::map<int, int>& values, int which, int* value) {
+  const auto found = values.find(which);
+  if (found == values.end()) return code::kInvalidValue;
+  *value = found->second;
+  return 0;
+}
 
 int fake_init(unsigned) {
   ENTER("init");
@@ -120,43 +133,18 @@ int fake_device_name(char* name, int length, int device) {
 int fake_device_attribute(int* value, int which, int device) {
   ENTER("device_attribute");
   const plan::DeviceTraits& t = g_state->devices[static_cast<std::size_t>(device)];
-  switch (which) {
-    case attribute::kMajor:
-      *value = t.major;
-      return 0;
-    case attribute::kMinor:
-      *value = t.minor;
-      return 0;
-    case attribute::kSmCount:
-      *value = t.sm_count;
-      return 0;
-    case attribute::kThreadsPerSm:
-      *value = t.max_threads_per_sm;
-      return 0;
-    case attribute::kBlocksPerSm:
-      *value = t.max_blocks_per_sm;
-      return 0;
-    case attribute::kRegistersPerSm:
-      *value = t.registers_per_sm;
-      return 0;
-    case attribute::kSharedPerSm:
-      *value = t.shared_per_sm;
-      return 0;
-    case attribute::kSharedPerBlockOptin:
-      *value = t.shared_per_block_limit;
-      return 0;
-    case attribute::kSharedReservedPerBlock:
-      *value = t.shared_reserved_per_block;
-      return 0;
-    case attribute::kL2Bytes:
-      *value = static_cast<int>(t.l2_bytes);
-      return 0;
-    case attribute::kClockRate:
-      *value = t.clock_khz;
-      return 0;
-    default:
-      return code::kInvalidValue;
-  }
+  const std::map<int, int> values{{attribute::kMajor, t.major},
+                                  {attribute::kMinor, t.minor},
+                                  {attribute::kSmCount, t.sm_count},
+                                  {attribute::kThreadsPerSm, t.max_threads_per_sm},
+                                  {attribute::kBlocksPerSm, t.max_blocks_per_sm},
+                                  {attribute::kRegistersPerSm, t.registers_per_sm},
+                                  {attribute::kSharedPerSm, t.shared_per_sm},
+                                  {attribute::kSharedPerBlockOptin, t.shared_per_block_limit},
+                                  {attribute::kSharedReservedPerBlock, t.shared_reserved_per_block},
+                                  {attribute::kL2Bytes, static_cast<int>(t.l2_bytes)},
+                                  {attribute::kClockRate, t.clock_khz}};
+  return look_up(values, which, value);
 }
 int fake_device_memory(std::size_t* bytes, int device) {
   ENTER("device_memory");
@@ -173,10 +161,6 @@ int fake_context_retain(ContextHandle* context, int device) {
 int fake_context_set_current(ContextHandle context) {
   ENTER("context_set_current");
   t_device = static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
-  return 0;
-}
-int fake_context_synchronize() {
-  ENTER("context_synchronize");
   return 0;
 }
 int fake_library_load(LibraryHandle* library, const void* image, int*, void**, unsigned, int*,
@@ -210,25 +194,14 @@ int fake_library_kernel(KernelHandle* kernel, LibraryHandle library, const char*
 int fake_kernel_attribute(int* value, int which, KernelHandle kernel, int) {
   ENTER("kernel_attribute");
   const FakeDriver& d = *g_state->owner;
-  switch (which) {
-    case attribute::kKernelRegisters:
-      *value = d.registers;
-      return 0;
-    case attribute::kKernelLocalBytes: {
-      const std::lock_guard guard(g_state->mutex);
-      const auto own = d.local_bytes_of.find(g_state->kernels.at(kernel)->name);
-      *value = own != d.local_bytes_of.end() ? own->second : d.local_bytes;
-      return 0;
-    }
-    case attribute::kKernelStaticShared:
-      *value = d.static_shared;
-      return 0;
-    case attribute::kKernelMaxThreads:
-      *value = d.max_threads;
-      return 0;
-    default:
-      return code::kInvalidValue;
-  }
+  const std::lock_guard guard(g_state->mutex);
+  const auto own = d.local_bytes_of.find(g_state->kernels.at(kernel)->name);
+  const std::map<int, int> values{
+      {attribute::kKernelRegisters, d.registers},
+      {attribute::kKernelLocalBytes, own != d.local_bytes_of.end() ? own->second : d.local_bytes},
+      {attribute::kKernelStaticShared, d.static_shared},
+      {attribute::kKernelMaxThreads, d.max_threads}};
+  return look_up(values, which, value);
 }
 int fake_kernel_set_attribute(int which, int value, KernelHandle kernel, int device) {
   ENTER("kernel_set_attribute");
@@ -374,10 +347,6 @@ int fake_stream_synchronize(StreamHandle stream) {
   waited_for(stream);
   return 0;
 }
-int fake_stream_query(StreamHandle) {
-  ENTER("stream_query");
-  return 0;
-}
 int fake_stream_add_callback(StreamHandle stream, StreamCallback callback, void* argument,
                              unsigned) {
   ENTER("stream_add_callback");
@@ -390,10 +359,6 @@ int fake_stream_add_callback(StreamHandle stream, StreamCallback callback, void*
   }
   return 0;
 }
-int fake_stream_wait_event(StreamHandle, EventHandle, unsigned) {
-  ENTER("stream_wait_event");
-  return 0;
-}
 int fake_event_create(EventHandle* event, unsigned) {
   ENTER("event_create");
   *event = next_handle<EventHandle>();
@@ -403,18 +368,6 @@ int fake_event_create(EventHandle* event, unsigned) {
 int fake_event_destroy(EventHandle) {
   ENTER("event_destroy");
   count("event", -1);
-  return 0;
-}
-int fake_event_record(EventHandle, StreamHandle) {
-  ENTER("event_record");
-  return 0;
-}
-int fake_event_synchronize(EventHandle) {
-  ENTER("event_synchronize");
-  return 0;
-}
-int fake_event_query(EventHandle) {
-  ENTER("event_query");
   return 0;
 }
 int fake_event_elapsed(float* milliseconds, EventHandle, EventHandle) {
@@ -492,7 +445,7 @@ DriverApi FakeDriver::api() const {
           .device_memory = fake_device_memory,
           .context_retain = fake_context_retain,
           .context_set_current = fake_context_set_current,
-          .context_synchronize = fake_context_synchronize,
+          .context_synchronize = []() { return only("context_synchronize"); },
           .library_load = fake_library_load,
           .library_unload = fake_library_unload,
           .library_kernel = fake_library_kernel,
@@ -511,14 +464,15 @@ DriverApi FakeDriver::api() const {
           .stream_create = fake_stream_create,
           .stream_destroy = fake_stream_destroy,
           .stream_synchronize = fake_stream_synchronize,
-          .stream_query = fake_stream_query,
+          .stream_query = [](StreamHandle) { return only("stream_query"); },
           .stream_add_callback = fake_stream_add_callback,
-          .stream_wait_event = fake_stream_wait_event,
+          .stream_wait_event = [](StreamHandle, EventHandle,
+                                  unsigned) { return only("stream_wait_event"); },
           .event_create = fake_event_create,
           .event_destroy = fake_event_destroy,
-          .event_record = fake_event_record,
-          .event_synchronize = fake_event_synchronize,
-          .event_query = fake_event_query,
+          .event_record = [](EventHandle, StreamHandle) { return only("event_record"); },
+          .event_synchronize = [](EventHandle) { return only("event_synchronize"); },
+          .event_query = [](EventHandle) { return only("event_query"); },
           .event_elapsed = fake_event_elapsed};
 }
 

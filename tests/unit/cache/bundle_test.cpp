@@ -11,8 +11,6 @@
 namespace hmmjit::cache {
 namespace {
 
-namespace fs = std::filesystem;
-using State = FindResult::State;
 using ::testing::HasSubstr;
 
 class BundleTest : public CacheFolderTest {
@@ -30,41 +28,6 @@ class BundleTest : public CacheFolderTest {
 };
 
 Status ignore(DecodedEntry&&, std::string_view) { return {}; }
-
-TEST_F(BundleTest, ExportAndImportIntoAnEmptyFolder) {
-  const std::string path = make_bundle();
-  const EntryStore other = open_store(base_ + "/other");
-  const auto first = import_bundle(other, path);
-  ASSERT_TRUE(first) << first.error().to_string();
-  EXPECT_EQ(first->imported, 3u);
-  for (const char* target : {"sm_75", "sm_80", "sm_90"}) {
-    const auto found = other.find(make_key("source", target), Attachments::kLoad);
-    ASSERT_EQ(found.state, State::kHit);
-    EXPECT_EQ(found.entry, make_entry(500));
-  }
-  const auto again = import_bundle(other, path);
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->imported, 0u);
-  EXPECT_EQ(again->already_present, 3u);
-}
-
-TEST_F(BundleTest, FilterSelectsAndNothingSelectedIsAnError) {
-  make_bundle();
-  const EntryStore store = open_store(root_);
-  const std::string path = base_ + "/some.bundle";
-  const auto some = export_bundle(
-      store, path, [](const CacheKey& key) { return *key.find("target") == "sm_80"; });
-  ASSERT_TRUE(some);
-  EXPECT_EQ(some->entries, 1u);
-  EXPECT_EQ(some->bytes, fs::file_size(path));
-  const std::string none = base_ + "/none.bundle";
-  const auto empty = export_bundle(store, none, [](const CacheKey&) { return false; });
-  ASSERT_FALSE(empty);
-  EXPECT_THAT(empty.error().to_string(), HasSubstr("nothing to export"));
-  EXPECT_FALSE(fs::exists(none));
-  EXPECT_FALSE(export_bundle(open_store(base_ + "/absent"), none, {}));
-  EXPECT_FALSE(fs::exists(none));
-}
 
 TEST_F(BundleTest, DamagedEntriesAreLeftOutOfAnExport) {
   make_bundle();
@@ -135,12 +98,6 @@ TEST_F(BundleTest, ABundleWithoutEntriesIsAnError) {
   const Status status = read_bundle(bytes, ignore);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("no kernel"));
-}
-
-TEST_F(BundleTest, ImportOfAMissingFileNamesIt) {
-  const auto report = import_bundle(open_store(root_), base_ + "/nowhere");
-  ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().to_string(), HasSubstr("nowhere"));
 }
 
 }  // namespace

@@ -18,36 +18,12 @@ std::string reseal(std::string bytes) {
   return bytes + digest_of(bytes).bytes();
 }
 
-TEST(EntryFormat, RoundTrips) {
-  const CacheKey key = make_key();
-  const Entry entry = make_entry();
-  const auto bytes = encode_entry(key, entry);
-  ASSERT_TRUE(bytes);
-  const auto decoded = decode_entry(*bytes, Attachments::kLoad);
-  ASSERT_TRUE(decoded) << decoded.error().to_string();
-  EXPECT_EQ(decoded->entry, entry);
-  EXPECT_TRUE(decoded->key == key);
-  const auto hit = decode_entry_for(*bytes, key, Attachments::kSkip);
-  ASSERT_TRUE(hit);
-  EXPECT_EQ(hit->payload, entry.payload);
-  EXPECT_TRUE(hit->attachments.empty());
-  EXPECT_EQ(encode_entry(key, entry).value(), *bytes);
-}
-
 TEST(EntryFormat, SmallestEntryRoundTrips) {
   Entry entry;
   entry.payload = "x";
   const auto bytes = encode_entry(CacheKey(), entry);
   ASSERT_TRUE(bytes);
   EXPECT_EQ(decode_entry(*bytes, Attachments::kLoad)->entry, entry);
-}
-
-TEST(EntryFormat, AFailedCompileCannotBeStored) {
-  Entry entry = make_entry();
-  entry.payload.clear();
-  const auto bytes = encode_entry(make_key(), entry);
-  ASSERT_FALSE(bytes);
-  EXPECT_EQ(bytes.error().code, ErrorCode::kInternal);
 }
 
 // Acceptance test C for bytes: no flip and no truncation is accepted.

@@ -80,18 +80,6 @@ TEST_F(KernelCacheTest, FirstPublicationOfAProcessSweepsStaleTemporaries) {
   EXPECT_TRUE(fs::exists(folder + "/tmp-1-0-old")) << "one sweep a process";
 }
 
-TEST_F(KernelCacheTest, LookUpsThatOnlyShowCountNothing) {
-  const CacheKey key = make_key();
-  store(key);
-  const auto cache = KernelCache::open(settings());
-  using Counted = KernelCache::Counted;
-  EXPECT_TRUE(cache->find(key, Counted::kNone));
-  EXPECT_TRUE(cache->find(key, Counted::kNone)) << "from memory";
-  EXPECT_EQ(cache->counters().hits(), 0u);
-  EXPECT_TRUE(cache->find(key, Counted::kHits));
-  EXPECT_EQ(cache->counters().hits(), 1u);
-}
-
 // Acceptance test C for the cache: rebuilt once, counted, reported.
 TEST_F(KernelCacheTest, DamagedEntryIsRebuiltOnce) {
   const CacheKey key = make_key();
@@ -341,16 +329,6 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   EXPECT_TRUE(cache->lock(make_key("unrelated")).exclusive());
 }
 
-TEST_F(KernelCacheTest, LockUnavailableCompilesAnyway) {
-  fs::create_directories(root_ + "/lock");  // a folder cannot be opened as a lock file
-  ASSERT_EQ(::chmod(root_.c_str(), 0700), 0);
-  const auto cache = KernelCache::open(settings());
-  ASSERT_TRUE(cache->obtain(make_key(), make_));
-  EXPECT_EQ(cache->counters().get(Counter::kLockUnavailable), 1u);
-  EXPECT_EQ(cache->counters().get(Counter::kPublished), 1u);
-  EXPECT_EQ(open_store(root_).find(make_key()).state, FindResult::State::kHit);
-}
-
 // Acceptance test E: any failure of the store is a warning and a counter.
 TEST_F(KernelCacheTest, StoreFailuresAreWarningsNeverErrors) {
   struct Case {
@@ -427,17 +405,6 @@ TEST_F(KernelCacheTest, CapHoldsOverManyShortProcesses) {
   }
   EXPECT_GT(read_statistics(open_store(root_)).counters.get(Counter::kEvicted), 20u);
   EXPECT_LT(read_statistics(open_store(root_)).counters.get(Counter::kTrims), 30u) << "amortised";
-}
-
-TEST_F(KernelCacheTest, MemoryLayerIsCapped) {
-  Settings small = settings(Mode::kOff);
-  small.max_memory_bytes = 10'000;
-  const auto cache = KernelCache::open(small);
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(cache->publish(make_key(std::to_string(i)), make_entry(3000)));
-  }
-  EXPECT_FALSE(cache->find(make_key("0")));
-  EXPECT_TRUE(cache->find(make_key("9")));
 }
 
 TEST_F(KernelCacheTest, MemoryLayerGivesUpWhatWasUsedLongestAgo) {

@@ -15,11 +15,15 @@ using testing::HasSubstr;
 
 #if HMMJIT_HAVE_CUDA_HEADERS
 
+NvrtcSearch only_in(const std::string& folder) {
+  NvrtcSearch search;
+  search.folders = {folder};
+  search.system_loader = false;
+  return search;
+}
+
 TEST(NvrtcLibrary, AbsentCompiler) {
-  NvrtcSearch nowhere;
-  nowhere.folders = {"/nonexistent"};
-  nowhere.system_loader = false;
-  const auto library = NvrtcLibrary::locate(nowhere);
+  const auto library = NvrtcLibrary::locate(only_in("/nonexistent"));
   ASSERT_FALSE(library);
   EXPECT_EQ(library.error().code, ErrorCode::kCompile);
   EXPECT_THAT(library.error().message, HasSubstr("no run-time compiler found"));
@@ -27,10 +31,7 @@ TEST(NvrtcLibrary, AbsentCompiler) {
 }
 
 TEST(NvrtcLibrary, CompilerWithoutBuiltins) {
-  NvrtcSearch incomplete;
-  incomplete.folders = {FAKE_NVRTC_FOLDER};
-  incomplete.system_loader = false;
-  const auto library = NvrtcLibrary::locate(incomplete);
+  const auto library = NvrtcLibrary::locate(only_in(FAKE_NVRTC_FOLDER));
   ASSERT_FALSE(library);
   EXPECT_EQ(library.error().code, ErrorCode::kCompile);
   EXPECT_THAT(library.error().message, HasSubstr("libnvrtc-builtins.so.13.9"));
@@ -38,9 +39,7 @@ TEST(NvrtcLibrary, CompilerWithoutBuiltins) {
 }
 
 TEST(NvrtcLibrary, NoneNewerThanDemanded) {
-  NvrtcSearch search;
-  search.folders = {FAKE_NVRTC_FOLDER};  // version 13
-  search.system_loader = false;
+  NvrtcSearch search = only_in(FAKE_NVRTC_FOLDER);  // version 13
   search.highest_major = 12;
   EXPECT_FALSE(NvrtcLibrary::locate(search));
 }
@@ -53,9 +52,7 @@ TEST(NvrtcLibrary, DriverOlderThanTheCompiler) {
   }
   folder.write("libnvrtc-builtins.so.13.9", "");
   const auto named = [&](int driver_major) {
-    NvrtcSearch search;
-    search.folders = {folder.path().string()};
-    search.system_loader = false;
+    NvrtcSearch search = only_in(folder.path().string());
     search.driver_major = driver_major;
     const auto library = NvrtcLibrary::locate(search);
     return library ? (*library)->path() : library.error().to_string();

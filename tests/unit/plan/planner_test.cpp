@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "plan/plan.hpp"
@@ -78,6 +77,7 @@ TEST(Catalogue, CandidatesKeepTheirContract) {
   }
 }
 
+// With the highest prediction; other variants are rejected with a reason.
 TEST(Planner, PlansEveryLengthOnEveryDevice) {
   for (const DeviceTraits& device : served_devices()) {
     for (const int length : {1, 7, 48, 100, 255, 400, 800, 1600, 2405, 3591}) {
@@ -86,6 +86,14 @@ TEST(Planner, PlansEveryLengthOnEveryDevice) {
       EXPECT_GE(plan->chosen.expected.covered_length, length);
       EXPECT_GE(plan->chosen.occupancy.blocks_per_sm, 1);
       EXPECT_GT(plan->chosen.predicted_gcups, 0);
+      for (const Candidate& c : plan->fallbacks) {
+        EXPECT_TRUE(!c.variant->competes || c.predicted_gcups <= plan->chosen.predicted_gcups);
+      }
+      for (const KernelVariant& v : variants_of(Stage::kSsv)) {
+        const auto rejected = std::ranges::find(plan->rejected, v.name, &Rejection::variant);
+        EXPECT_NE(plan->chosen.variant->name == v.name, rejected != plan->rejected.end()) << v.name;
+        EXPECT_TRUE(rejected == plan->rejected.end() || !rejected->reason.empty()) << v.name;
+      }
     }
   }
 }
@@ -115,14 +123,6 @@ TEST(Planner, PredictsTheMeasuredRatesOfTheDomainStage) {
   }
 }
 
-TEST(Planner, IsDeterministic) {
-  const auto device = *find_device("H200");
-  const auto a = make_plan(Stage::kSsv, 400, 29, device),
-             b = make_plan(Stage::kSsv, 400, 29, device);
-  EXPECT_EQ(plan_json(*a), plan_json(*b));
-  EXPECT_EQ(plan_text(*a), plan_text(*b));
-}
-
 TEST(Planner, ModelsOfOneClassShareAKernel) {
   const auto device = *find_device("H200");
   const auto a = make_plan(Stage::kSsv, 385, 29, device),
@@ -135,33 +135,6 @@ TEST(Planner, ModelsOfOneClassShareAKernel) {
   EXPECT_EQ(make_plan(Stage::kSsv, 385, 29, device, exact)->class_length, 385);
 }
 
-TEST(Planner, DefaultPolicyTakesTheHighestPrediction) {
-  for (const DeviceTraits& device : served_devices()) {
-    const auto plan = make_plan(Stage::kSsv, 400, 29, device);
-    ASSERT_TRUE(plan);
-    for (const Candidate& c : plan->fallbacks) {
-      if (!c.variant->competes) continue;
-      EXPECT_LE(c.predicted_gcups, plan->chosen.predicted_gcups) << device.name;
-    }
-  }
-}
-
-TEST(Planner, EveryVariantIsChosenOrRejectedWithAReason) {
-  for (const DeviceTraits& device : served_devices()) {
-    for (const int length : {30, 400, 3591}) {
-      const auto plan = make_plan(Stage::kSsv, length, 29, device);
-      ASSERT_TRUE(plan);
-      for (const KernelVariant& v : variants_of(Stage::kSsv)) {
-        const auto rejected = std::ranges::find(plan->rejected, v.name, &Rejection::variant);
-        EXPECT_NE(plan->chosen.variant->name == v.name, rejected != plan->rejected.end()) << v.name;
-        if (rejected != plan->rejected.end()) {
-          EXPECT_FALSE(rejected->reason.empty());
-        }
-      }
-    }
-  }
-}
-
 TEST(Planner, ForcedVariant) {
   const auto device = *find_device("A100");
   PlanOptions options;
@@ -171,24 +144,10 @@ TEST(Planner, ForcedVariant) {
   EXPECT_EQ(plan->chosen.variant->name, "warp_striped");
   for (const Candidate& c : plan->fallbacks) EXPECT_EQ(c.variant->name, "warp_striped");
 
-  options.variant = "no_such";
-  const auto unknown = make_plan(Stage::kSsv, 400, 29, device, options);
-  ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
-  EXPECT_THAT(unknown.error().remedy, HasSubstr("warp_striped"));
-
-  options.variant = "warp_striped";
   const auto unsuitable = make_plan(Stage::kSsv, 90'000, 29, device, options);
   ASSERT_FALSE(unsuitable);
   EXPECT_EQ(unsuitable.error().code, ErrorCode::kUsage);
   EXPECT_THAT(unsuitable.error().message, HasSubstr("registers"));
-}
-
-TEST(Planner, DeviceWithoutCompilerIsRefusedWithTheReason) {
-  const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("K40"));
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, ErrorCode::kCompile);
-  EXPECT_THAT(plan.error().message, HasSubstr("kernels need 7.0"));
 }
 
 TEST(Planner, TiledViterbiTakesEveryModel) {
@@ -199,10 +158,6 @@ TEST(Planner, TiledViterbiTakesEveryModel) {
       EXPECT_TRUE(plan) << device.name << ' ' << plan.error().to_string();
     }
   }
-}
-
-TEST(Planner, EmptyModelIsRefused) {
-  EXPECT_FALSE(make_plan(Stage::kSsv, 0, 29, *find_device("H200")));
 }
 
 // Equations 4 and 5 of CUDAMPF++: most sequences per warp whose words fit the register budget,
@@ -328,27 +283,6 @@ TEST(Planner, KernelsOfALibraryAreFewAndComputeLittlePadding) {
       EXPECT_LT(computed / real - 1, 0.09) << name << stage_name(stage);
     }
   }
-}
-
-TEST(PlanText, JsonNamesEverything) {
-  const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("H200"));
-  const auto json = nlohmann::json::parse(plan_json(*plan));
-  EXPECT_EQ(json["stage"], "ssv");
-  EXPECT_EQ(json["model_length"], 400);
-  EXPECT_EQ(json["class_length"], class_length(400));
-  EXPECT_EQ(json["architecture"], "sm_90");
-  EXPECT_EQ(json["device"], "H200");
-  const auto& chosen = json["chosen"];
-  for (const char* key :
-       {"variant", "template", "entry", "cell", "constants", "launch", "expected"}) {
-    EXPECT_TRUE(chosen.contains(key)) << key;
-  }
-  for (const char* key :
-       {"registers", "occupancy", "gcups", "binding_resource", "covered_length"}) {
-    EXPECT_TRUE(chosen["expected"].contains(key)) << key;
-  }
-  EXPECT_EQ(chosen["constants"].size(), plan->chosen.constants.list().size());
-  EXPECT_THAT(plan_text(*plan), HasSubstr(std::string(plan->chosen.variant->name)));
 }
 
 TEST(Planner, NamesWhatBindsAnSsvKernel) {

@@ -31,27 +31,6 @@ Result<RenderedSource> render_texts(std::map<std::string, std::string, std::less
   return render(TemplateLibrary::from_texts(std::move(texts)), "ssv/k.cu", "kernel", constants);
 }
 
-TEST(Renderer, ExpandsIncludesAndConstantsWithLineMarkers) {
-  const auto source = render_texts({{"ssv/k.cu", kKernel}, {"common/a.cuh", kHelper}});
-  ASSERT_TRUE(source) << source.error().to_string();
-  EXPECT_EQ(source->text,
-            "// ssv/k.cu, rendered by hmmjit\n"
-            "#line 1 \"/kernel_templates/ssv/k.cu\"\n"
-            "#line 1 \"/kernel_templates/common/a.cuh\"\n"
-            "\n"
-            "__device__ int helper() { return 1; }\n"
-            "#line 2 \"/kernel_templates/ssv/k.cu\"\n"
-            "#line 1 \"/kernel_templates/plan_constants.h\"\n"
-            "namespace plan_constants {\n"
-            "enum : int { kQ = 4 };\n"
-            "}  // namespace plan_constants\n"
-            "#line 3 \"/kernel_templates/ssv/k.cu\"\n"
-            "extern \"C\" __global__ void kernel(int* out) { *out = plan_constants::kQ + helper(); "
-            "}\n");
-  EXPECT_THAT(source->files, ElementsAre("ssv/k.cu", "common/a.cuh"));
-  EXPECT_EQ(source->file_name, "/kernel_templates/ssv/k.cu");
-}
-
 TEST(Renderer, IncludesOnceAndRelativeToTheIncluder) {
   const auto source = render_texts(
       {{"ssv/k.cu", std::string("#include \"near.cuh\"\n#include \"near.cuh\"\n") + kKernel},
@@ -158,18 +137,6 @@ TEST(Renderer, MissingEntryAndEndlessInclude) {
   ASSERT_FALSE(loop);
   EXPECT_THAT(loop.error().message, HasSubstr("includes itself"));
   EXPECT_FALSE(render(library, "nothing.cu", "kernel", {}));
-}
-
-TEST(Renderer, LargeAndNegativeConstants) {
-  const auto source =
-      render_texts({{"ssv/k.cu", std::string(kKernel) + "// x\nlong long v() { "
-                                                        "return plan_constants::kBig + "
-                                                        "plan_constants::kLow; }\n"},
-                    {"common/a.cuh", kHelper}},
-                   {{"kQ", 4}, {"kBig", 5'000'000'000}, {"kLow", -20000}});
-  ASSERT_TRUE(source) << source.error().to_string();
-  EXPECT_THAT(source->text, HasSubstr("enum : long long { kBig = 5000000000 };"));
-  EXPECT_THAT(source->text, HasSubstr("enum : int { kLow = -20000 };"));
 }
 
 // Acceptance test L: locales do not change rendered bytes.

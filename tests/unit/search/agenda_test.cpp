@@ -673,24 +673,5 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   agenda.stop();
 }
 
-TEST(AgendaTest, AWorkerIsStartedWhereThereIsWorkForIt) {
-  SearchProgress progress;
-  Agenda agenda({.in_flight = {.model_bytes = kModelBytes,
-                               .target_bytes = 1 << 20,
-                               .threads = 4,
-                               .device = false},
-                 .result_bytes = 1 << 20,
-                 .task_cells = 1,
-                 .batch_rows = 1 << 16},
-                progress);
-  EXPECT_TRUE(agenda.wants_worker());
-  EXPECT_TRUE(agenda.wants_worker());
-  agenda.limit_workers(3);
-  EXPECT_FALSE(agenda.wants_worker());
-  agenda.limit_workers(1);
-  agenda.stop();
-  EXPECT_FALSE(agenda.wants_worker());
-}
-
 }  // namespace
 }  // namespace hmmjit::search_run

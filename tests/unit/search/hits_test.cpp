@@ -32,11 +32,10 @@ Hit make_hit(std::string name, std::uint64_t index, float bits, double log_p,
   return hit;
 }
 
-HitList finish(const Thresholds& rules, std::vector<Hit> hits, std::uint64_t targets,
-               bool cutoffs = false) {
+HitList finish(const Thresholds& rules, std::vector<Hit> hits, std::uint64_t targets) {
   FilterCounters counters;
   counters.targets = targets;
-  return finish_hits({rules, cutoffs}, std::move(hits), counters);
+  return finish_hits({rules, false}, std::move(hits), counters);
 }
 
 std::vector<std::string> names(const HitList& list) {
@@ -64,30 +63,6 @@ TEST(Candidates, AreJudgedWithTheirOwnPosition) {
   EXPECT_TRUE(is_candidate(by_score, score, 1000000));
 }
 
-// A value equal to the threshold passes, by E-value and by score.
-TEST(Thresholds, TheThresholdItselfPasses) {
-  const ModelThresholds thresholds;
-  domain::TargetScore score;
-  score.log_p = 0;
-  EXPECT_TRUE(is_candidate(thresholds, score, 9));  // Z 10 so far: an E-value of 10
-  EXPECT_FALSE(is_candidate(thresholds, score, 10));
-  EXPECT_EQ(finish({}, {make_hit("a", 0, 5, 0)}, 10).reported, 1u);
-  EXPECT_EQ(finish({}, {make_hit("a", 0, 5, 0)}, 11).reported, 0u);
-  Thresholds by_score;
-  by_score.target.score = 25;
-  EXPECT_EQ(finish(by_score, {make_hit("a", 0, 25, -9), make_hit("b", 1, 24.99f, -9)}, 2).reported,
-            1u);
-}
-
-// domZ counts reported targets, not candidates.
-TEST(Thresholds, DomainsAreJudgedAmongReportedTargets) {
-  const HitList list =
-      finish({}, {make_hit("a", 0, 60, std::log(1e-12)), make_hit("b", 1, 10, std::log(0.5))}, 100);
-  EXPECT_EQ(list.hits.size(), 2u);
-  EXPECT_EQ(list.reported, 1u);
-  EXPECT_EQ(list.domZ, 1);
-}
-
 TEST(Thresholds, EachCutoffIsTheModelsOwn) {
   Hmm hmm;
   hmm.name = "m";
@@ -108,30 +83,6 @@ TEST(Thresholds, EachCutoffIsTheModelsOwn) {
   }
 }
 
-TEST(Thresholds, EValuesGrowWithTheInput) {
-  const auto hits = [] {
-    return std::vector{make_hit("a", 0, 60, std::log(1e-12)), make_hit("b", 1, 20, std::log(1e-4)),
-                       make_hit("c", 2, 10, std::log(0.05))};
-  };
-  const HitList small = finish({}, hits(), 10);
-  EXPECT_EQ(small.reported, 3u);
-  EXPECT_EQ(small.included, 2u);
-  EXPECT_EQ(small.domZ, 3);
-  const HitList large = finish({}, hits(), 1000);
-  EXPECT_EQ(large.reported, 2u);
-  EXPECT_EQ(large.included, 1u);
-  EXPECT_EQ(large.Z, 1000);
-  EXPECT_FALSE(large.hits[2].flags.reported);
-  EXPECT_EQ(large.hits[2].reported_domains, 0);
-  Thresholds set;
-  set.Z = 10;
-  set.domZ = 7;
-  const HitList fixed = finish(set, hits(), 1000);
-  EXPECT_EQ(fixed.reported, 3u);
-  EXPECT_EQ(fixed.domZ, 7);
-  EXPECT_TRUE(fixed.Z_is_set && fixed.domZ_is_set);
-}
-
 TEST(Thresholds, DomainInclusionNeedsAnIncludedTarget) {
   Thresholds rules;
   rules.include_target.score = 100;
@@ -149,34 +100,6 @@ TEST(Thresholds, DomainsMayBeIncludedWithoutBeingReported) {
       finish(rules, {make_hit("a", 0, 60, -80, {{40, -60, 1, 9}, {55, -70, 20, 29}})}, 1);
   EXPECT_EQ(list.hits[0].reported_domains, 1);
   EXPECT_EQ(list.hits[0].included_domains, 2);
-}
-
-TEST(Thresholds, ModelCutoffsReplaceAllFour) {
-  Hmm hmm;
-  hmm.name = "m";
-  hmm.ga = Cutoff{25, 20};
-  Thresholds rules;
-  rules.cutoffs = ModelCutoffs::kGathering;
-  const auto thresholds = thresholds_for(rules, hmm);
-  ASSERT_TRUE(thresholds);
-  FilterCounters counters;
-  counters.targets = 2;
-  const HitList list = finish_hits(
-      *thresholds,
-      {make_hit("a", 0, 25, 0, {{19.9f, 0, 1, 9}, {20, 0, 20, 29}}), make_hit("b", 1, 24.9f, -99)},
-      counters);
-  EXPECT_EQ(list.reported, 1u);
-  EXPECT_EQ(list.included, 1u);
-  EXPECT_TRUE(list.sorted_by_score);
-  EXPECT_FALSE(list.hits[0].domain_flags[0].reported || list.hits[0].domain_flags[0].included);
-  EXPECT_TRUE(list.hits[0].domain_flags[1].reported && list.hits[0].domain_flags[1].included);
-
-  rules.cutoffs = ModelCutoffs::kTrusted;
-  const auto missing = thresholds_for(rules, hmm);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ErrorCode::kInput);
-  EXPECT_NE(missing.error().message.find("TC bit thresholds unavailable on model m"),
-            std::string::npos);
 }
 
 TEST(Order, KeyThenNameThenFirstDomainThenInput) {

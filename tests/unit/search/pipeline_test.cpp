@@ -2,16 +2,12 @@
 // memory is short. The thread sanitizer finds races of the pipeline here.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "build/hmm_writer.hpp"
-#include "core/threads.hpp"
-#include "search/host_filters.hpp"
 #include "search/prepared_model.hpp"
 #include "search/search.hpp"
 #include "tests/support/folder.hpp"
@@ -32,10 +28,8 @@ Hmm model_number(int n) { return random_hmm(static_cast<std::uint64_t>(40 + n), 
 // Tandem copies of the models' consensus, for regions that need clustering, and alignments.
 class Tandems final : public TargetSource {
  public:
-  explicit Tandems(int failing_block = -1, bool slow_pipe = false)
-      : failing_block_(failing_block), slow_pipe_(slow_pipe) {}
+  explicit Tandems(int failing_block = -1) : failing_block_(failing_block) {}
   Result<bool> next(TargetBlock& block, std::size_t) override {
-    if (slow_pipe_) std::this_thread::sleep_for(std::chrono::milliseconds(at_ == 0 ? 100 : 1));
     if (at_ == kTargets) return false;
     if (at_ / kPerBlock == failing_block_) throw std::bad_alloc();
     block.set_first_index(static_cast<std::uint64_t>(at_));
@@ -51,30 +45,12 @@ class Tandems final : public TargetSource {
     at_ = 0;
     return {};
   }
-  bool rewindable() const override { return !slow_pipe_; }
+  bool rewindable() const override { return true; }
 
  private:
   static constexpr int kPerBlock = 5;
   int failing_block_;
-  bool slow_pipe_;
   int at_ = 0;
-};
-
-// An empty source that claims many bytes; `asked`: the requested residues per block.
-class Sized final : public TargetSource {
- public:
-  explicit Sized(std::uint64_t bytes) : bytes_(bytes) {}
-  Result<bool> next(TargetBlock&, std::size_t residues) override {
-    asked = residues;
-    return false;
-  }
-  Status rewind() override { return {}; }
-  bool rewindable() const override { return true; }
-  std::uint64_t bytes_total() const override { return bytes_; }
-  std::size_t asked = 0;
-
- private:
-  std::uint64_t bytes_;
 };
 
 // One line per domain, with everything that reports print.
@@ -139,8 +115,8 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
   }
 }
 
-// A server keeps the models of its profile files: any number of searches share them.
-TEST(Pipeline, KeptModelsGiveTheRowsOfThoseOfTheFile) {
+// A server keeps the models of its profile files where there is memory for them.
+TEST(Pipeline, ModelsAreKeptWhereTheyFit) {
   std::string file;
   for (int n = 0; n < kModels; ++n)
     build::append_hmm_binary(file, {model_number(n), 0, {}, {}, {}});
@@ -150,48 +126,9 @@ TEST(Pipeline, KeptModelsGiveTheRowsOfThoseOfTheFile) {
   ASSERT_TRUE(kept) << kept.error().to_string();
   ASSERT_NE(*kept, nullptr);
   ASSERT_EQ((*kept)->size(), static_cast<std::size_t>(kModels));
-  const Outcome wanted = run({});
-  for (const int threads : {1, 3}) {
-    SearchOptions options;
-    options.threads = threads;
-    Rows rows;
-    Tandems targets;
-    const ModelSource models = [&,
-                                next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
-      if (next == (*kept)->size()) return std::nullopt;
-      return Query((**kept)[next++]);
-    };
-    ASSERT_TRUE(search(options, models, targets, nullptr, rows, nullptr));
-    EXPECT_EQ(rows.lines, wanted.lines) << threads << " threads";
-  }
   // Later models are longer.
   EXPECT_EQ(*load_models(path, kModels * (*kept)->front()->bytes()), nullptr);
   EXPECT_FALSE(load_models(folder.write("b.hmm", "not a model"), 1 << 20));
-}
-
-// Large inputs have hundreds of blocks, small ones blocks of a million residues.
-TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
-  const auto asked = [&](std::uint64_t bytes, std::size_t block_residues) {
-    SearchOptions options;
-    options.block_residues = block_residues;
-    Sized targets(bytes);
-    Rows rows;
-    bool given = false;
-    EXPECT_TRUE(search(
-        options,
-        [&]() -> Result<std::optional<Hmm>> {
-          if (std::exchange(given, true)) return std::nullopt;
-          return model_number(0);
-        },
-        targets, nullptr, rows, nullptr));
-    return targets.asked;
-  };
-  constexpr std::size_t kMillion = std::size_t{1} << 20;
-  EXPECT_EQ(asked(0, 0), kMillion);
-  EXPECT_EQ(asked(256 * kMillion, 0), kMillion);
-  EXPECT_EQ(asked(512 * kMillion, 0), 2 * kMillion);
-  EXPECT_EQ(asked(100'000 * kMillion, 0), 4 * kMillion);
-  EXPECT_EQ(asked(100'000 * kMillion, 5'000), 5'000u);
 }
 
 TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
@@ -209,23 +146,6 @@ TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
   EXPECT_DOUBLE_EQ(progress.filter_seconds_left(2), 6);
   progress.cells = 1000;
   EXPECT_EQ(progress.filter_seconds_left(2), 0);
-}
-
-// While a pipe delivers its first bytes, all models can be set up.
-TEST(Pipeline, SlowPipeDoesNotGatherModelsPastTheBound) {
-  SearchOptions options;
-  const Outcome wanted = run(options);
-  ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
-  for (const int threads : {1, 7}) {
-    options.threads = threads;
-    options.memory = 30'000;  // less than one model: a pass for each
-    const Outcome got = run(options, Tandems(-1, true));
-    ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
-    EXPECT_EQ(got.lines, wanted.lines);
-    EXPECT_TRUE(got.statistics->streamed);
-    EXPECT_TRUE(got.statistics->spooled);
-    EXPECT_EQ(got.statistics->passes, static_cast<std::uint64_t>(kModels));
-  }
 }
 
 TEST(Resources, ExhaustedMemoryIsOneErrorWhereverItHappens) {
@@ -270,22 +190,6 @@ TEST(Resources, MatrixBeyondAllMemoryNamesTheTarget) {
   const std::string text = outcome.statistics.error().to_string();
   EXPECT_NE(text.find("of target t"), std::string::npos) << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-}
-
-TEST(PreparedModel, HasWordsOnceATargetComesToViterbi) {
-  const auto model = begin_search_model(model_number(0));
-  const PreparedModel prepared(model);
-  TargetBlock block;
-  block.begin_target("background", "", "");
-  block.append(random_target(1, 100, TargetKind::kBackground, model->hmm));
-  block.end_target();
-  const FlushToZeroScope flush;
-  cpu::FilterScratch scratch;
-  FilterOutput output;
-  ASSERT_TRUE(HostFilters(prepared, {}).run(block, 0, 1, scratch, output));
-  EXPECT_TRUE(model->words.match.empty());
-  ASSERT_TRUE(HostFilters(prepared, {.F1 = 1, .F2 = 0}).run(block, 0, 1, scratch, output));
-  EXPECT_EQ(model->words.match, make_search_model(model->hmm)->words.match);
 }
 
 }  // namespace

@@ -146,18 +146,10 @@ TEST(ProgressDisplay, OneLineWithinATerminalsWidth) {
         }
       }
     });
-    EXPECT_EQ(text.find('\n'), std::string::npos);
-    const std::string erase = "\r\x1b[K";
-    std::size_t lines = 0;
-    for (std::size_t at = 0; at < text.size(); ++lines) {
-      const std::size_t end = std::min(text.find('\r', at + 1), text.size());
-      // The last line may be incomplete.
-      ASSERT_EQ(text.substr(at, erase.size()), erase.substr(0, text.size() - at));
-      EXPECT_LT(end - std::min(at + erase.size(), end), columns);
-      at = end;
-    }
-    EXPECT_GT(lines, 4u);
-    EXPECT_EQ(text.substr(0, 17), erase + "hmmjit: 50 %,");
+    // Lines that erase the one before; the last may be incomplete.
+    const std::regex form("(\r\x1b\\[Khmmjit: 50 %,[^\r\n]{0," + std::to_string(columns - 1 - 13) +
+                          "}){4,}\r?(\x1b\\[?.*)?");
+    EXPECT_TRUE(std::regex_match(text, form)) << text;
     ::close(ours);
     ::close(theirs);
   }

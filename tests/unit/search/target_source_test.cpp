@@ -161,22 +161,5 @@ TEST(BlockSpool, SaysWhereItCannotWrite) {
   EXPECT_EQ(spool.error().code, ErrorCode::kOutput);
 }
 
-TEST(RestrictedTargets, StartAndCount) {
-  const auto restricted = restrict_targets(std::make_unique<Numbered>(20), amino_alphabet(), "t4", 5);
-  for (int pass = 0; pass < 2; ++pass) {
-    const Seen seen = read_all(*restricted);
-    ASSERT_EQ(seen.text.size(), 5u);
-    EXPECT_EQ(seen.text[0].substr(0, 3), "t4|");
-    EXPECT_EQ(seen.text[4].substr(0, 3), "t8|");
-    EXPECT_EQ(seen.firsts.front(), 0u);
-    ASSERT_TRUE(restricted->rewind());
-  }
-  const auto missing = restrict_targets(std::make_unique<Numbered>(20), amino_alphabet(), "t99", {});
-  TargetBlock block;
-  const auto more = missing->next(block, 100);
-  ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, ErrorCode::kInput);
-}
-
 }  // namespace
 }  // namespace hmmjit

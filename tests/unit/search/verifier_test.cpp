@@ -22,9 +22,7 @@ using namespace test_support;
 class VerifierTest : public testing::Test {
  protected:
   VerifierTest() {
-    // Models with cheap insertions have most regions of several domains, and tandem targets none.
-    job_->prepared = std::make_shared<PreparedModel>(
-        begin_search_model(random_hmm(5, 60, ModelKind::kInsertRich)));
+    job_->prepared = std::make_shared<PreparedModel>(begin_search_model(random_hmm(5, 60)));
     for (std::uint64_t n = 0; n < 24; ++n)
       residues_.push_back(random_target(
           n + 1, 200, n % 2 == 0 ? TargetKind::kTandem : TargetKind::kHomologous, job_->hmm()));
@@ -34,15 +32,8 @@ class VerifierTest : public testing::Test {
     domain::Workspace workspace;
     domain::score_targets_batch(job_->forward(), local_.views, passes_, {}, workspace,
                                 local_.forward_nats, local_.scores);
-    // The device's results: which regions need clustering.
     parsed_.resize(residues_.size());
-    for (std::size_t n = 0; n < residues_.size(); ++n) {
-      const bool several = local_.scores[n] && local_.scores[n]->clustered > 0;
-      several_ += several;
-      parsed_[n].regions.resize(2);
-      parsed_[n].regions[1].multidomain = several;
-      local_.parsed.push_back(&parsed_[n]);
-    }
+    for (const ParsedTarget& of_device : parsed_) local_.parsed.push_back(&of_device);
   }
 
   // Checks all targets and returns the number checked.
@@ -65,7 +56,6 @@ class VerifierTest : public testing::Test {
   std::vector<std::vector<Residue>> residues_;
   std::vector<ParsedTarget> parsed_;
   ThreadState local_;
-  std::uint64_t several_ = 0;  // targets with a sampled region
   SearchProgress progress_;
   std::string error_;
 };
@@ -92,17 +82,6 @@ TEST_F(VerifierTest, ADifferenceNamesThePartThatDiffers) {
   domain.alignment.pp += '*';
   check({});
   EXPECT_THAT(error_, testing::HasSubstr(domain.alignment.pp + ", CPU "));
-}
-
-// A generator that is never reset gives other samples in a second computation.
-TEST_F(VerifierTest, LeavesOutSampledRegionsWhereTheGeneratorIsNotReset) {
-  ASSERT_GT(several_, 2u);
-  ASSERT_LT(several_, residues_.size());
-  domain::DomainOptions running;
-  running.reseed = false;
-  running.seed = 7;
-  EXPECT_EQ(check(running), residues_.size() - several_);
-  EXPECT_FALSE(progress_.wrong_kernel);
 }
 
 // A device's results need no matrix on the CPU, but recomputing them does.
