@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cfenv>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <system_error>
@@ -142,8 +141,8 @@ TEST(Search, OnlyCallbacksRunInTheHostsFloatingPointMode) {
       volatile double smallest = std::numeric_limits<double>::min();
       volatile double half = smallest / 2;
       strange += half == 0;
-      _mm_setcsr(_mm_getcsr() ^
-                 kRounding);  // a host that changes the mode must not affect the search
+      // A host that changes the mode must not affect the search.
+      _mm_setcsr(_mm_getcsr() ^ kRounding);
     };
     hmmjit::SearchResults found;
     hmmjit::SearchCallbacks callbacks;

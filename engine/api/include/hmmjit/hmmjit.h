@@ -18,40 +18,23 @@
  *             without a name ("" and "-"), or equal to an input of the call, give HMMJIT_USAGE.
  *   Handles   hmmjit_xxx pointers are opaque; hmmjit_xxx_free frees each and accepts NULL. A handle
  *             keeps alive what it depends on: free handles in any order.
-<<<<<<< HEAD
- *   Structs   Every struct begins with its size, which the caller sets to sizeof: it tells the
- *             library which members the caller knows. Other members of inputs have their defaults;
- *             of outputs, the library writes at most `size` bytes. Structs grow only at the end. A
- *             caller newer than the library may know more members: in inputs they must be zero bytes
- *             (otherwise HMMJIT_USAGE: no request is ignored silently); in outputs the library sets
- *             them to zero bytes. Reserved members must be zero. Other values in these, and a size
- *             that no struct has (over 4096 bytes, or no multiple of sizeof(size_t)), give
- *             HMMJIT_USAGE.
-=======
  *   Structs   Every struct but hmmjit_constant, hmmjit_template, hmmjit_cutoff and
  *             hmmjit_filter_counts, which never grow, begins with its size, which the caller sets to
  *             sizeof: it tells the library which members the caller knows. Other members of inputs
  *             have their defaults; of outputs, the library writes at most `size` bytes. Structs grow
  *             only at the end. A caller newer than the library may know more members: in inputs they
  *             must be zero bytes (otherwise HMMJIT_USAGE: no request is ignored silently); in outputs
- *             the library sets them to zero bytes. Reserved members must be zero. HMMJIT_USAGE for others, and for a
- *             size that no struct has (over 4096 bytes, or no multiple of sizeof(size_t)).
->>>>>>> m1
+ *             the library sets them to zero bytes. Reserved members must be zero. Other values in
+ *             these, and a size that no struct has (over 4096 bytes, or no multiple of
+ *             sizeof(size_t)), give HMMJIT_USAGE.
  *   Texts     UTF-8, NUL-terminated. Texts in a struct belong to the handle that filled it and live
  *             as long. The library copies input texts. NULL and "" mean none.
  *   Threads   Several threads may call functions that take const handles concurrently; other
  *             functions, one thread at a time per handle. Any number of searches may run
-<<<<<<< HEAD
  *             concurrently. By default each takes all cores and up to half of the free memory: a
  *             caller that runs N searches sets `threads` and `memory` to an N-th of these.
- *   Callbacks run with the floating-point mode of the thread that called the library. They must
- *             return: no longjmp, no exception.
-=======
- *             concurrently. By default each takes all cores and half of the free memory: a caller
- *             that runs N searches sets `threads` and `memory` to an N-th of these.
- *   Callbacks run with the floating-point mode of the thread that called the library; results do not
- *             depend on it. Callbacks must return: no longjmp, no exception.
->>>>>>> m1
+ *   Callbacks run with the floating-point mode of the thread that called the library; results do
+ *             not depend on it. They must return: no longjmp, no exception.
  *   Symbols   are versioned (HMMJIT_0.1, ...); a published symbol keeps its meaning.
  *
  * Units: bits for scores, seconds for times, bytes for sizes, 1-based inclusive coordinates.
