@@ -138,6 +138,12 @@ std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOpti
   if (part && part->part.first == part->part.last)
     files.push_back({"--part-file", part->path(part->part.first)});
   std::ranges::copy(output_files(program.options(), options), std::back_inserter(files));
+  for (const char* option : {"--chkhmm", "--chkali"}) {
+    if (!options.knows(option) || !options.is_set(option)) continue;
+    // No query takes so many rounds, and looking for a million files would take long.
+    for (int round = 1; round <= std::min(options.integer("-N"), 1000); ++round)
+      files.push_back(file_of_round(options, option, static_cast<std::size_t>(round)));
+  }
   return files;
 }
 
