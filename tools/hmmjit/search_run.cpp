@@ -185,16 +185,15 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
 }
 
 Status SearchInputs::open_models() {
-  const std::string& path = options_.arguments()[0];
   if (program_.open_queries != nullptr) {
-    HMMJIT_ASSIGN(queries_, program_.open_queries(options_, path));
+    HMMJIT_ASSIGN(queries_, program_.open_queries(options_, options_.arguments()[0]));
     alphabet_ = queries_->alphabet;
     return {};
   }
   const bool skip = options_.text("--cut-missing") == "skip";
   HMMJIT_ASSIGN(HmmReader opened, model_file_.open());
   models_.emplace(std::move(opened), request_.search.thresholds, skip, model_file_);
-  HMMJIT_TRY(models_->begin(path));
+  HMMJIT_TRY(models_->begin());
   alphabet_ = models_->first().alphabet;
   model_name_ = models_->first().name;
   return {};
