@@ -61,6 +61,8 @@ const char* usual_remedy_of(int error) {
     case ENOENT:
     case ENOTDIR:
       return "make the folder first (mkdir -p), or correct the name";
+    case EISDIR:
+      return "name a file in it";
     case ENOSPC:
     case EDQUOT:
       return "free space there, or write elsewhere";
@@ -555,6 +557,10 @@ Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFi
     if (const NamedFile* input = read.find(*identity))
       return fail(ErrorCode::kUsage, "this is the " + input->option, where,
                   "give the output another name");
+    if (identity->exists && !identity->path.empty()) {
+      const Descriptor old(::open(output.path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+      if (old.get() < 0) return output_error(output.path, "overwrite", errno);
+    }
     written.add(*identity, output);
   }
   return {};

@@ -100,9 +100,10 @@ struct NamedFile {
 };
 
 /// Fails with kUsage if an output has an empty name, is the same file as another output, or is one
-/// of `inputs` ("-": standard input), because one of the two would be lost. Compares files by
-/// device and inode, or by resolved path. Devices, pipes and open descriptors may be named several
-/// times; outputs to one descriptor follow each other.
+/// of `inputs` ("-": standard input), because one of the two would be lost; with kOutput if a
+/// file that exists cannot be overwritten. Compares files by device and inode, or by resolved path.
+/// Devices, pipes and open descriptors may be named several times; outputs to one descriptor follow
+/// each other.
 Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
 
 }  // namespace hmmjit

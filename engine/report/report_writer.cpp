@@ -107,7 +107,7 @@ Status ReportWriter::begin_query(const std::string& name) {
     if (!output.by_query) continue;
     any = true;
     const NamedFile file{"the output of query " + name, path_of_query(output.path, name)};
-    HMMJIT_TRY(check(file));
+    HMMJIT_TRY(check_outputs({&file, 1}, other_files_));
     HMMJIT_ASSIGN(output.file, TextOutput::create(file.path));
     output.begun = false;
   }

@@ -58,10 +58,8 @@ class ReportWriter final : public ResultSink {
                                                       JoinedOutputs* joined = nullptr);
   /// Sets the description of the run for files of single queries. Call it before the first result.
   void describe(const RunDescription& run) { run_ = run; }
-  /// The other files of the run, which no file of a query or round may overwrite.
+  /// The other files of the run, which no file of a query may overwrite.
   void protect(std::vector<NamedFile> files) { other_files_ = std::move(files); }
-  /// Fails with kUsage if `file` is one of the protected files.
-  Status check(const NamedFile& file) const { return check_outputs({&file, 1}, other_files_); }
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;

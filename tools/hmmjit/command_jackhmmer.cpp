@@ -1,6 +1,4 @@
 // hmmjit jackhmmer: searches query sequences in rounds, each with a model of the previous hits.
-#include <fmt/format.h>
-
 #include <map>
 #include <memory>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
 #include "hmmjit/command.hpp"
+#include "output_names.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
 #include "report/rounds.hpp"
@@ -125,22 +124,20 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   // Targets may take a third of the bound, and stay in memory between rounds.
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, 1));
   std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
-  // Files of each round: models, then alignments. All appear together at the end.
-  std::map<std::pair<std::string_view, std::size_t>, OutputFile> checkpoints;
-  const auto checkpoint_file = [&](const char* option, std::string_view ending,
-                                   std::size_t round) -> Result<OutputFile*> {
-    auto found = checkpoints.find({ending, round});
+  // Files of all rounds, by name. All appear together at the end.
+  std::map<std::string, OutputFile> checkpoints;
+  const auto checkpoint_file = [&](const char* option, std::size_t round) -> Result<OutputFile*> {
+    const std::string name = file_of_round(options, option, round).path;
+    auto found = checkpoints.find(name);
     if (found == checkpoints.end()) {
-      const NamedFile name{option, fmt::format("{}-{}{}", options.path(option), round + 1, ending)};
-      HMMJIT_TRY(run.writer.check(name));
-      HMMJIT_ASSIGN(OutputFile file, OutputFile::create(name.path));
-      found = checkpoints.emplace(std::pair(ending, round), std::move(file)).first;
+      HMMJIT_ASSIGN(OutputFile file, OutputFile::create(name));
+      found = checkpoints.emplace(name, std::move(file)).first;
     }
     return &found->second;
   };
-  // Opens the first round's files now: reports a wrong name or place before the search.
-  if (rounds.model_checkpoints) HMMJIT_TRY(checkpoint_file("--chkhmm", ".hmm", 0));
-  if (rounds.alignment_checkpoints) HMMJIT_TRY(checkpoint_file("--chkali", ".sto", 0));
+  // Opens the first round's files now: reports a wrong place before the search.
+  if (rounds.model_checkpoints) HMMJIT_TRY(checkpoint_file("--chkhmm", 1));
+  if (rounds.alignment_checkpoints) HMMJIT_TRY(checkpoint_file("--chkali", 1));
 
   SearchStatistics statistics;
   bool searched = false;
@@ -187,25 +184,23 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
         }));
       for (std::size_t round = 0; round < query->checkpoints().size(); ++round) {
         const QueryRounds::Checkpoint& checkpoint = query->checkpoints()[round];
-        const auto write = [&](const char* option, std::string_view ending,
-                               const StoredText& stored) -> Status {
-          HMMJIT_ASSIGN(OutputFile* const file, checkpoint_file(option, ending, round));
+        const auto write = [&](const char* option, const StoredText& stored) -> Status {
+          HMMJIT_ASSIGN(OutputFile* const file, checkpoint_file(option, round + 1));
           HMMJIT_TRY(file->status());
           return texts.read(stored, [&](std::string_view piece) {
             file->write(piece);
             return file->status();
           });
         };
-        if (rounds.model_checkpoints) HMMJIT_TRY(write("--chkhmm", ".hmm", checkpoint.model));
-        if (rounds.alignment_checkpoints)
-          HMMJIT_TRY(write("--chkali", ".sto", checkpoint.alignment));
+        if (rounds.model_checkpoints) HMMJIT_TRY(write("--chkhmm", checkpoint.model));
+        if (rounds.alignment_checkpoints) HMMJIT_TRY(write("--chkali", checkpoint.alignment));
       }
       run.writer.count(query->counts());
       HMMJIT_TRY(run.writer.end_query());
     }
   }
   if (query_error) return std::unexpected(*query_error);
-  for (auto& [key, file] : checkpoints) {
+  for (auto& [name, file] : checkpoints) {
     if (searched) run.further_files.push_back(std::move(file));
   }
   return statistics;

@@ -39,7 +39,6 @@ struct Pass {
 };
 
 Result<Pass> read_pass(const ProgramRun& run, HmmReader& reader, std::uint64_t positions) {
-  const std::string& path = run.options.arguments()[0];
   Pass pass;
   for (std::uint64_t read = 0; read < positions;) {
     HMMJIT_ASSIGN(std::optional<Hmm> next, reader.next());
@@ -49,10 +48,10 @@ Result<Pass> read_pass(const ProgramRun& run, HmmReader& reader, std::uint64_t p
     }
     Hmm& hmm = *next;
     if (hmm.alphabet->type == AlphabetType::kAmino)
-      return fail(ErrorCode::kInput, fmt::format("model {} is of proteins", hmm.name), path,
-                  "use hmmjit scan");
+      return fail(ErrorCode::kInput, fmt::format("model {} is of proteins", hmm.name),
+                  reader.name(), "use hmmjit scan");
     if (!hmm.max_length)
-      return fail(ErrorCode::kInput, fmt::format("model {} has no MAXL", hmm.name), path,
+      return fail(ErrorCode::kInput, fmt::format("model {} has no MAXL", hmm.name), reader.name(),
                   "build it again with HMMER 3.1 or later, or hmmjit build");
     read += static_cast<std::uint64_t>(hmm.M);
     const int length = *hmm.max_length;

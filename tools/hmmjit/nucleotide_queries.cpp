@@ -143,6 +143,7 @@ Status NucleotideQueries::open_models(HmmReader reader) {
     return fail(ErrorCode::kUsage, "--qsingle_seqs does not go with profiles as queries", path_,
                 "leave it out");
   models_ = std::move(reader);
+  path_ = models_->name();  // a pressed database may replace the file
   HMMJIT_ASSIGN(first_model_, models_->next());
   if (!first_model_)
     return fail(ErrorCode::kInput, "no model in the file", path_, "give a profile HMM file");

@@ -403,6 +403,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     HMMJIT_ASSIGN(std::vector<Given> given, take_options(table, arguments, at));
     for (Given& one : given) {
       const OptionSpec& spec = table[one.option];
+      // Empty text would mean that the option is not given: --restrictdb_stkey "$unset".
+      if (spec.type != ValueType::kNone && one.value.empty())
+        return usage(fmt::format("the argument of option {} is empty", spec.name));
       one.value = value_text(spec, one.value);
       std::optional<std::string>& value = parsed.values_[one.option];
       if (value && !spec.several && !spec.listed)

@@ -55,6 +55,11 @@ std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
   return files;
 }
 
+NamedFile file_of_round(const ParsedOptions& options, std::string_view option, std::size_t round) {
+  return {std::string(option), fmt::format("{}-{}{}", options.text(option), round,
+                                           option == "--chkhmm" ? ".hmm" : ".sto")};
+}
+
 std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
                                             const ParsedOptions& options) {
   if (options.first_given({"-o", "--output"}) == nullptr)

@@ -18,6 +18,9 @@ namespace hmmjit::tools {
 std::vector<NamedFile> output_files(std::span<const OptionSpec> table,
                                     const ParsedOptions& options);
 
+/// jackhmmer's file of one round, from 1 on: of models (--chkhmm) or alignments (--chkali).
+NamedFile file_of_round(const ParsedOptions& options, std::string_view option, std::size_t round);
+
 /// `outputs`, and standard output unless -o replaces it.
 std::vector<NamedFile> with_standard_output(std::vector<NamedFile> outputs,
                                             const ParsedOptions& options);

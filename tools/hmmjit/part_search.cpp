@@ -133,7 +133,7 @@ Status search_part(PartSearch& work, const PartSettings& settings, const PartPla
   if (!work.index || place.first_model < place.last_model) {
     HMMJIT_ASSIGN(HmmReader reader, open_models(work, place));
     models.emplace(std::move(reader), work.search.thresholds, false, work.models);
-    HMMJIT_TRY(models->begin(work.models.path));
+    HMMJIT_TRY(models->begin());
     const Alphabet& alphabet = *models->first().alphabet;
     if (!same_codes(alphabet, alphabet_of(settings.alphabet)))
       return fail(ErrorCode::kInput,

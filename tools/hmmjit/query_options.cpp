@@ -104,12 +104,6 @@ Table sequence_query_table() {
 
 Table make_phmmer_table() {
   Table table = sequence_query_table();
-  // phmmer hides these options and lists them last.
-  for (const char* name : {"--restrictdb_stkey", "--restrictdb_n", "--ssifile"}) {
-    const OptionSpec option = *position(table, name);
-    table.erase(position(table, name));
-    insert_before(table, "--mem", {&option, 1});
-  }
   for (const char* name : {"--cut_ga", "--cut_nc", "--cut_tc"}) {
     OptionSpec& option = *position(table, name);
     option.group = {};

@@ -167,13 +167,13 @@ Result<HmmReader> ModelFile::open() {
   return reader;
 }
 
-Status ModelsToSearch::begin(const std::string& path) {
+Status ModelsToSearch::begin() {
   HMMJIT_ASSIGN(first_, read());
   if (first_) return {};
   if (skip_)
-    return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", path,
+    return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", reader_.name(),
                 "search without --cut_*");
-  return fail(ErrorCode::kInput, "no model in the file", path, "give a profile HMM file");
+  return fail(ErrorCode::kInput, "no model in the file", reader_.name(), "give a profile HMM file");
 }
 
 Result<std::optional<Hmm>> ModelsToSearch::read() {
@@ -241,7 +241,8 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
   if (source == nullptr) {
     HMMJIT_ASSIGN(source, open_target_file(file, format));
   }
-  if (format.alphabet.type == AlphabetType::kAmino)
+  // With nucleotides expected, the models are the mistake.
+  if (format.alphabet.type == AlphabetType::kAmino && !options.knows("--watson"))
     source = std::make_unique<Proteins>(std::move(source), file, context.warn);
   if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
     std::optional<std::uint64_t> count;

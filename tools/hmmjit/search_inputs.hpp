@@ -60,8 +60,8 @@ class ModelsToSearch {
  public:
   ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip, ModelFile& file)
       : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip), file_(file) {}
-  /// Reads the first model. Fails with kInput if `path` has none.
-  Status begin(const std::string& path);
+  /// Reads the first model. Fails with kInput if there is none.
+  Status begin();
   const Hmm& first() const { return *first_; }  ///< until next()
   /// The next model. After the last one, warns of models without cutoffs.
   Result<std::optional<Hmm>> next() {

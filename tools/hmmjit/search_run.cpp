@@ -138,6 +138,12 @@ std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOpti
   if (part && part->part.first == part->part.last)
     files.push_back({"--part-file", part->path(part->part.first)});
   std::ranges::copy(output_files(program.options(), options), std::back_inserter(files));
+  for (const char* option : {"--chkhmm", "--chkali"}) {
+    if (!options.knows(option) || !options.is_set(option)) continue;
+    // No query takes so many rounds, and looking for a million files would take long.
+    for (int round = 1; round <= std::min(options.integer("-N"), 1000); ++round)
+      files.push_back(file_of_round(options, option, static_cast<std::size_t>(round)));
+  }
   return files;
 }
 
@@ -179,16 +185,15 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
 }
 
 Status SearchInputs::open_models() {
-  const std::string& path = options_.arguments()[0];
   if (program_.open_queries != nullptr) {
-    HMMJIT_ASSIGN(queries_, program_.open_queries(options_, path));
+    HMMJIT_ASSIGN(queries_, program_.open_queries(options_, options_.arguments()[0]));
     alphabet_ = queries_->alphabet;
     return {};
   }
   const bool skip = options_.text("--cut-missing") == "skip";
   HMMJIT_ASSIGN(HmmReader opened, model_file_.open());
   models_.emplace(std::move(opened), request_.search.thresholds, skip, model_file_);
-  HMMJIT_TRY(models_->begin(path));
+  HMMJIT_TRY(models_->begin());
   alphabet_ = models_->first().alphabet;
   model_name_ = models_->first().name;
   return {};

@@ -33,7 +33,7 @@ struct SearchRequest {
   std::optional<SequenceFormat> format;
 };
 
-/// The outputs on the command line, and the file of a single part.
+/// The outputs on the command line, the file of a single part, and those of jackhmmer's rounds.
 std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOptions& options,
                                   const std::optional<PartRequest>& part);
 /// Fails with kUsage if files do not suit the program, or outputs would be lost.
