@@ -107,13 +107,16 @@ class Handover(Generic[T]):
         self._room = threading.Semaphore(most)
         self.closed = threading.Event()
 
-    def put(self, thing: T) -> None:
-        """Waits for room. Raises Cancelled if `closed` or `ending` is set."""
-        while not (self.closed.is_set() or ending.is_set()):
+    def put(self, thing: T) -> bool:
+        """Waits for room. False if `closed` is set: nobody waits for an error, whose traceback would keep the search
+        alive. Raises Cancelled if `ending` is set."""
+        while not self.closed.is_set():
+            if ending.is_set():
+                raise Cancelled("the interpreter is ending")
             if self._room.acquire(timeout=0.1):
                 self._things.put(thing)
-                return
-        raise Cancelled("the consumer or the interpreter is ending")
+                return True
+        return False
 
     def end(self) -> None:
         """Nothing follows."""

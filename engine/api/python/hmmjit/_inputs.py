@@ -129,9 +129,8 @@ def _read_ahead(visit: Callable[[Callable[[T], bool]], None], size: Callable[[T]
             room -= size(thing)
             if room > 0:
                 return True
-            batches.put(batch)
-            batch, room = [], 2**20
-            return True
+            full, batch, room = batch, [], 2**20
+            return batches.put(full)
 
         visit(take)
         batches.put(batch)
