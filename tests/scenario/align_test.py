@@ -47,9 +47,6 @@ class AgainstHmmalign(ScratchFolder):
             self.assertEqual(actual[0], "EASEL (0.49) multiple sequence alignment")
             expected[0] = actual[0]
         if expected != actual:
-            for path in (model, sequences):
-                if "HMMJIT_TEST_KEEP" in os.environ:
-                    shutil.copy(path, os.environ["HMMJIT_TEST_KEEP"])
             self.fail(f"hmmalign {options} {model} {sequences}: {first_difference(expected, actual)}")
 
     def emitted(self, model):
