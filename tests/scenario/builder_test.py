@@ -221,15 +221,6 @@ class AgainstHmmer(SharedInputs):
             if "random" not in path:
                 self.compare_build([], path, None)
 
-    def test_the_alphabet_may_come_late(self):
-        """After more annotation than is read at a time."""
-        path, rows = self.path("late.sto"), [(f"s{number:05}/1-50", "ACGTTGCATTCGGATCCATGCAAGTCTTAGCCGATAACGTGGCTAAGCTT") for number in range(12_000)]
-        with open(path, "w") as file:
-            file.write("# STOCKHOLM 1.0\n#=GF ID late\n" + "".join(
-                f"#=GS {name} DE [subseq from] some description of a sequence that is moderately long\n" for name, _ in rows))
-            file.write("".join(f"{name} {row}\n" for name, row in rows) + "//\n")
-        self.compare_build([], path, None)
-
     def test_build_formats(self):
         alignment = self.write("named.sto", self.emitted_alignment(self.models[1], SEED % 1000 + 1))
         self.compare_build(["-n", "given"], alignment)

@@ -140,14 +140,6 @@ class Consumers(ScratchFolder):
                 self.assertEqual(lines[0], lines[1])
                 self.assertEqual(len(lines[0]), 2)
 
-    def test_names_in_models(self):
-        alignment = os.path.join(scenario.EXAMPLES, "tutorial", "globins4.sto")
-        model = self.path("m.hmm")
-        for command, first in (([self.link("hmmbuild")], r"^HMMER3/f \[3\.4 \| Aug 2023; hmmjit \d+\.\d+\.\d+\]$"),
-                               ([scenario.program, "build"], r"^HMMER3/f \[hmmjit \d+\.\d+\.\d+\]$")):
-            ok(scenario.run(command + [model, alignment]))
-            self.assertRegex(read(model).decode().split("\n")[0], first)
-
     # ----- parsers
 
     def test_biopython(self):

@@ -158,26 +158,6 @@ class Nhmmer(ScratchFolder):
         ok(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]))
         return text
 
-    def flat_file(self, name, text, features):
-        with open(self.path(name), "w") as file:
-            file.write(f"LOCUS       chr1 {len(text)} bp DNA\nDEFINITION  first line\nDEFINITION  second line\n" +
-                       "     gene            1..2000 /note=annotation\n" * features + "ORIGIN\n")
-            for at in range(0, len(text), 60):
-                file.write(f"{at + 1:9} {text[at:at + 60]}\n")
-            file.write("//\n")
-
-    @unittest.skipIf(shutil.which("nhmmer") is None or shutil.which("hmmbuild") is None, "nhmmer or hmmbuild not installed")
-    def test_the_alphabet_may_come_late(self):
-        """After more features than are read at a time: queries and targets."""
-        rng = random.Random(3)
-        family = self.family(rng, 90)
-        genome = "".join(rng.choices("ACGT", k=3000)) + family + "".join(rng.choices("ACGT", k=2000))
-        self.flat_file("genome.gbk", genome, 30_000)
-        self.flat_file("query.gbk", family, 30_000)
-        for query in ("family.hmm", "query.gbk"):
-            self.compare("nhmmer", ["o", "tblout"], [], self.path(query), self.path("genome.gbk"))
-        self.assertEqual(self.compared, 2)
-
     @unittest.skipIf(shutil.which("hmmbuild") is None, "hmmbuild not installed")
     def test_inserts_that_never_happen(self):
         """nhmmer ends here by a signal, since windows have negative lengths."""
