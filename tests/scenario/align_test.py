@@ -1,4 +1,4 @@
-"""hmmjit align against the installed hmmalign, byte for byte.
+"""hmmjit align against the installed hmmalign, byte for byte. cases/build.txt has odd sequences.
 
 Sequences and alignments are random. The seed is printed; HMMJIT_TEST_SEED repeats a run, HMMJIT_TEST_SECONDS sets the time
 for random runs. HMMJIT_TEST_ALL: sequences as long as the generator makes them.
@@ -47,9 +47,6 @@ class AgainstHmmalign(ScratchFolder):
             self.assertEqual(actual[0], "EASEL (0.49) multiple sequence alignment")
             expected[0] = actual[0]
         if expected != actual:
-            for path in (model, sequences):
-                if "HMMJIT_TEST_KEEP" in os.environ:
-                    shutil.copy(path, os.environ["HMMJIT_TEST_KEEP"])
             self.fail(f"hmmalign {options} {model} {sequences}: {first_difference(expected, actual)}")
 
     def emitted(self, model):
@@ -152,21 +149,6 @@ class AgainstHmmalign(ScratchFolder):
                 for name in (targets, self.emitted(path)):
                     with self.subTest(model=file, number=number, sequences=name):
                         self.compare([], path, name)
-
-    def test_odd_inputs(self):
-        model, odd = self.models[0], self.path("odd.fasta")
-        for text in (">a\nACD\n>e desc here\n\n>star\nACD*KLM\n", ">e\n\n", ">s\n***\n", ">x\nXXXX\n", ">w\nW\n"):
-            self.write(odd, text)
-            self.compare([], model, odd)
-        rows = self.write("rows.sto", run(["hmmalign", model, self.emitted(model)]).stdout)
-        self.compare(["--informat", "stockholm"], model, rows)
-        data = read(self.path("emitted.fasta"))
-        want, got = (run(program + [model, "-"], data=data) for program in (["hmmalign"], [scenario.program, "align"]))
-        self.assertEqual(want.stdout, got.stdout)
-        own, source = self.own_model(model)
-        named = run([scenario.program, "align", "--trim", "--mapali", source, "-o", self.path("out"), own, odd])
-        self.assertEqual((named.returncode, named.stdout), (0, b""), named.stderr)
-        self.assertEqual(read(self.path("out")), run(["hmmalign", "--trim", "--mapali", source, own, odd]).stdout)
 
 
 if __name__ == "__main__":

@@ -192,18 +192,6 @@ class Alignments(ScratchFolder):
                     self.assertEqual(done.returncode, 3, done.stderr)
                     self.assertIn(words, done.stderr.decode())
 
-    def test_errors_name_the_place(self):
-        rows = "".join(f">row{i}\nACDEFGHIKL\n" for i in range(20))
-        for text, place in [(rows.replace("ACDEF", "AC1EF", 1), ":2:3: illegal character 1 in amino sequence row0"),
-                            (rows.replace(">row9\nA", ">row9\n"), ":19: row row9 has 9 columns, row row0 has 10"),
-                            (stockholm().replace("ID fam", "ID my family"),
-                             ":3: #=GF ID should have only one name (no white space allowed)"),
-                            (stockholm().replace("#=GS two WT 0.6\n", ""), "row two has no weight")]:
-            done = run([scenario.program, "build", "--amino", self.path("got"), self.write("x", text.encode())])
-            self.assertEqual(done.returncode, 3)
-            self.assertIn(place, done.stderr.decode())
-            self.assertNotIn("format", done.stderr.decode().split(";")[0])
-
 
 if __name__ == "__main__":
     scenario.main()

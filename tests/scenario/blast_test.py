@@ -1,5 +1,5 @@
-"""Databases of makeblastdb as targets: records equal blastdbcmd's, results hmmsearch's, which reads version 4; version 5
-gives the same."""
+"""Databases of makeblastdb as targets: results are hmmsearch's, which reads version 4; version 5 gives the same.
+cases/target_databases.txt compares records with blastdbcmd's, cases/bad_input.txt has refusals."""
 import os
 import random
 import re
@@ -10,7 +10,7 @@ import unittest
 import scenario
 from scenario import SharedInputs, example_model, hmmsearch, ok, read, result_lines, search
 
-USAGE_ERROR, INPUT_ERROR = 2, 3
+INPUT_ERROR = 3
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
@@ -62,37 +62,6 @@ class BlastDatabases(SharedInputs):
                     self.assertGreater(len(wanted[1]), 20)
                     self.assertEqual(got, wanted)
                     self.assertEqual(self.run_both(fourth, *options, ours=fifth)[1], wanted)
-
-    def test_residues_are_those_of_blastdbcmd(self):
-        letters = [["letters", "of every kind", "ACDEFGHIKLMNPQRSTVWYBZXJUO*"], ["long", "", "MKV" * 20000],
-                   ["short", "", "M"]]
-        for version in (4, 5):
-            database = self.make(self.records + letters, f"all{version}", version)
-            done = ok(scenario.run(["blastdbcmd", "-db", database, "-entry", "all"]))
-            wanted = [record[2] for record in scenario.fasta_records(done.stdout.decode())]
-            self.assertIn(letters[0][2], wanted)
-            made = self.path(f"all{version}.hjdb")
-            done = ok(scenario.run([scenario.program, "db", "build", "--quiet", "--tformat", "ncbi", "-o", made, database]))
-            names = self.path("names")
-            with open(names, "w") as file:
-                file.writelines(record[0] + "\n" for record in self.records + letters)
-            done = ok(scenario.run([scenario.program, "db", "fetch", made, "-f", names]))
-            got = [record[2] for record in scenario.fasta_records(done.stdout.decode())]
-            self.assertEqual(got, wanted)
-
-    def test_chains_of_pdb(self):
-        """hmmsearch fails at their names."""
-        records = [[f"pdb|1A{i:02d}|{chain}", "", residues]
-                   for i, (chain, (_, _, residues)) in enumerate(zip(["A", "B", "a"] * 20, self.records))]
-        database = self.make(records, "chains", 5, "-parse_seqids")
-        names = scenario.run(["blastdbcmd", "-db", database, "-entry", "all", "-outfmt", "%a"]).stdout.decode().split()
-        self.assertEqual(len(names), len(records))
-        self.assertIn("_A", names[0])
-        table = self.path("table")
-        ok(search(["--max", "-E", "1e9", "-o", "/dev/null", "--tblout", table, self.library, database]))
-        found = {line.split()[0] for line in result_lines(read(table)) if line}
-        self.assertTrue(found <= set(names))
-        self.assertGreater(len(found), 30)
 
     def test_volumes_memory_and_names(self):
         records = [[f"{name}_{turn}", description, residues] for turn in range(60)
@@ -161,33 +130,6 @@ class BlastDatabases(SharedInputs):
         self.assertIn(b"large", done.stderr)
         self.assertIn("of proteins", scenario.run([scenario.program, "nhmmer", "--tformat", "ncbi", model,
                                                    self.make(self.records, "whole", 5)]).stderr.decode())
-
-    def test_refusals(self):
-        database = self.make(self.records, "whole", 5)
-        nucleotides = self.make([["x", "", "ACGTACGTAC"]], "dna", 5, kind="nucl")
-
-        def says(status, words, arguments, **keywords):
-            done = search(arguments, **keywords)
-            self.assertEqual(done.returncode, status, done.stderr)
-            self.assertIn(words, done.stderr.decode())
-            self.assertLessEqual(done.stderr.count(b"\n"), 2 if status == USAGE_ERROR else 1)
-        ncbi = ["--tformat", "ncbi", self.library]
-        says(INPUT_ERROR, "of nucleotides", ncbi + [nucleotides])
-        says(INPUT_ERROR, "neither .pin nor .pal", ncbi + [self.path("nothing")])
-        says(INPUT_ERROR, "no pipe delivers", ncbi + ["-"], data=b">x\nACD\n")
-        for suffix in (".pin", ".psq", ".phr"):
-            says(INPUT_ERROR, "without the ending of its files", [self.library, database + suffix])
-        before = read(database + ".psq")
-        says(USAGE_ERROR, "whole.psq", ["-o", database + ".psq"] + ncbi + [database])
-        self.assertEqual(read(database + ".psq"), before)
-        self.write("alias.pal", "TITLE x\nDBLIST whole\n")
-        says(USAGE_ERROR, "alias.pal", ["-o", self.path("alias.pal")] + ncbi + [self.path("alias")])
-        self.assertEqual(read(self.path("alias.pal")), b"TITLE x\nDBLIST whole\n")
-        for suffix, words in ((".psq", "record "), (".phr", "record "), (".pin", "index ends early")):
-            content = read(database + suffix)
-            self.write(database + suffix, content[:len(content) // 2])
-            says(INPUT_ERROR, words, ncbi + [database])
-            self.write(database + suffix, content)
 
 
 if __name__ == "__main__":

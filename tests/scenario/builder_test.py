@@ -10,7 +10,7 @@ import shutil
 import unittest
 
 import scenario
-from scenario import SEED, ScratchFolder, SharedInputs, comparable, example_model, first_difference, ok, read, result_lines, run
+from scenario import SEED, ScratchFolder, SharedInputs, comparable, example_model, first_difference, ok, read, run
 
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm"]
 MISSING = scenario.hmmsearch_missing() or any(
@@ -141,13 +141,6 @@ class AgainstHmmer(SharedInputs):
                       "0.0000005", "--incE", "0.0001", "-E", "0.0001"], ["o", "A", "tblout"],
                      self.path("queries.embl"), self.path("targets.embl"))
 
-    def test_jackhmmer_small_memory_and_threads(self):
-        query, targets = self.path("queries.embl"), self.path("clean.fasta")
-        one = run([scenario.program, "jackhmmer", "--quiet", "--cpu", "1", query, targets])
-        for options in (["--cpu", "4"], ["--cpu", "2", "--mem", "64K"]):
-            other = ok(run([scenario.program, "jackhmmer", "--quiet"] + options + [query, targets]))
-            self.assertEqual(result_lines(one.stdout), result_lines(other.stdout))
-
     def emitted_alignment(self, model, seed):
         made = ok(run(["hmmemit", "-a", "--seed", str(seed), "-N", "25", model]))
         return made.stdout.decode()
@@ -227,15 +220,6 @@ class AgainstHmmer(SharedInputs):
                 self.compare_build(options, path, alphabet)
             if "random" not in path:
                 self.compare_build([], path, None)
-
-    def test_the_alphabet_may_come_late(self):
-        """After more annotation than is read at a time."""
-        path, rows = self.path("late.sto"), [(f"s{number:05}/1-50", "ACGTTGCATTCGGATCCATGCAAGTCTTAGCCGATAACGTGGCTAAGCTT") for number in range(12_000)]
-        with open(path, "w") as file:
-            file.write("# STOCKHOLM 1.0\n#=GF ID late\n" + "".join(
-                f"#=GS {name} DE [subseq from] some description of a sequence that is moderately long\n" for name, _ in rows))
-            file.write("".join(f"{name} {row}\n" for name, row in rows) + "//\n")
-        self.compare_build([], path, None)
 
     def test_build_formats(self):
         alignment = self.write("named.sto", self.emitted_alignment(self.models[1], SEED % 1000 + 1))

@@ -1,5 +1,5 @@
-"""The program behaves like its users' other tools: progress apart from output, features and the best of overlapping domains.
-cases/habits.txt and cases/pipelines.txt have the rest."""
+"""The program behaves like its users' other tools: progress apart from output and before the data, features and the best of
+overlapping domains. cases/habits.txt and cases/pipelines.txt have the rest."""
 import concurrent.futures
 import csv
 import os
@@ -74,6 +74,45 @@ class Habits(SharedInputs):
                 self.assertNotIn(progress, shown)
         reader.stdin.close()
         self.assertEqual(reader.wait(timeout=60), 0)
+
+    def start(self, models, targets):
+        """A search of pipes with a table, and our end of the terminal that is its standard error."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([scenario.program, "search", "--device", "cpu", "-o", "/dev/null", "--tblout", self.path("t.tbl"),
+                                    models, targets], stdin=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        return process, ours
+
+    def check_end(self, process):
+        process.stdin.close()
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertTrue(read(self.path("t.tbl")).endswith(b"# [ok]\n"))
+        os.unlink(self.path("t.tbl"))
+
+    def test_outputs_and_progress_come_before_the_data(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        for models, targets in ((self.fn3, "-"), ("-", self.targets), (self.fn3, fifo)):
+            process, terminal = self.start(models, targets)
+            source = os.open(fifo, os.O_WRONLY) if targets == fifo else process.stdin.fileno()
+            self.assertIn(b"0 models done", os.read(terminal, 1000))
+            self.assertTrue(any(".tmp-" in name for name in os.listdir(self.folder)))
+            data = read(self.fn3 if models == "-" else self.targets)
+            while data:
+                data = data[os.write(source, data):]
+            if targets == fifo:
+                os.close(source)
+            self.check_end(process)
+            os.close(terminal)
+
+    def test_progress_outlives_its_terminal(self):
+        process, terminal = self.start(self.fn3, "-")
+        process.stdin.write(read(self.targets) * 400)  # it has started
+        process.stdin.flush()
+        self.assertIn(b"hmmjit", os.read(terminal, 1000))
+        os.close(terminal)
+        time.sleep(1.2)  # two more lines of progress
+        self.check_end(process)
 
     # ----- outputs
 

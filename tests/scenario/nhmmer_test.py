@@ -3,13 +3,11 @@
 Models, genomes and options of the live comparison are random. The seed is printed; HMMJIT_TEST_SEED repeats a run,
 HMMJIT_TEST_SECONDS sets its length. HMMJIT_TEST_ALL replays all recorded runs instead of a sample.
 """
-import base64
 import gzip
 import json
 import math
 import os
 import random
-import re
 import shutil
 import time
 import unittest
@@ -160,26 +158,6 @@ class Nhmmer(ScratchFolder):
         ok(run(["hmmbuild", "--dna", self.path("family.hmm"), self.path("family.sto")]))
         return text
 
-    def flat_file(self, name, text, features):
-        with open(self.path(name), "w") as file:
-            file.write(f"LOCUS       chr1 {len(text)} bp DNA\nDEFINITION  first line\nDEFINITION  second line\n" +
-                       "     gene            1..2000 /note=annotation\n" * features + "ORIGIN\n")
-            for at in range(0, len(text), 60):
-                file.write(f"{at + 1:9} {text[at:at + 60]}\n")
-            file.write("//\n")
-
-    @unittest.skipIf(shutil.which("nhmmer") is None or shutil.which("hmmbuild") is None, "nhmmer or hmmbuild not installed")
-    def test_the_alphabet_may_come_late(self):
-        """After more features than are read at a time: queries and targets."""
-        rng = random.Random(3)
-        family = self.family(rng, 90)
-        genome = "".join(rng.choices("ACGT", k=3000)) + family + "".join(rng.choices("ACGT", k=2000))
-        self.flat_file("genome.gbk", genome, 30_000)
-        self.flat_file("query.gbk", family, 30_000)
-        for query in ("family.hmm", "query.gbk"):
-            self.compare("nhmmer", ["o", "tblout"], [], self.path(query), self.path("genome.gbk"))
-        self.assertEqual(self.compared, 2)
-
     @unittest.skipIf(shutil.which("hmmbuild") is None, "hmmbuild not installed")
     def test_inserts_that_never_happen(self):
         """nhmmer ends here by a signal, since windows have negative lengths."""
@@ -246,20 +224,16 @@ class Nhmmer(ScratchFolder):
         self.assertEqual({(name, text) for name, _, text in scenario.fasta_records(read(self.path("domains")).decode())}, want)
         self.assertEqual([(name, text) for name, _, text in scenario.fasta_records(read(self.path("fasta")).decode())],
                          [(name, text) for name, text in genome.items() if any(row["target"] == name for row in included)])
-        # Targets compressed, in a database, and from a pipe; the page of the results.
+        # Targets compressed, in a database, and from a pipe.
         with gzip.open(self.path("genome.fa.gz"), "wb") as file:
             file.write(read(self.path("genome.fa")))
         self.assertEqual(run([scenario.program, "db", "build", "--quiet", "--alphabet", "dna", "-o", self.path("genome.hjdb"), self.path("genome.fa")]).returncode, 0)
         for targets in ("genome.fa.gz", "genome.hjdb", "-"):
-            done = run([scenario.program, "nhmmer", "--quiet", "-o", "/dev/null", "--tsv", self.path("other"), "--json", self.path("json"),
+            done = run([scenario.program, "nhmmer", "--quiet", "-o", "/dev/null", "--tsv", self.path("other"),
                         self.path("models.hmm"), targets if targets == "-" else self.path(targets)],
                        data=read(self.path("genome.fa")) if targets == "-" else None)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(read(self.path("other")), read(self.path("tsv")), targets)
-        ok(run([scenario.program, "report", self.path("json"), "-o", self.path("page.html")]))
-        page = re.search(b'id="data">([^<]*)<', read(self.path("page.html"))).group(1)
-        shown = json.loads(gzip.decompress(base64.b64decode(page)))["domains"]
-        self.assertEqual(sorted(zip(shown["ali_from"], shown["ali_to"])), sorted((int(row["ali_from"]), int(row["ali_to"])) for row in rows))
         nhmmer("-T", "1e4", "-A", self.path("none"))
         self.assertEqual(read(self.path("none")), b"")
         # In several passes over the targets, a few of them at a time.
@@ -287,28 +261,6 @@ class Nhmmer(ScratchFolder):
         self.assertEqual(read(self.path("small")), read(self.path("scan")))
         small = json.loads(read(self.path("stats")))
         self.assertEqual([small[key] for key in ("models", "passed")], [scan[key] for key in ("models", "passed")])
-
-        # The outputs of all slices of the queries, one after the other. A slice may be empty.
-        with open(self.path("all.sto"), "wb") as file:
-            for name in ("one", "two", "far"):
-                file.write(read(self.path(name + ".sto")))
-        scenario.write_fasta(self.path("all.fa"), [[f"q{n}", "", piece + "A" * n] for n, piece in enumerate(pieces)])
-        outputs = ["o", "tblout", "dfamtblout", "aliscoresout", "A", "tsv"]
-        for query, slices in (("models.hmm", 2), ("models.hmm", 5), ("all.sto", 3), ("all.fa", 4)):
-            def joined(prefix, numbers, output):
-                text = b"".join(read(self.path(f"{prefix}{number}.{output}")) for number in numbers)
-                return text if output in ("A", "tsv") else [line for line in result_lines(text) if not line.startswith("DATE ")]
-            wanted = outputs if query == "models.hmm" else outputs + ["hmmout"]
-            for prefix, numbers in (("whole", [1]), ("slice", range(1, slices + 1))):
-                for number in numbers:
-                    ok(run([scenario.program, "nhmmer", "--quiet", "--dna", *self.output_options(f"{prefix}{number}", wanted),
-                            *(["--slice", f"{number}/{slices}"] if prefix == "slice" else []),
-                            *(["--qformat", "fasta"] if query == "all.fa" else []), self.path(query), self.path("genome.fa")]))
-            for output in wanted:
-                self.assertEqual(joined("slice", range(1, slices + 1), output), joined("whole", [1], output), (query, output))
-            self.assertNotEqual(joined("slice", [slices], "tsv"), joined("whole", [1], "tsv"))
-        for bad in (["--slice", "3/2"], ["--slice", "1-2/3"], ["--slice", "1/2", "--json", self.path("json")]):
-            self.assertEqual(run([scenario.program, "nhmmer", *bad, self.path("models.hmm"), self.path("genome.fa")]).returncode, 2, bad)
 
         nhmmer("--resolve-overlaps", "--tsv", self.path("tsv"), "--tblout", self.path("tbl"), "--dfamtblout", self.path("dfam"))
         kept = [row for row in rows_of("tsv") if row["kept"] == "1"]

@@ -151,12 +151,19 @@ class PageInChromium(ScratchFolder):
         ok(scenario.run([scenario.program, "report", result, "-o", page, "--title", f"{domains} domains"]))
         return page
 
+    def wait(self, condition, what):
+        until = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), until, what)
+            time.sleep(0.01)
+
+    def ready(self, driver):
+        self.wait(lambda: driver.execute_script("return document.documentElement.dataset.ready"), "the page did not get ready")
+
     def open(self, driver, page):
         begun = time.monotonic()
         driver.get("file://" + page)
-        while not driver.execute_script("return document.documentElement.dataset.ready"):
-            self.assertLess(time.monotonic(), begun + 60, "the page did not get ready: " + self.text(driver, "counts"))
-            time.sleep(0.01)
+        self.ready(driver)
         return time.monotonic() - begun
 
     def processor_seconds(self, driver):
@@ -329,10 +336,9 @@ class PageInChromium(ScratchFolder):
     def saved(self, driver, name, button):
         """The file that a click on the first of these buttons downloads."""
         driver.execute_script("arguments[0].click()", driver.find_element("css selector", button))
-        path, until = self.path(name), time.monotonic() + LONGEST_SECONDS
-        while not os.path.exists(path) or os.path.getsize(path) == 0:  # Chromium makes an empty file first
-            self.assertLess(time.monotonic(), until, f"{name} was not saved")
-            time.sleep(0.05)
+        path = self.path(name)
+        # Chromium makes an empty file first.
+        self.wait(lambda: os.path.exists(path) and os.path.getsize(path) > 0, f"{name} was not saved")
         return path
 
     def test_switches_and_pictures_of_two_results(self):
@@ -428,9 +434,7 @@ class PageInChromium(ScratchFolder):
         self.assertTrue(dialog.is_displayed())
         target, hit, domain = self.flat()[1]
         self.assertIn(target["name"], self.text(driver, "detail-title"))
-        until = time.monotonic() + 10
-        while not driver.find_elements(By.CSS_SELECTOR, "#detail pre") and time.monotonic() < until:
-            time.sleep(0.02)
+        self.wait(lambda: driver.find_elements(By.CSS_SELECTOR, "#detail pre"), "no alignment")
         block = driver.find_element(By.CSS_SELECTOR, "#detail pre").get_attribute("textContent")
         rows = [line.split() for line in block.split("\n") if "_TEST" in line]
         self.assertEqual("".join(row[2] for row in rows), domain["alignment"]["target"])
@@ -448,15 +452,10 @@ class PageInChromium(ScratchFolder):
         self.show(driver, "stack")
         chosen = int(driver.execute_script("return document.getElementById('stack-model').value"))
         of_model = [(target, domain) for target, hit, domain in self.flat() if hit["model"] == chosen]
-        until = time.monotonic() + 10
         want = " " * (of_model[0][1]["hmm_from"] - 1) + of_model[0][1]["alignment"]["target"]
-        while time.monotonic() < until:
-            row = driver.execute_script("return [...document.querySelector('#stack .rows').firstChild.childNodes]"
-                                        ".slice(1).map(node => node.textContent).join('')")
-            if row == want:
-                break
-            time.sleep(0.02)
-        self.assertEqual(row, want)
+        row = ("return [...document.querySelector('#stack .rows').firstChild.childNodes].slice(1)"
+               ".map(node => node.textContent).join('')")
+        self.wait(lambda: driver.execute_script(row) == want, want)
         self.assertIn(f"{len(of_model)} domain", self.text(driver, "stack-note"))
         driver.find_element(By.CSS_SELECTOR, "#stack .rows [role=button]").send_keys(Keys.ENTER)
         self.assertTrue(dialog.is_displayed())
@@ -469,10 +468,7 @@ class PageInChromium(ScratchFolder):
             driver.execute_script("const frame = document.createElement('iframe'); frame.srcdoc = arguments[0];"
                                   "document.body.append(frame)", file.read())
         driver.switch_to.frame(0)
-        until = time.monotonic() + 60
-        while not driver.execute_script("return document.documentElement.dataset.ready"):
-            self.assertLess(time.monotonic(), until, "the page did not get ready")
-            time.sleep(0.01)
+        self.ready(driver)
         self.no_messages(driver)
 
     def test_print_has_all_rows(self):

@@ -15,7 +15,7 @@ import scenario
 # Two thirds of the time of all: the same models run against other targets, or without --cut_ga.
 LONG = ("cudampf_mmseqs2db", "cudampf_viruses", "lengths_mmseqs2db", "pfammix_mmseqs2db", "pfammix_mmseqs2db_cut_ga",
         "pfammix_yeast_cut_ga")
-# Other runs have the same models, targets or options; live_against_hmmsearch has the three cutoffs.
+# Other runs have the same models, targets or options; cases/live.txt has the three cutoffs.
 ONE_OF = (("opt_smcn_yeast_max", "padloca_vibrio", "pfammix_ecoli"),
           ("dupont_ecoli_cut_ga", "dupont_ecoli_cut_nc", "dupont_ecoli_cut_tc"))
 

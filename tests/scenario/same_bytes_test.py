@@ -86,16 +86,6 @@ class SameBytes(SharedInputs):
         # CPU seconds of threads: none is counted twice.
         self.assertLess(sum(stages[name]["seconds"] for name in whole), 2.02 * report["wall_seconds"])
 
-    def test_repeats(self):
-        for _ in range(4):
-            self.check(["--cpu", "7"], "plain")
-
-    def test_models_from_standard_input(self):
-        with open(self.library, "rb") as models:
-            done = search(["--tblout", self.path("t"), "-", self.plain], stdin=models)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(result_lines(read(self.path("t"))), self.wanted[1])
-
     def test_named_pipes(self):
         # Like a shell's <(...): opened and read once.
         models, targets = self.path("models.pipe"), self.path("targets.pipe")

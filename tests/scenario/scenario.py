@@ -195,11 +195,9 @@ def emitted_targets(models, seed, per_model, decoys):
 
 
 def snakemake():
-    """Snakemake's program: in the folder $HMMJIT_SNAKEMAKE, in $HMMJIT_TEST_SNAKEMAKE (by
-    tools/install_packages.sh --snakemake), or in PATH; None if it is not installed."""
-    named, own = os.environ.get("HMMJIT_SNAKEMAKE"), os.environ.get("HMMJIT_TEST_SNAKEMAKE")
-    if named:
-        return shutil.which("snakemake", path=named)
+    """Snakemake's program: in $HMMJIT_TEST_SNAKEMAKE (by tools/install_packages.sh --snakemake), or in PATH; None if it is not
+    installed."""
+    own = os.environ.get("HMMJIT_TEST_SNAKEMAKE")
     return (own and shutil.which("snakemake", path=os.path.join(own, "bin"))) or shutil.which("snakemake")
 
 

@@ -1,7 +1,7 @@
 """hmmjit serve under load and attack: every answer is complete and right or refused, and nothing is left when all clients have
 gone.
 
-HMMJIT_TEST_ALL: 1,000 clients, and a table of latencies for docs/serve.md; otherwise 50 clients, in seconds.
+HMMJIT_TEST_ALL: 1,000 clients; otherwise 50 clients, in seconds. benchmarks/serve_latency.py measures latencies.
 """
 import contextlib
 import os
@@ -251,30 +251,6 @@ class Load(unittest.TestCase):
                 os.remove(folder + "/t")
             own = scenario.run([*words[:5], "--tblout", "/dev/full", self.file, "globins45"])
             self.assertEqual((own.returncode, b"/dev/full: cannot write" in own.stderr), (7, True), own.stderr)
-            self.assertEqual(server.end(), 0)
-
-    @unittest.skipUnless(ALL, "HMMJIT_TEST_ALL is not set")
-    def test_latency(self):
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            server = self.server(folder, ("globins45", "few"))
-            targets = self.folder + "/globins45.fa"
-
-            def program(*words):
-                return lambda: self.assertEqual(scenario.run([scenario.program, "search", "--cpu", "1", *words]).returncode, 0)
-
-            ways = {"`hmmjit search`": program("--device", "cpu", self.file, targets),
-                    "`hmmjit search --server`": program("--server", server.socket, self.file, "globins45"),
-                    "`POST /v1/search`": lambda: server.ask("POST", "/v1/search?db=globins45&cpu=1", self.model)}
-            times = {name: [] for name in ways}
-            for _ in range(500):
-                for name, way in ways.items():
-                    begun = time.perf_counter()
-                    way()
-                    times[name].append(1e3 * (time.perf_counter() - begun))
-            print("| request | median | 90 % | 99 % |\n|---|---|---|---|")
-            for name, all_times in times.items():
-                each = sorted(all_times)
-                print(f"| {name} | " + " | ".join(f"{each[int(len(each) * q)]:.1f} ms" for q in (0.5, 0.9, 0.99)) + " |")
             self.assertEqual(server.end(), 0)
 
 
