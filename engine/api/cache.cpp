@@ -18,14 +18,14 @@ void copy_settings(const From& from, To& to) {
   to.lock_wait = from.lock_wait;
 }
 
-cache::Settings to_settings(CacheSettings settings, const std::fenv_t& host) {
+cache::Settings to_settings(CacheSettings settings, const FloatControl& host) {
   check_choice(static_cast<std::int32_t>(settings.mode), HMMJIT_CACHE_STRICT, "cache mode");
   cache::Settings out;
   copy_settings<cache::Mode>(settings, out);
   if (settings.on_warning) {
-    // In the host's floating-point environment.
+    // With the host's floating-point mode.
     out.on_warning = [report = std::move(settings.on_warning), host](const hmmjit::Error& warning) {
-      const FloatEnvironmentScope environment(&host);
+      const FloatControlScope control(host);
       report(to_public(warning));
     };
   }
@@ -63,7 +63,7 @@ CacheSettings CacheSettings::from_environment() {
 
 Cache::Cache() : Cache(CacheSettings::from_environment()) {}
 Cache::Cache(CacheSettings settings)
-    : SharedHandle(guarded([&, host = float_environment()] {
+    : SharedHandle(guarded([&, host = float_control()] {
         return std::make_shared<Impl>(
             Impl{cache::KernelCache::open(to_settings(std::move(settings), host))});
       })) {}

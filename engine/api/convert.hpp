@@ -6,7 +6,6 @@
 #error "the namespaces of internals and interface would clash: define HMMJIT_BUILDING_LIBRARY"
 #endif
 
-#include <cfenv>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/float_mode.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/device.hpp"
 #include "hmmjit/error.hpp"
@@ -44,34 +44,12 @@ void check_output(const std::string& path, std::span<const NamedFile> inputs = {
 /// "out of memory", made at start-up: later there may be no memory for it.
 const Error& out_of_memory() noexcept;
 
-/// That of the calling thread.
-inline std::fenv_t float_environment() {
-  std::fenv_t environment;
-  std::fegetenv(&environment);
-  return environment;
-}
-
-/// Sets a floating-point environment for a scope, then restores the previous one. Unlike
-/// FloatModeScope it also sets x86's older unit, whose rounding printf and strtod obey.
-class FloatEnvironmentScope {
- public:
-  explicit FloatEnvironmentScope(const std::fenv_t* environment) : before_(float_environment()) {
-    std::fesetenv(environment);
-  }
-  ~FloatEnvironmentScope() { std::fesetenv(&before_); }
-  FloatEnvironmentScope(const FloatEnvironmentScope&) = delete;
-  FloatEnvironmentScope& operator=(const FloatEnvironmentScope&) = delete;
-
- private:
-  const std::fenv_t before_;
-};
-
-/// Runs `work` in the default floating-point environment, whatever the host's; converts exceptions
+/// Runs `work` with the default floating-point mode, whatever the host's; converts exceptions
 /// of the standard library to Error, the interface's only exception type. Call host functions
 /// through HostCalls instead.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
-  const FloatEnvironmentScope environment(FE_DFL_ENV);
+  const FloatControlScope control({});
   try {
     try {
       return work();
@@ -91,19 +69,19 @@ auto guarded(Work&& work) -> decltype(work()) {
   }
 }
 
-/// Runs host functions as if the host called them: in the floating-point environment of the thread
+/// Runs host functions as if the host called them: with the floating-point mode of the thread
 /// that made this object, and without conversion of their exceptions. Make it outside guarded().
 /// Thread-safe.
 class HostCalls {
  public:
-  HostCalls() : environment_(float_environment()) {}
+  HostCalls() : control_(float_control()) {}
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
 
   /// False if `call` throws; keeps the first exception.
   template <typename Call>
   bool run(Call&& call) {
-    const FloatEnvironmentScope environment(&environment_);
+    const FloatControlScope control(control_);
     try {
       call();
       return true;
@@ -124,7 +102,7 @@ class HostCalls {
   }
 
  private:
-  const std::fenv_t environment_;
+  const FloatControl control_;
   mutable std::mutex mutex_;
   std::exception_ptr exception_;
 };

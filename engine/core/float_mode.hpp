@@ -35,6 +35,51 @@ inline constexpr FloatMode kFlushToZero = FloatMode{1} << 24;
 #error "hmmjit runs on x86-64 and on 64-bit ARM"
 #endif
 
+/// The control bits of a thread's floating-point units, without the flags of exceptions. Includes
+/// x86's older unit, whose rounding printf and strtod obey.
+struct FloatControl {
+  FloatMode mode = kDefaultFloatMode;
+#if defined(__x86_64__)
+  std::uint16_t older = 0x037f;
+#endif
+  bool operator==(const FloatControl&) const = default;
+};
+
+inline FloatControl float_control() {
+  FloatControl control;
+#if defined(__x86_64__)
+  control.mode = float_mode() & ~0x3fu;
+  asm volatile("fnstcw %0" : "=m"(control.older));
+#else
+  control.mode = float_mode();
+#endif
+  return control;
+}
+
+inline void set_float_control(const FloatControl& control) {
+  set_float_mode(control.mode);
+#if defined(__x86_64__)
+  asm volatile("fnclex\n\tfldcw %0" : : "m"(control.older));  // no pending exception may trap
+#endif
+}
+
+/// Sets control bits for a scope if they differ (a few nanoseconds if not), then restores the
+/// previous ones. Must stay on its thread.
+class FloatControlScope {
+ public:
+  explicit FloatControlScope(const FloatControl& control) : before_(float_control()) {
+    if (before_ != control) set_float_control(control);
+  }
+  ~FloatControlScope() {
+    if (float_control() != before_) set_float_control(before_);
+  }
+  FloatControlScope(const FloatControlScope&) = delete;
+  FloatControlScope& operator=(const FloatControlScope&) = delete;
+
+ private:
+  const FloatControl before_;
+};
+
 /// Sets a mode for a scope, then restores the previous one. Destroy it on the thread that made it.
 class FloatModeScope {
  public:

@@ -129,7 +129,9 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     HMMJIT_ASSIGN(const SearchStatistics pass,
                   session.search(options, models, *targets, sink, progress));
     add(statistics, pass);
-    if (sink.models() != (selected.indices ? selected.indices->size() : selected.models))
+    const bool differs = blocks > 1 && selected.models != models_found;
+    if (differs ||
+        sink.models() != (selected.indices ? selected.indices->size() : selected.models))
       return fail(ErrorCode::kInput, "the models changed while they were read", {},
                   "do not change files that are in use");
     models_found = selected.models;

@@ -403,8 +403,10 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     HMMJIT_ASSIGN(std::vector<Given> given, take_options(table, arguments, at));
     for (Given& one : given) {
       const OptionSpec& spec = table[one.option];
-      // Empty text would mean that the option is not given: --restrictdb_stkey "$unset".
-      if (spec.type != ValueType::kNone && one.value.empty())
+      // Elsewhere, empty text would mean that these are not given.
+      constexpr std::string_view kNeverEmpty[] = {"--restrictdb_stkey", "--chkhmm", "--chkali",
+                                                  "--output"};
+      if (one.value.empty() && std::ranges::find(kNeverEmpty, spec.name) != std::end(kNeverEmpty))
         return usage(fmt::format("the argument of option {} is empty", spec.name));
       one.value = value_text(spec, one.value);
       std::optional<std::string>& value = parsed.values_[one.option];

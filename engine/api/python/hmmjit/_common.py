@@ -123,7 +123,9 @@ class Handover(Generic[T]):
         self._things.put(None)
 
     def get(self) -> Optional[T]:
-        """The next thing, or None after the last: once."""
+        """The next thing, or None after the last."""
         thing = self._things.get()
+        if thing is None:
+            self._things.put(None)  # for the next call, perhaps of another thread
         self._room.release()
         return thing

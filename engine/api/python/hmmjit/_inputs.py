@@ -109,7 +109,12 @@ def files_of(source: Any) -> FrozenSet[str]:
     """The files that a source of models or targets was read from, or will be: no output may replace them."""
     if isinstance(source, Collection):
         return source._files if source._path is None else source._files | files_of(source._path)
-    name: Any = source if is_path(source) else getattr(source, "name", None) if hasattr(source, "read") else None
+    name: Any = source
+    if hasattr(source, "read"):  # a member of an archive has a name, but no file
+        try:
+            name = source.name if os.path.samestat(os.fstat(source.fileno()), os.stat(source.name)) else None
+        except (AttributeError, OSError, TypeError, ValueError):
+            name = None
     return frozenset([os.path.abspath(os.fsdecode(name))] if is_path(name) or isinstance(name, bytes) else [])
 
 
@@ -362,7 +367,8 @@ class Models(Collection[Model]):
             raise TypeError(f"no models: {type(source).__name__}; give a path, bytes, Model, Models, PyHMMER's HMM, "
                             "or an iterable of these")
         for item in [source] if one else source:
-            self._files |= files_of(item)
+            if isinstance(item, Models) or is_path(item):
+                self._files |= files_of(item)
             if isinstance(item, (Model, Models)):
                 other: Any = item
             elif is_path(item):
@@ -413,10 +419,12 @@ class Models(Collection[Model]):
         write_file(path, (model._written(0) for model in self))
 
     def __copy__(self) -> Models:
-        return Models(self._path if self._path is not None else list(self))
+        return self.__deepcopy__(None)
 
     def __deepcopy__(self, memo: Any) -> Models:
-        return Models(self._path if self._path is not None else [copy.copy(model) for model in self])
+        copied = Models(self._path if self._path is not None else [copy.copy(model) for model in self])
+        copied._files = self._files
+        return copied
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return Models, (self._path if self._path is not None else list(self),)
@@ -532,7 +540,8 @@ class Targets(Immutable, Collection[Sequence]):
                 raise TypeError(f"no sequences: {type(given).__name__}; give a path, bytes, Targets, or an iterable of "
                                 "Sequences, (name, residues) pairs, PyHMMER's or Biopython's objects")
             for sequence in items.items() if hasattr(items, "items") else items:
-                self._files |= files_of(sequence)
+                if isinstance(sequence, Targets) or is_path(sequence):
+                    self._files |= files_of(sequence)
                 if is_path(sequence):
                     sequence = Targets(sequence, alphabet, format)
                 if isinstance(sequence, Targets):
