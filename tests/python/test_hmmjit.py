@@ -1,5 +1,6 @@
 """The Python package, compared with the program. Run by run_pytest.py, which sets the paths."""
 import codecs
+import copy
 import ctypes
 import gc
 import io
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from common import MODELS, PROGRAM, TARGETS, key, rows
@@ -448,6 +451,9 @@ def test_results_as_they_come(results):
     stream = hmmjit.search_iter(*much(), device="cpu", buffer=2)
     assert next(stream).index == 0 and next(stream).index == 1
     stream.close()
+    shared = hmmjit.search_iter(MODELS, TARGETS, device="cpu", buffer=1)
+    with ThreadPoolExecutor(3) as pool:  # each is told of the end
+        assert sum(pool.map(lambda _: len(list(shared)), range(3))) == len(results)
     with pytest.raises(hmmjit.InputError):
         list(hmmjit.search_iter("/nowhere", TARGETS))
 
@@ -569,7 +575,8 @@ def test_results_go_to_files(results, tmp_path):
         sources = [(MODELS, source) for source in (own, [own], hmmjit.Targets(own), hmmjit.Targets.load(own),
                                                    hmmjit.Session(own), hmmjit.Session([own]), targets)]
         sources += [(source, TARGETS) for source in (library, [library], [hmmjit.Models(library)],
-                                                     hmmjit.Models.load(library), models)]
+                                                     hmmjit.Models.load(library), copy.copy(hmmjit.Models.load(library)),
+                                                     models)]
         for source in sources:
             path = os.path.relpath(own if source[0] is MODELS else library)
             with pytest.raises(hmmjit.UsageError, match="an input is the same file: tblout"):
@@ -579,6 +586,10 @@ def test_results_go_to_files(results, tmp_path):
             hmmjit.search_to_files(MODELS, TARGETS, {"tblout": MODELS + suffix}, device="cpu")
     assert contents(own) == contents(TARGETS) and contents(library) == contents(MODELS)
     hmmjit.search_to_files(MODELS, TARGETS, dict.fromkeys(("tblout", "domtblout"), os.devnull), device="cpu")
+    with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:  # whose members' names are no files
+        archive.write(TARGETS, str(gone)[1:])
+        with archive.open(str(gone)[1:]) as member:
+            hmmjit.search_to_files(MODELS, member, {"tblout": "/" + member.name}, device="cpu")
 
 
 def test_statistics(results):

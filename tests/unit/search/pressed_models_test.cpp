@@ -112,8 +112,11 @@ TEST_F(PressedModels, AreNotUsedIfFilesDoNotBelongTogether) {
   const std::string stored = test_support::read_file(path() + ".h3f");
   const std::string magic = stored.substr(0, 4);
   const std::string without_last = stored.substr(0, stored.rfind(magic, stored.size() - 5));
+  std::string other_mu = stored;  // of the last model
+  other_mu[stored.size() - 4 - sizeof(float) * kMaxBases - 3 * 8 - 6 * sizeof(float)] ^= 1;
   for (const std::string& damaged : {stored.substr(0, stored.size() - 1), "x" + stored,
-                                     stored + stored, std::string(), without_last}) {
+                                     stored + stored, std::string(), without_last,
+                                     other_mu}) {
     folder_.write("m.hmm.h3f", damaged);
     const auto got = filter(targets);
     ASSERT_TRUE(got) << got.error().to_string();

@@ -464,8 +464,8 @@ def _file_of(path: PathLike) -> Any:
 
 
 def refuse_inputs(what: str, path: PathLike, inputs: Iterable[PathLike]) -> None:
-    """UsageError if an output is one of the files that exist."""
-    if os.path.exists(path) and _file_of(path) in map(_file_of, inputs):
+    """UsageError if an output is one of the files."""
+    if _file_of(path) in map(_file_of, inputs):
         raise UsageError(f"an input is the same file: {what} {os.fspath(path)}; give the output another")
 
 
