@@ -130,8 +130,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
                   session.search(options, models, *targets, sink, progress));
     add(statistics, pass);
     const bool differs = blocks > 1 && selected.models != models_found;
-    if (differs ||
-        sink.models() != (selected.indices ? selected.indices->size() : selected.models))
+    if (differs || sink.models() != (selected.indices ? selected.indices->size() : selected.models))
       return fail(ErrorCode::kInput, "the models changed while they were read", {},
                   "do not change files that are in use");
     models_found = selected.models;
