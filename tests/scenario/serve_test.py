@@ -244,7 +244,8 @@ class Serve(unittest.TestCase):
                 self.assertEqual((done.returncode, text in done.stderr.decode()), (status, True), done.stderr)
         done = subprocess.run(["env", "HMMJIT_CUDA_LIBRARY=/nowhere", scenario.program, "serve", "--device", "gpu", "--db", f"a={large}"],
                               capture_output=True, timeout=60)
-        self.assertEqual((done.returncode, b"/nowhere" in done.stderr, b"ready" in done.stderr), (4, True, False), done.stderr)
+        self.assertRegex(done.stderr, b"/nowhere|built without the CUDA headers")
+        self.assertEqual((done.returncode, b"ready" in done.stderr), (4, False), done.stderr)
         nobody = scenario.run([scenario.program, "search", "--server", "/nonexistent", self.data + "/both.hmm", "x"])
         self.assertEqual((nobody.returncode, nobody.stderr.count(b"\n")), (5, 1), nobody.stderr)
         self.assertIn(b"/nonexistent: cannot reach a server", nobody.stderr)
