@@ -260,6 +260,23 @@ TEST(HmmFile, MissingFileIsNamed) {
   EXPECT_EQ(got.code, ErrorCode::kInput);
 }
 
+// MAXL of nucleotide models, as hmmbuild computed it before it rounded their probabilities.
+TEST(HmmFile, LongestHitsOfNucleotideModels) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  int models = 0;
+  for (const char* file : {"sine", "MADE1", "lam40", "cos12"}) {
+    const ModelsResult got =
+        read_models(HmmReader::open(shared / "data/dna/hmm" / (std::string(file) + ".hmm.gz")));
+    ASSERT_EQ(got.error, "");
+    for (const Hmm& hmm : got.models) {
+      if (!hmm.max_length) continue;
+      ++models;
+      EXPECT_EQ(max_length(hmm, 1e-7), *hmm.max_length) << hmm.name;
+    }
+  }
+  EXPECT_EQ(models, 47);
+}
+
 // hmmconvert reads a model with HMMER's code and writes its floats: reading the text must give the
 // same bits as reading that binary.
 class AgainstHmmconvert : public ::testing::TestWithParam<const char*> {};
