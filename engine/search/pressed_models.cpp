@@ -125,10 +125,15 @@ Result<std::optional<SelectedModels>> filter_pressed(const std::string& path,
   const FlushToZeroScope flush;
   CoreClock clock;
   ResidueCopies copies;
-  std::vector<std::span<const Residue>> targets;
+  struct Target {
+    std::span<const Residue> residues;
+    float null;
+  };
+  std::vector<Target> targets;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
-    HMMJIT_ASSIGN(targets.emplace_back(), copies.of(sequences, i, *first->alphabet));
-    if (targets.back().empty()) targets.pop_back();
+    HMMJIT_ASSIGN(const auto residues, copies.of(sequences, i, *first->alphabet));
+    if (!residues.empty())
+      targets.push_back({residues, null_score(static_cast<int>(residues.size()))});
   }
   SelectedModels out;
   std::vector<std::size_t>& indices = out.indices.emplace();
@@ -149,9 +154,8 @@ Result<std::optional<SelectedModels>> filter_pressed(const std::string& path,
     if (out.models == 0 && !(is_same(last, *first) && last.begin == 0)) return std::nullopt;
     out.nodes += static_cast<std::uint64_t>(filter.bytes.M);
     const PValueGate gate(filter.mu, filter.lambda, F1);
-    passed = std::ranges::any_of(targets, [&](std::span<const Residue> residues) {
-      const float null = null_score(static_cast<int>(residues.size()));
-      return !gate.rejects(nats_to_bits(striped_msv(filter, residues, row) - null));
+    passed = std::ranges::any_of(targets, [&](const Target& target) {
+      return !gate.rejects(nats_to_bits(striped_msv(filter, target.residues, row) - target.null));
     });
     if (passed) indices.push_back(out.models);
     if (!passed) nodes_failed += static_cast<std::uint64_t>(filter.bytes.M);
