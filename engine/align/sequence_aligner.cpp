@@ -70,7 +70,7 @@ SequenceAligner::SequenceAligner(const Hmm& hmm)
 Result<std::vector<SequencePath>> SequenceAligner::align(
     std::span<const TargetView> sequences) const {
   // Unlike HMMER's other programs, hmmalign computes with subnormals.
-  const FloatModeScope denormals(kDefaultFloatMode);
+  const FloatControlScope denormals({});
   std::vector<domain::Job> jobs;
   for (std::size_t n = 0; n < sequences.size(); ++n) {
     const int L = sequences[n].length();

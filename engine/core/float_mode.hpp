@@ -80,16 +80,4 @@ class FloatControlScope {
   const FloatControl before_;
 };
 
-/// Sets a mode for a scope, then restores the previous one. Destroy it on the thread that made it.
-class FloatModeScope {
- public:
-  explicit FloatModeScope(FloatMode mode) : before_(float_mode()) { set_float_mode(mode); }
-  ~FloatModeScope() { set_float_mode(before_); }
-  FloatModeScope(const FloatModeScope&) = delete;
-  FloatModeScope& operator=(const FloatModeScope&) = delete;
-
- private:
-  FloatMode before_;
-};
-
 }  // namespace hmmjit

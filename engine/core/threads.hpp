@@ -52,9 +52,9 @@ class CoreClock {
 /// Sets the default mode with flush-to-zero for subnormal results, but without denormals-are-zero,
 /// as every worker thread of HMMER's SSE build does; printed results below 1e-307 depend on it.
 /// Restores the previous mode when destroyed. Each thread that runs float stages needs one.
-class FlushToZeroScope : public FloatModeScope {
+class FlushToZeroScope : public FloatControlScope {
  public:
-  FlushToZeroScope() : FloatModeScope(kFlushToZero) {}
+  FlushToZeroScope() : FloatControlScope({.mode = kFlushToZero}) {}
 };
 
 }  // namespace hmmjit

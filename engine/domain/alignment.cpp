@@ -12,6 +12,7 @@ using enum PathState::State;
 char posterior_code(float p) {
   const double rounded = static_cast<double>(p) + 0.05;
   if (rounded >= 1.0) return '*';
+  if (std::isnan(rounded)) return '0';  // as HMMER's conversion to int gives
   return static_cast<char>('0' + static_cast<int>(std::floor(rounded * 10.0)));
 }
 

@@ -20,7 +20,8 @@ struct alignas(8) Pair {
 
 #ifdef HMMJIT_LOCKSTEP
 
-#define HMMJIT_DEVICE inline
+// Always inlined: a function of the same name in a kernel with other constants would replace it.
+#define HMMJIT_DEVICE inline __attribute__((always_inline))
 #define HMMJIT_DYNAMIC_SHARED(name) u8* name = hmmjit_lockstep::dynamic_shared()
 #define HMMJIT_UNROLL
 #define HMMJIT_UNROLL_BY(times)

@@ -360,7 +360,9 @@ class PlainEnvelope {
     if (k_ > t.M) return;
     const auto step = [&](int state, float p) {
       const double rounded = static_cast<double>(p) + 0.05;
-      const int tenths = rounded >= 1.0 ? 10 : static_cast<int>(std::floor(rounded * 10.0));
+      const int tenths = rounded >= 1.0        ? 10
+                         : std::isnan(rounded) ? 0
+                                               : static_cast<int>(std::floor(rounded * 10.0));
       out.path.push_back(static_cast<std::uint8_t>(state | tenths << 2));
     };
     for (;;) {
