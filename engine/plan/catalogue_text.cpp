@@ -57,8 +57,9 @@ std::string catalogue_text() {
       "--catalogue`; a test compares the two.\nWithin a stage, the planner takes the entry with "
       "the highest predicted rate among those that accept the model and compete; in the\nsame way "
       "it takes one of Viterbi's exact entries for targets that the first leaves undecided. The "
-      "others are chosen only by\nname (`--variant NAME`): designs of earlier papers, and "
-      "`multi_lane_blocks`, which nhmmer uses.\n";
+      "others, designs of earlier\npapers and nhmmer's `multi_lane_blocks`, are chosen by name "
+      "(`--variant NAME`), or where no entry that competes has a kernel for the\nmodel, such as "
+      "MSV's of very long models.\n";
   for (int s = 0; s < kStages; ++s) {
     const auto stage = static_cast<Stage>(s);
     if (variants_of(stage).empty()) continue;
