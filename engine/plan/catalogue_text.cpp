@@ -57,13 +57,27 @@ std::string catalogue_text() {
       "--catalogue`; a test compares the two.\nWithin a stage, the planner takes the entry with "
       "the highest predicted rate among those that accept the model and compete; in the\nsame way "
       "it takes one of Viterbi's exact entries for targets that the first leaves undecided. The "
-      "others are chosen only by\nname (`--variant NAME`): designs of earlier papers, and "
-      "`multi_lane_blocks`, which nhmmer uses.\n";
+      "others, designs of earlier\npapers and nhmmer's `multi_lane_blocks`, are chosen by name "
+      "(`--variant NAME`), or where no entry that competes has a kernel for the\nmodel, such as "
+      "MSV's of very long models.\n";
   for (int s = 0; s < kStages; ++s) {
     const auto stage = static_cast<Stage>(s);
     if (variants_of(stage).empty()) continue;
     out += fmt::format("\n## {}\n", stage_name(stage));
+    std::string others;
     for (const KernelVariant& variant : variants_of(stage)) {
+      const auto lengths =
+          kDevices | std::views::transform([&](std::string_view name) {
+            return fmt::format("{} {}", name, longest_model(variant, *find_device(name)));
+          });
+      const std::string longest = fmt::format("{}", fmt::join(lengths, ", "));
+      const std::string sources = fmt::format("{}", fmt::join(variant.references, "; "));
+      if (!variant.competes && !variant.completes) {
+        others +=
+            fmt::format("| {} | {} | `{}` | {} | {} |\n", variant.name, escaped(variant.summary),
+                        variant.template_file, longest, escaped(sources));
+        continue;
+      }
       out += fmt::format("\n### {}\n\n{}\n\n| | |\n|---|---|\n", variant.name,
                          escaped(variant.summary));
       const auto row = [&](std::string_view name, const std::string& value) {
@@ -72,19 +86,19 @@ std::string catalogue_text() {
       row("template", fmt::format("`kernel_templates/{}`, kernel `{}`", variant.template_file,
                                   variant.entry_name));
       row("cells", std::string(cell_type_name(variant.cell)));
-      row("chosen by", variant.competes    ? "predicted rate"
-                       : variant.completes ? "predicted rate, for undecided targets"
-                                           : "name only");
-      const auto lengths =
-          kDevices | std::views::transform([&](std::string_view name) {
-            return fmt::format("{} {}", name, longest_model(variant, *find_device(name)));
-          });
-      row("longest model", fmt::format("{}", fmt::join(lengths, ", ")));
+      row("chosen by",
+          variant.competes ? "predicted rate" : "predicted rate, for undecided targets");
+      row("longest model", longest);
       if (const auto device = find_device("H200")) row("H200, M = 256", promise(variant, *device));
-      if (!variant.references.empty())
-        row("after", fmt::format("{}", fmt::join(variant.references, "; ")));
+      if (!sources.empty()) row("after", sources);
       if (!variant.compile_options.empty())
         row("compiled with", fmt::format("`{}`", fmt::join(variant.compile_options, "` `")));
+    }
+    if (!others.empty()) {
+      out +=
+          "\n### Others\n\n| name | summary | template | longest model | after |\n"
+          "|---|---|---|---|---|\n" +
+          others;
     }
   }
   return out;

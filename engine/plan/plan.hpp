@@ -110,7 +110,7 @@ int class_length(int model_length);
 std::string architecture_name(const DeviceTraits& device);
 
 /// The kernel catalogue as Markdown (docs/kernels.md): every entry of every stage, the longest
-/// model it accepts on some of the table's devices, and the resources it promises.
+/// model it accepts on some of the table's devices, and the resources that competing ones promise.
 std::string catalogue_text();
 
 /// Multi-line text for people, or one JSON object for programs (stable field names, one line).

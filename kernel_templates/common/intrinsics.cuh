@@ -62,7 +62,6 @@ inline u32 max3_s16x2(u32 a, u32 b, u32 c) { return max_s16x2(max_s16x2(a, b), c
 inline u32 add_s16x2(u32 a, u32 b) {
   return ((a + b) & 0xffffu) | (((a >> 16) + (b >> 16)) << 16);
 }
-inline u32 add_relu_s16x2(u32 a, u32 b) { return max_s16x2(add_s16x2(a, b), 0); }
 inline u32 add_max_s16x2(u32 a, u32 b, u32 c) { return max_s16x2(add_s16x2(a, b), c); }
 inline u32 clear_negative_bytes(u32 t) { return t & byte_permute(t, t, 0xba98) & 0x7f7f7f7fu; }
 inline u32 times256(u32 a) { return a << 8; }
@@ -126,12 +125,6 @@ HMMJIT_DEVICE u32 add_s16x2(u32 a, u32 b) {
   asm("add.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
-HMMJIT_DEVICE u32 add_relu_s16x2(u32 a, u32 b) {
-  u32 d;
-  asm("{.reg .b32 t; add.s16x2 t, %1, %2; max.s16x2.relu %0, t, %3;}"
-      : "=r"(d) : "r"(a), "r"(b), "r"(0));
-  return d;
-}
 HMMJIT_DEVICE u32 add_max_s16x2(u32 a, u32 b, u32 c) {
   u32 d;
   asm("{.reg .b32 t; add.s16x2 t, %1, %2; max.s16x2 %0, t, %3;}" : "=r"(d) : "r"(a), "r"(b), "r"(c));
@@ -150,10 +143,6 @@ HMMJIT_DEVICE u32 max3_s16x2(u32 a, u32 b, u32 c) { return max_s16x2(max_s16x2(a
 HMMJIT_DEVICE u32 add_s16x2(u32 a, u32 b) {
   const u32 low = (a & 0x7fff7fffu) + (b & 0x7fff7fffu);
   return low ^ ((a ^ b) & 0x80008000u);
-}
-HMMJIT_DEVICE u32 add_relu_s16x2(u32 a, u32 b) {
-  const u32 t = add_s16x2(a, b);
-  return t & ~byte_permute(t, t, 0xbb99);
 }
 HMMJIT_DEVICE u32 add_max_s16x2(u32 a, u32 b, u32 c) { return max_s16x2(add_s16x2(a, b), c); }
 #endif

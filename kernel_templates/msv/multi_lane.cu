@@ -12,8 +12,8 @@
 // warp votes; only then do the lanes of a sequence combine their maxima (after the speculation of Li et al. 2012,
 // but checked every row and therefore exact).
 //
-// Layout and forms as in ssv/multi_lane.cu: lane l owns nodes l*2*kH .., half b of word j is node
-// l*2*kH + b*kH + j. kForm 0: half-precision subnormals, kForm 1: integers.
+// Layout and cells as in ssv/multi_lane.cu: lane l owns nodes l*2*kH .., half b of word j is node
+// l*2*kH + b*kH + j.
 #include "common/byte_filter.cuh"
 #include "plan_constants.h"
 
@@ -22,7 +22,6 @@ namespace {
 
 enum : int { kL = plan_constants::kL };
 enum : int { kH = plan_constants::kH };
-enum : bool { kHalf = plan_constants::kForm == 0 };
 static_assert(plan_constants::kS * kL == 32, "a warp holds S sequences of L lanes");
 enum : bool {
   kQuadFetch =
@@ -45,7 +44,6 @@ HMMJIT_DEVICE u32 emission_code(const ByteFilterParams& p, u32 row, int node) {
                        ? p.costs[row * p.emission_stride + static_cast<u32>(node)]
                        : 255;
   const int e = static_cast<int>(p.bias) - cost;
-  if (!kHalf) return static_cast<u32>(e) & 0xffffu;
   return e < 0 ? 0x8000u | static_cast<u32>(-e) : static_cast<u32>(e);
 }
 HMMJIT_DEVICE u32 emission_word(const ByteFilterParams& p, u32 row, int lane, int word) {
@@ -54,8 +52,7 @@ HMMJIT_DEVICE u32 emission_word(const ByteFilterParams& p, u32 row, int lane, in
 }
 
 HMMJIT_DEVICE u32 step(u32 diagonal, u32 begin, u32 e) {
-  const u32 from = max_s16x2(diagonal, begin);
-  return kHalf ? add_relu_half2(from, e) : add_relu_s16x2(from, e);
+  return add_relu_half2(max_s16x2(diagonal, begin), e);
 }
 
 }  // namespace

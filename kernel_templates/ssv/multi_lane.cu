@@ -1,5 +1,4 @@
-// SSV, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao 2017), with byte cells, 16-bit cells (halves or
-// integers), or both.
+// SSV, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao 2017), with byte cells, 16-bit cells, or both.
 //
 // L = 32/S lanes score one sequence. The model is cut into a byte segment, kHb words of four cells
 // per lane, followed by a 16-bit segment, kHh words of two cells per lane; either may be empty.
@@ -14,9 +13,8 @@
 // The top bit of w says whether v + e >= 0. The running maximum is kept for odd bytes in one
 // accumulator of two 16-bit maxima and for even bytes, moved up by a multiplication, in another.
 //
-// 16-bit cells: kForm 0 keeps them as half-precision subnormals, whose bit pattern is the integer
-// itself (exact to 2047), and adds on the multiply-add pipe; kForm 1 keeps integers and uses the
-// add-max of the DPX instructions. Either way a byte enters the 16-bit segment unchanged.
+// 16-bit cells are half-precision subnormals, whose bit pattern is the integer itself (exact to 2047),
+// and added on the multiply-add pipe. A byte enters the 16-bit segment unchanged.
 //
 // Emission rows of all 32 symbols are in shared memory, 16 bytes per lane and load; a remaining word is loaded
 // alone. For L < 8 the table is replicated and interleaved, so that the lanes of one shared-memory phase always
@@ -35,7 +33,6 @@ namespace {
 enum : int { kL = plan_constants::kL };    // lanes per sequence
 enum : int { kHb = plan_constants::kHb };  // byte words per lane
 enum : int { kHh = plan_constants::kHh };  // 16-bit words per lane
-enum : bool { kHalf = plan_constants::kForm == 0 };
 enum : bool { kTiled = plan_constants::kTiled != 0 };
 enum : bool { kScan = plan_constants::kScan != 0 };
 enum : int { kS = plan_constants::kS };
@@ -96,7 +93,6 @@ HMMJIT_DEVICE int emission(const ByteFilterParams& p, int row, int node) {
 }
 
 HMMJIT_DEVICE u32 half_code(int e) {
-  if (!kHalf) return static_cast<u32>(e) & 0xffffu;
   return e < 0 ? 0x8000u | static_cast<u32>(-e) : static_cast<u32>(e);
 }
 
@@ -144,9 +140,7 @@ HMMJIT_DEVICE u32 largest(const Cells& c) {
 }
 
 HMMJIT_DEVICE u32 step_byte(u32 diagonal, u32 e) { return clear_negative_bytes(diagonal + e); }
-HMMJIT_DEVICE u32 step_half(u32 diagonal, u32 e) {
-  return kHalf ? add_relu_half2(diagonal, e) : add_relu_s16x2(diagonal, e);
-}
+HMMJIT_DEVICE u32 step_half(u32 diagonal, u32 e) { return add_relu_half2(diagonal, e); }
 
 // Unrolled by hand: unrolling loops in the compiler's front end would dominate compile time.
 

@@ -337,9 +337,8 @@ int run(const FakeLaunch& launch, int error) {
 
 const plan::Candidate& tested(const plan::Plan& plan) {
   static const std::map<plan::Stage, std::set<std::string_view>> kVariants{
-      {plan::Stage::kSsv,
-       {"multi_lane_byte", "multi_lane_half", "multi_lane_word", "multi_lane_tiled"}},
-      {plan::Stage::kMsv, {"multi_lane_half", "multi_lane_word"}},
+      {plan::Stage::kSsv, {"multi_lane_byte", "multi_lane_half", "multi_lane_tiled"}},
+      {plan::Stage::kMsv, {"multi_lane_half"}},
       {plan::Stage::kBias, {"segments"}},
       {plan::Stage::kViterbi, {"wavefront", "wavefront_tiled", "lane_scan", "row_scan"}},
       {plan::Stage::kForward, {"row_scan"}},

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/ascii.hpp"
 #include "core/output_file.hpp"
@@ -107,7 +108,13 @@ std::string cell(std::string_view text) {
   return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
 }
 
-void append_reference(std::string& out, const CommandSpec& command, const std::string& path) {
+// The first command that has an option, by the option's row of the reference.
+using FirstUses = std::map<std::string, std::string>;
+
+// Rows that an earlier command has as well are only named, unless there are few of them.
+void append_reference(std::string& out, const CommandSpec& command, const std::string& path,
+                      FirstUses& first) {
+  constexpr int kFew = 5;
   const bool is_sub = path.find(' ', path.find(' ') + 1) != path.npos;
   out += fmt::format("\n{} {}\n\n{}{}.\n\n```\n{}\n```\n", is_sub ? "###" : "##", path,
                      static_cast<char>(std::toupper(command.summary[0])), command.summary.substr(1),
@@ -117,18 +124,34 @@ void append_reference(std::string& out, const CommandSpec& command, const std::s
     for (const ArgumentSpec& argument : command.arguments)
       out += fmt::format("| `{}` | {} |\n", argument.name, cell(argument.help));
   }
-  std::string rows;
+  std::vector<std::pair<std::string, std::string>> rows;  // with names
+  std::map<std::string, int> shared;                      // by command
   for (const OptionSpec& option : command.options) {
     if (!is_shown(option)) continue;
     std::string name = fmt::format("{}", fmt::join(names_of(option), "`, `"));
+    const std::string names = fmt::format("`{}`", name);
     if (!option.value_name.empty()) name += fmt::format(" {}", option.value_name);
     std::string help = help_of(option);
     if (!option.environment.empty()) help += fmt::format(" [{}]", option.environment);
-    rows += fmt::format("| `{}` | {} |\n", name, cell(help));
+    rows.emplace_back(fmt::format("| `{}` | {} |\n", name, cell(help)), names);
+    ++shared[first.try_emplace(rows.back().first, path).first->second];
   }
-  if (!rows.empty()) out += "\n| option | meaning |\n|---|---|\n" + rows;
+  std::string own;
+  std::map<std::string, std::vector<std::string>> others;
+  for (const auto& [row, names] : rows) {
+    const std::string& use = first.at(row);
+    if (use == path || shared[use] < kFew)
+      own += row;
+    else
+      others[use].push_back(names);
+  }
+  if (!own.empty()) out += "\n| option | meaning |\n|---|---|\n" + own;
+  for (const auto& [use, names] : others) {
+    out += fmt::format("\nAs in [`{}`](#{}): {}.\n", use, replaced(use, " ", "-"),
+                       fmt::join(names, ", "));
+  }
   for (const CommandSpec& sub : command.subcommands)
-    append_reference(out, sub, fmt::format("{} {}", path, sub.name));
+    append_reference(out, sub, fmt::format("{} {}", path, sub.name), first);
 }
 
 Status write_pages(const std::string& folder, std::span<const CommandSpec> commands) {
@@ -247,8 +270,9 @@ std::string command_reference(std::span<const CommandSpec> commands) {
       "2 usage, 3 input, 4 no usable GPU, 5 resources, 6 kernel compilation,\n7 output, 128 + n "
       "ended "
       "by signal n (130 for Ctrl-C).\n";
+  FirstUses first;
   for (const CommandSpec& command : commands)
-    append_reference(out, command, fmt::format("hmmjit {}", command.name));
+    append_reference(out, command, fmt::format("hmmjit {}", command.name), first);
   return out;
 }
 

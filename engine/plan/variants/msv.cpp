@@ -25,7 +25,6 @@ constexpr int kWarp = 32;
 constexpr int kMostWords = 72;
 constexpr int kMostWordsOfTwoBlocks = 64;
 constexpr std::size_t kCandidates = 6;
-enum class Form { kHalf = 0, kInteger = 1 };
 
 int words_of(const ModelShape& shape, int lanes) {
   return (shape.length + 2 * lanes - 1) / (2 * lanes);
@@ -34,10 +33,12 @@ std::int64_t table_bytes(int lanes, int words) {
   return std::int64_t{30} * ((words + 3) / 4) * 16 * std::max(lanes, 8);  // 30 table rows
 }
 
-Constants make_constants(int lanes, int words, Form form, int threads, int blocks) {
-  return {{"kS", kWarp / lanes}, {"kL", lanes},
-          {"kH", words},         {"kForm", static_cast<int>(form)},
-          {"kThreads", threads}, {"kBlocks", blocks}};
+Constants make_constants(int lanes, int words, int threads, int blocks) {
+  return {{"kS", kWarp / lanes},
+          {"kL", lanes},
+          {"kH", words},
+          {"kThreads", threads},
+          {"kBlocks", blocks}};
 }
 
 // Fitted to 30 kernels measured on an H200 (M 45 to 3591, 238 M residues on 132 SMs, among them two
@@ -56,7 +57,6 @@ double rate_of(int lanes, int words) {
   return 2.0 * lanes * words * kResiduesOfSm / clocks;
 }
 
-template <Form kForm>
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
   RankedConstants ranked;
   for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
@@ -66,14 +66,13 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
     const bool two = words <= kMostWordsOfTwoBlocks &&
                      2 * (table + device.shared_reserved_per_block) <= device.shared_per_sm;
     const double rate = rate_of(lanes, words) * shape.length / (2.0 * lanes * words);
-    ranked.add(rate, make_constants(lanes, words, kForm, two ? 256 : 384, two ? 2 : 1));
+    ranked.add(rate, make_constants(lanes, words, two ? 256 : 384, two ? 2 : 1));
   }
   return ranked.best(kCandidates);
 }
 
-template <Form kForm>
 Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
-  if (!constants<kForm>(shape, device).empty()) return Verdict::accept();
+  if (!constants(shape, device).empty()) return Verdict::accept();
   return Verdict::reject(fmt::format(
       "no split of {} positions among 1 to 32 lanes has at most {} words a lane and an emission "
       "table within {} bytes of shared memory",
@@ -83,7 +82,7 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& device) {
   const auto lanes = static_cast<int>(c.at("kL")), words = static_cast<int>(c.at("kH"));
   double rate = rate_of(lanes, words);
-  if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.15 : 0.25;
+  if (!device.has_dpx()) rate *= 0.25;
   return {.launch = {static_cast<int>(c.at("kThreads")), table_bytes(lanes, words)},
           .registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = lanes * 2 * words,
@@ -101,22 +100,11 @@ const std::array kVariants{
                   .template_file = "msv/multi_lane.cu",
                   .entry_name = "msv_multi_lane",
                   .cell = CellType::kHalf,
-                  .accepts = multi_lane::accepts<multi_lane::Form::kHalf>,
-                  .constants = multi_lane::constants<multi_lane::Form::kHalf>,
+                  .accepts = multi_lane::accepts,
+                  .constants = multi_lane::constants,
                   .expected = multi_lane::expected,
                   .references = multi_lane::kReferences,
                   .summary = "S sequences per warp, half-precision cells, B raised on demand"},
-    KernelVariant{
-        .name = "multi_lane_word",
-        .stage = Stage::kMsv,
-        .template_file = "msv/multi_lane.cu",
-        .entry_name = "msv_multi_lane",
-        .cell = CellType::kWord,
-        .accepts = multi_lane::accepts<multi_lane::Form::kInteger>,
-        .constants = multi_lane::constants<multi_lane::Form::kInteger>,
-        .expected = multi_lane::expected,
-        .references = multi_lane::kReferences,
-        .summary = "S sequences per warp, 16-bit integer cells (DPX), B raised on demand"},
 };
 
 }  // namespace

@@ -33,8 +33,6 @@ constexpr int kMostHalfWords = 88;
 constexpr int kMostRegisters = 255;
 constexpr std::size_t kCandidates = 16;
 
-enum class Form { kHalf = 0, kInteger = 1 };  // kForm of the template
-
 /// Size in bytes of one segment in an emission row: see Segment in ssv/multi_lane.cu.
 std::int64_t segment_bytes(std::int64_t lanes, std::int64_t words) {
   const std::int64_t chunks = words / 4 + (words % 4 == 3 ? 1 : 0);
@@ -145,12 +143,11 @@ std::optional<Residency> residency(const Shape& s, const DeviceTraits& device) {
 
 enum class Mode { kScores, kTiles, kScan };
 
-Constants make_constants(const Shape& s, Form form, Mode mode, const Residency& r) {
+Constants make_constants(const Shape& s, Mode mode, const Residency& r) {
   return {{"kS", kWarp / s.lanes},
           {"kL", s.lanes},
           {"kHb", s.byte_words},
           {"kHh", s.half_words},
-          {"kForm", static_cast<int>(form)},
           {"kTiled", mode == Mode::kTiles ? 1 : 0},
           {"kScan", mode == Mode::kScan ? 1 : 0},
           {"kThreads", r.threads},
@@ -158,15 +155,14 @@ Constants make_constants(const Shape& s, Form form, Mode mode, const Residency& 
 }
 
 std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& device,
-                                  std::span<const double> half_shares, Form form,
-                                  Mode mode = Mode::kScores) {
+                                  std::span<const double> half_shares, Mode mode = Mode::kScores) {
   RankedConstants ranked;
   const auto add = [&](const Shape& s) {
     if (s.words() == 0 || s.words() > (s.byte_words > 0 ? kMostWords : kMostHalfWords)) return;
     const auto r = residency(s, device);
     if (!r) return;
     ranked.add(expected_rate(s, shape.length, device) * shape.length / s.nodes(),
-               make_constants(s, form, mode, *r));
+               make_constants(s, mode, *r));
   };
   const bool mixed = half_shares.size() > 1;
   const MeasuredSplit* measured = mixed ? measured_split(shape.length, device) : nullptr;
@@ -186,25 +182,22 @@ constexpr std::array kNoHalves{0.0};
 constexpr std::array kAllHalves{1.0};
 
 std::vector<Constants> mixed_constants(const ModelShape& shape, const DeviceTraits& device) {
-  std::vector<Constants> out = candidates(shape, device, kMixedShares, Form::kHalf);
+  std::vector<Constants> out = candidates(shape, device, kMixedShares);
   // Very short models leave a segment without words; another variant takes them.
   std::erase_if(out, [](const Constants& c) { return c.at("kHb") == 0 || c.at("kHh") == 0; });
   return out;
 }
 std::vector<Constants> byte_constants(const ModelShape& shape, const DeviceTraits& device) {
-  return candidates(shape, device, kNoHalves, Form::kHalf);
+  return candidates(shape, device, kNoHalves);
 }
 // Includes a share of 0, because some very short models leave no word for the 16-bit segment.
 std::vector<Constants> scan_constants(const ModelShape& shape, const DeviceTraits& device) {
   std::vector<double> shares(kMixedShares.begin(), kMixedShares.end());
   shares.push_back(0.0);
-  return candidates(shape, device, shares, Form::kHalf, Mode::kScan);
+  return candidates(shape, device, shares, Mode::kScan);
 }
 std::vector<Constants> half_constants(const ModelShape& shape, const DeviceTraits& device) {
-  return candidates(shape, device, kAllHalves, Form::kHalf);
-}
-std::vector<Constants> integer_constants(const ModelShape& shape, const DeviceTraits& device) {
-  return candidates(shape, device, kAllHalves, Form::kInteger);
+  return candidates(shape, device, kAllHalves);
 }
 
 template <std::vector<Constants> (*kConstants)(const ModelShape&, const DeviceTraits&)>
@@ -228,8 +221,8 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
     binding = "shared memory bandwidth";
   }
   if (c.at("kTiled")) rate *= 0.6;
-  // Without hardware for packed 16-bit maxima (and additions), each takes four to seven operations.
-  if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.2 : 0.35;
+  // Without hardware for packed 16-bit maxima, each takes four to seven operations.
+  if (!device.has_dpx()) rate *= 0.35;
   const auto threads = static_cast<int>(c.at("kThreads"));
   return {.launch = {threads, s.shared()},
           .registers = Residency{threads, static_cast<int>(c.at("kBlocks"))}.registers(),
@@ -251,7 +244,7 @@ std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTrai
   if (most == 0) return {};
   const int tiles = (shape.length + most * 128 - 1) / (most * 128);
   const Shape s{kWarp, (shape.length + tiles * 128 - 1) / (tiles * 128), 0};
-  return {make_constants(s, Form::kHalf, Mode::kTiles, {512, 1})};
+  return {make_constants(s, Mode::kTiles, {512, 1})};
 }
 
 // An entry with the candidates that `kConstants` lists.
@@ -278,8 +271,6 @@ const std::array kVariants{
                             "S sequences per warp, four byte cells in a word by carry-free adds"),
     variant<half_constants>("multi_lane_half", CellType::kHalf,
                             "S sequences per warp, two half-precision cells in a word"),
-    variant<integer_constants>("multi_lane_word", CellType::kWord,
-                               "S sequences per warp, two 16-bit integer cells in a word (DPX)"),
     variant<scan_constants>("multi_lane_blocks", CellType::kByteAndHalf,
                             "multi_lane_mixed for long targets: the largest value of each block of "
                             "rows as well",
