@@ -33,6 +33,7 @@ CommandSpec merge_command();
 CommandSpec part_command();
 CommandSpec db_command();
 CommandSpec report_command();
+CommandSpec scores_command();
 CommandSpec plan_command();
 CommandSpec cache_command();
 CommandSpec bench_command();

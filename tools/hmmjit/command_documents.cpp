@@ -114,7 +114,7 @@ using FirstUses = std::map<std::string, std::string>;
 // Rows that an earlier command has as well are only named, unless there are few of them.
 void append_reference(std::string& out, const CommandSpec& command, const std::string& path,
                       FirstUses& first) {
-  constexpr int kFew = 5;
+  constexpr int kFew = 20;
   const bool is_sub = path.find(' ', path.find(' ') + 1) != path.npos;
   out += fmt::format("\n{} {}\n\n{}{}.\n\n```\n{}\n```\n", is_sub ? "###" : "##", path,
                      static_cast<char>(std::toupper(command.summary[0])), command.summary.substr(1),

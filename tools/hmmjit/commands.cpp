@@ -8,11 +8,12 @@ namespace hmmjit::tools {
 
 const std::vector<CommandSpec>& commands() {
   static const std::vector<CommandSpec> all = {
-      search_command(), phmmer_command(), jackhmmer_command(),   scan_command(),
-      serve_command(),  nhmmer_command(), nhmmscan_command(),    align_command(),
-      build_command(),  merge_command(),  part_command(),        db_command(),
-      report_command(), plan_command(),   cache_command(),       bench_command(),
-      tune_command(),   doctor_command(), completions_command(), man_command()};
+      search_command(), phmmer_command(), jackhmmer_command(), scan_command(),
+      serve_command(),  nhmmer_command(), nhmmscan_command(),  align_command(),
+      build_command(),  merge_command(),  part_command(),      db_command(),
+      report_command(), scores_command(), plan_command(),      cache_command(),
+      bench_command(),  tune_command(),   doctor_command(),    completions_command(),
+      man_command()};
   return all;
 }
 
