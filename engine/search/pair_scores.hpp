@@ -16,8 +16,8 @@ namespace hmmjit {
 /// The score of one filter and its threshold (Eddy 2011).
 struct FilterStep {
   std::string_view name;  ///< "msv", "bias", "viterbi" or "forward"
-  float nats =
-      0;  ///< of the step itself (+inf: overflow); bias: of the model that replaces the null model
+  /// Of the step itself (+inf: overflow); bias: of the model that replaces the null model.
+  float nats = 0;
   /// What is compared with `limit`, in bits over the null model, or over the bias model from "bias"
   /// on; bias: the MSV score again.
   float bits = 0;
