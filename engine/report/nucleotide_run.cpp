@@ -65,11 +65,14 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     statistics.read_seconds += clock.lap();
     return {};
   };
+  const std::uint64_t strands = run.options.strands == nucleotide::Strands::kBoth ? 2 : 1;
   progress.target_bytes_total = targets.bytes_total();
   HMMJIT_TRY(read(block));
   if (block.size() == 0)
     return fail(ErrorCode::kInput, "no sequence in the file", run.target_file, "give targets");
   while (block.size() > 0) {
+    const std::uint64_t cells = pass.positions * block.residue_count() * strands;
+    progress.cells_queued += cells;
     std::future<Status> next;
     try {
       next = std::async(std::launch::async, read, std::ref(following));
@@ -89,7 +92,7 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
       progress.targets += block.size();
       progress.residues += block.residue_count();
     }
-    progress.cells += pass.positions * block.residue_count();
+    progress.cells += cells;
     HMMJIT_TRY(next.get());
     std::swap(block, following);
     progress.target_bytes_read = targets.bytes_read();

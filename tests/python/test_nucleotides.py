@@ -172,6 +172,14 @@ def test_what_is_refused(chromosome):
         hmmjit.search(protein, [("t", "MKVLAAGGHKLM")]).report("dfamtblout")
 
 
+def test_progress(files):
+    for strand, strands in ((None, 2), ("watson", 1)):
+        seen = []
+        found = hmmjit.nhmmer(files / "family.hmm", files / "genome.fa", strand=strand, progress=seen.append, interval=float("inf"))
+        cells = strands * found[0].length * seen[-1]["residues"]
+        assert (seen[-1]["cells"], seen[-1]["cells_queued"]) == (cells, cells)
+
+
 def test_a_search_is_cancelled(chromosome):
     models = [hmmjit.Builder("dna").build(FAMILY)] * 20
     with pytest.raises(hmmjit.Cancelled):
