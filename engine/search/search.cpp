@@ -463,7 +463,7 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
     return;
   }
   sum.models += other.models;
-  sum.passes += other.passes;
+  if (other.bytes_read > 0) sum.passes += other.passes;  // otherwise the targets were in memory
   sum.streamed |= other.streamed;
   sum.spooled |= other.spooled;
   sum.scored_alone += other.scored_alone;
