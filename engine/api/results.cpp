@@ -41,16 +41,16 @@ Domain to_domain(const hmmjit::Hit& hit, std::size_t number, std::size_t hit_num
   return out;
 }
 
-Hit to_hit(const hmmjit::Hit& hit, std::size_t first_domain, const HitList& list) {
+Hit to_hit(const hmmjit::Hit& hit, std::size_t first_domain, const hmmjit::ModelResult& result) {
   Hit out{};
   out.size = sizeof out;
   out.name = hit.name.c_str();
   out.accession = hit.accession.c_str();
   out.description = hit.description.c_str();
   out.index = hit.index;
-  out.e_value = target_e_value(hit, list);
+  out.e_value = target_e_value(hit, result.hits);
   out.score = hit.score.bits;
-  out.bias = target_bias(hit);
+  out.bias = target_bias(hit, result);
   out.expected_domains = hit.score.expected_domains;
   out.length = hit.length;
   out.reported = hit.flags.reported;
@@ -82,7 +82,7 @@ ModelResult make_result(hmmjit::ModelResult result, bool scan) {
   out->domains.reserve(domains);
   out->hits.reserve(r.hits.hits.size());
   for (const hmmjit::Hit& hit : r.hits.hits) {
-    out->hits.push_back(to_hit(hit, out->domains.size(), r.hits));
+    out->hits.push_back(to_hit(hit, out->domains.size(), r));
     for (std::size_t i = 0; i < hit.score.domains.size(); ++i)
       out->domains.push_back(to_domain(hit, i, out->hits.size() - 1, r.hits));
   }

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "core/exact_text.hpp"
+
 namespace hmmjit {
 
 void Trace::add(std::string_view group, int row, std::string_view name, double begin, double end) {
@@ -20,13 +22,10 @@ void Trace::add(std::string_view group, std::string_view name, double begin, dou
 }
 
 std::string Trace::json() const {
-  const auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-    return out + '"';
+  const auto quoted = [](const std::string& value) {
+    std::string out;
+    text::json_string(out, value);
+    return out;
   };
   const std::lock_guard lock(mutex_);
   std::map<std::string, int> groups;

@@ -122,7 +122,7 @@ class Ascii3Parser : private AsciiParser {
     } else if (tag == "NSEQ") {
       if (c_atoi(tokens.next()) == 0) return bad("NSEQ must be a number other than zero");
     } else if (tag == "EFFN") {
-      if (!(c_atof(tokens.next()) > 0)) return bad("EFFN must be a number above zero");
+      if (c_atof(tokens.next()) <= 0) return bad("EFFN must be a number above zero");
     } else if (tag == "STATS") {
       return statistics(tokens);
     }

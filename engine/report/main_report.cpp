@@ -142,13 +142,13 @@ void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions&
       above = false;
     }
     const Domain& best = hit.best_domain();
-    text::append(out, marks.empty() ? ' ' : marks[h], ' ',
-                 text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit)), "  ",
-                 text::scores(independent_e_value(best, hits), best.bits, bias_bits(best)), "  ",
-                 text::fixed(hit.score.expected_domains, 5, 1), ' ',
-                 text::integer(hit.reported_domains, 2), "  ",
-                 text::left(hit.shown_name(options.prefer_accession), width), "  ",
-                 cut_description(hit.description, options.text_width, width + 61), '\n');
+    text::append(
+        out, marks.empty() ? ' ' : marks[h], ' ',
+        text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit, lot.result)), "  ",
+        text::scores(independent_e_value(best, hits), best.bits, bias_bits(best)), "  ",
+        text::fixed(hit.score.expected_domains, 5, 1), ' ', text::integer(hit.reported_domains, 2),
+        "  ", text::left(hit.shown_name(options.prefer_accession), width), "  ",
+        cut_description(hit.description, options.text_width, width + 61), '\n');
   }
 }
 

@@ -282,7 +282,6 @@ ModelResult nucleotide_result(nucleotide::HitList hits, const nucleotide::Option
     target.index = hit.subject->index;
     target.length = static_cast<int>(hit.subject->length);
     target.score.bits = hit.domain.bits;
-    target.score.pre_bits = hit.domain.bits + static_cast<float>(bias_bits(hit.domain));
     target.score.log_p = hit.domain.log_p;
     target.score.expected_domains = 1;
     target.score.regions = target.score.envelopes = 1;

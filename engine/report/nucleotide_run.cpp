@@ -65,14 +65,18 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
     statistics.read_seconds += clock.lap();
     return {};
   };
+  const std::uint64_t strands = run.options.strands == nucleotide::Strands::kBoth ? 2 : 1;
   progress.target_bytes_total = targets.bytes_total();
   HMMJIT_TRY(read(block));
   if (block.size() == 0)
     return fail(ErrorCode::kInput, "no sequence in the file", run.target_file, "give targets");
   while (block.size() > 0) {
+    const std::uint64_t cells = pass.positions * block.residue_count() * strands;
+    progress.cells_queued += cells;
     std::future<Status> next;
     try {
-      next = std::async(std::launch::async, read, std::ref(following));
+      next = std::async(run.options.threads > 1 ? std::launch::async : std::launch::deferred, read,
+                        std::ref(following));
     } catch (const std::system_error&) {  // no thread can be started: read it later
       next = std::async(std::launch::deferred, read, std::ref(following));
     }
@@ -89,7 +93,7 @@ Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& 
       progress.targets += block.size();
       progress.residues += block.residue_count();
     }
-    progress.cells += pass.positions * block.residue_count();
+    progress.cells += cells;
     HMMJIT_TRY(next.get());
     std::swap(block, following);
     progress.target_bytes_read = targets.bytes_read();
@@ -136,13 +140,13 @@ void add_times(SearchStatistics& statistics, const nucleotide::Times& times) {
   statistics.domain += times.domain;
 }
 
-Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
+Result<SearchStatistics> run_nucleotides(NucleotideRun run, TargetSource& targets,
                                          SearchProgress& progress) {
   const double begin = Trace::now();
   SearchStatistics statistics;
   statistics.backend = host_filters_name();
-  statistics.threads = run.options.threads;
-  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, run.options.threads));
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search));
+  statistics.threads = run.options.threads = grant.threads;
   const Limits limits(grant.bound, run.device != nullptr);
   targets.limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
   search_run::Verifier verifier(run.search, progress, run.search.domain);

@@ -36,7 +36,7 @@ struct NucleotideRun {
 /// which also limits the targets read ahead, but not hits. Fails as nucleotide::Search and
 /// `receive` do, with kInput for an empty target if each target is searched on its own, and with
 /// kResources for a target that does not fit.
-Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
+Result<SearchStatistics> run_nucleotides(NucleotideRun run, TargetSource& targets,
                                          SearchProgress& progress);
 
 }  // namespace hmmjit

@@ -4,15 +4,13 @@
 #include <cmath>
 
 #include "model/score_statistics.hpp"
-#include "search/hits.hpp"
+#include "search/search.hpp"
 
 namespace hmmjit {
 
 inline double target_e_value(const Hit& hit, const HitList& hits) {
   return e_value(hit.score.log_p, hits.Z);
 }
-/// Subtracts in float: zero gets HMMER's sign.
-inline float target_bias(const Hit& hit) { return hit.score.pre_bits - hit.score.bits; }
 inline double conditional_e_value(const domain::Domain& domain, const HitList& hits) {
   return e_value(domain.log_p, hits.domZ);
 }
@@ -21,6 +19,11 @@ inline double independent_e_value(const domain::Domain& domain, const HitList& h
 }
 inline double bias_bits(const domain::Domain& domain) {
   return static_cast<double>(domain.bias_nats) * 1.44269504088896341;
+}
+/// Subtracts in float: zero gets HMMER's sign. A hit of nhmmer is one domain, with its bias.
+inline float target_bias(const Hit& hit, const ModelResult& result) {
+  return result.nucleotides ? static_cast<float>(bias_bits(hit.best_domain()))
+                            : hit.score.pre_bits - hit.score.bits;
 }
 /// Column "acc": expected accuracy per residue of the envelope.
 inline double mean_accuracy(const domain::Domain& domain) {

@@ -73,7 +73,7 @@ void add_to_page(Page& page, const ModelResult& result, bool alignments) {
     added.included = hit.flags.included;
     added.evalue = as_written(target_e_value(hit, hits));
     added.score = as_written(hit.score.bits);
-    added.bias = as_written(target_bias(hit));
+    added.bias = as_written(target_bias(hit, result));
     for_each_reported_domain(hit, [&](const domain::Domain& d, int number, bool included) {
       added.domains.push_back(make_domain(d, number, included, hits, alignments));
     });

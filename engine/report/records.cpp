@@ -97,7 +97,7 @@ void append_target(Columns& row, const Hit& hit, const ModelResult& result) {
   row.integer(result.index);
   row.real(target_e_value(hit, result.hits));
   row.real(hit.score.bits);
-  row.real(target_bias(hit));
+  row.real(target_bias(hit, result));
   row.integer(static_cast<int>(hit.flags.included));
 }
 
@@ -210,7 +210,7 @@ void append_json_targets(std::string& out, const HitLot& lot, bool alignments,
     object.number("evalue", target_e_value(hit, hits));
     object.number("ln_p", hit.score.log_p);
     object.number("score", hit.score.bits);
-    object.number("bias", target_bias(hit));
+    object.number("bias", target_bias(hit, result));
     object.number("expected_domains", hit.score.expected_domains);
     object.number("regions", hit.score.regions);
     object.number("clustered", hit.score.clustered);

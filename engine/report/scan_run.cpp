@@ -22,6 +22,22 @@ namespace {
 constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
 constexpr std::size_t kResiduesWithDevice = std::size_t{32} << 20;
 
+// A batch of the sequences. Its bytes are those of all batches, for progress.
+class Batch final : public ForwardingSource {
+ public:
+  Batch(const TargetBlock& batch, const TargetSource& sequences)
+      : ForwardingSource(resident_targets({batch})->open()), sequences_(sequences) {}
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    return source_->next(block, residues);
+  }
+  bool is_batch() const override { return true; }
+  std::uint64_t bytes_read() const override { return sequences_.bytes_read(); }
+  std::uint64_t bytes_total() const override { return sequences_.bytes_total(); }
+
+ private:
+  const TargetSource& sequences_;
+};
+
 // Collects the hits of all models by sequence.
 class ScanSink final : public ResultSink {
  public:
@@ -105,7 +121,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     read_seconds += clock.lap();
     if (batch.size() == 0) break;
     ++blocks;
-    const std::unique_ptr<TargetSource> targets = resident_targets({batch})->open();
+    Batch targets(batch, sequences);
     TargetCounters counters(batch.first_index(), batch.size());
     options.by_target = SearchOptions::ByTarget{rules.Z};
     options.filters.per_target = &counters;
@@ -127,7 +143,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
       return query;
     };
     HMMJIT_ASSIGN(const SearchStatistics pass,
-                  session.search(options, models, *targets, sink, progress));
+                  session.search(options, models, targets, sink, progress));
     add(statistics, pass);
     const bool differs = blocks > 1 && selected.models != models_found;
     if (differs || sink.models() != (selected.indices ? selected.indices->size() : selected.models))
@@ -161,6 +177,7 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     }
     report_seconds += clock.lap();
   }
+  progress.targets_complete = true;
   // The searches of batches counted passes over memory, and hits per model, before these were
   // judged together.
   statistics.passes = 1;

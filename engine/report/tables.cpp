@@ -89,7 +89,8 @@ void append_target_table(std::string& out, const HitLot& lot, bool marked) {
     if (marked) append_kept_mark(out, hit.reported_domains);
     append_names(out, names_of(hit, model), w);
     text::append_line(
-        out, "", text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit)),
+        out, "",
+        text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit, lot.result)),
         text::scores(independent_e_value(best, hits), best.bits, bias_bits(best)),
         text::fixed(hit.score.expected_domains, 5, 1), text::integer(hit.score.regions, 3),
         text::integer(hit.score.clustered, 3), text::integer(hit.score.overlaps, 3),
@@ -128,7 +129,7 @@ void append_domain_table(std::string& out, const HitLot& lot, bool marked) {
       append_names(out, names_of(hit, model), w, length);
       text::append_line(
           out, "", text::integer(model.M, 5),
-          text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit)),
+          text::scores(target_e_value(hit, hits), hit.score.bits, target_bias(hit, lot.result)),
           text::integer(number, 3), text::integer(hit.reported_domains, 3),
           text::e_value(conditional_e_value(domain, hits)),
           text::scores(independent_e_value(domain, hits), domain.bits, bias_bits(domain)),
@@ -160,11 +161,11 @@ void append_pfam_targets(std::string& out, const HitLot& lot, bool marked) {
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     if (marked) append_kept_mark(out, hit.reported_domains);
-    text::append_line(out, text::left(hit.name, width), "", text::score(hit.score.bits),
-                      text::e_value(target_e_value(hit, hits)),
-                      text::integer(hit.score.domains.size(), 3),
-                      text::fixed(hit.score.expected_domains, 5, 1), text::bias(target_bias(hit)),
-                      "  ", text::or_dash(hit.description));
+    text::append_line(
+        out, text::left(hit.name, width), "", text::score(hit.score.bits),
+        text::e_value(target_e_value(hit, hits)), text::integer(hit.score.domains.size(), 3),
+        text::fixed(hit.score.expected_domains, 5, 1), text::bias(target_bias(hit, lot.result)),
+        "  ", text::or_dash(hit.description));
   }
 }
 

@@ -376,7 +376,8 @@ void Agenda::done(const DeliverResult& work) {
   const MutexLock lock(mutex_);
   delivering_ = false;
   waiting_bytes_ -= work.finished->bytes;
-  progress_.models_done = ++delivered_;
+  ++delivered_;
+  ++progress_.models_done;
 }
 
 bool Agenda::more_models() {

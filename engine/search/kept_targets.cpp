@@ -83,6 +83,7 @@ class KeptTargets final : public ForwardingSource {
   Status rewind() override {
     if (complete_) {
       position_ = 0;
+      replays_ = true;
       return {};
     }
     if (!source_->rewindable())
@@ -96,10 +97,11 @@ class KeptTargets final : public ForwardingSource {
   }
   bool rewindable() const override { return complete_ || source_->rewindable(); }
   bool compressed() const override { return !complete_ && source_->compressed(); }
+  std::uint64_t bytes_read() const override { return replays_ ? 0 : source_->bytes_read(); }
 
  private:
   std::uint64_t memory_, kept_ = 0;
-  bool keeping_ = true, complete_ = false;
+  bool keeping_ = true, complete_ = false, replays_ = false;
   std::vector<TargetBlock> blocks_;
   std::size_t position_ = 0;
 };

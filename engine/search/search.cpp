@@ -17,7 +17,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/memory.hpp"
 #include "core/random_seed.hpp"
 #include "core/threads.hpp"
 #include "core/workers.hpp"
@@ -463,7 +462,7 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
     return;
   }
   sum.models += other.models;
-  sum.passes += other.passes;
+  if (other.bytes_read > 0) sum.passes += other.passes;  // otherwise the targets were in memory
   sum.streamed |= other.streamed;
   sum.spooled |= other.spooled;
   sum.scored_alone += other.scored_alone;
@@ -495,14 +494,9 @@ void set_seed(domain::DomainOptions& domain, std::uint32_t seed) {
   domain.seed = seed != 0 ? seed : random_seed();
 }
 
-Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
-                                TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink,
-                                SearchProgress* progress, LateModels* late) {
+Result<MemoryGrant> grant_memory(const SearchOptions& options) {
   HMMJIT_ASSIGN(const MemoryGrant grant,
                 grant_memory(options.memory, std::max(1, options.threads)));
-  SearchOptions granted = options;
-  granted.memory = grant.bound;
-  granted.threads = grant.threads;
   if (grant.threads < options.threads && options.on_warning) {
     options.on_warning({ErrorCode::kResources,
                         "only " + std::to_string(grant.threads) + " of " +
@@ -512,6 +506,16 @@ Result<SearchStatistics> search(const SearchOptions& options, const ModelSource&
                         {},
                         "raise the memory limit of the job, container or control group"});
   }
+  return grant;
+}
+
+Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
+                                TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink,
+                                SearchProgress* progress, LateModels* late) {
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(options));
+  SearchOptions granted = options;
+  granted.memory = grant.bound;
+  granted.threads = grant.threads;
   SearchProgress unused;
   search_run::Run run(granted, grant.available, models, targets, device, sink,
                       progress != nullptr ? *progress : unused);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/memory.hpp"
 #include "core/mutex.hpp"
 #include "model/hmm.hpp"
 #include "search/hits.hpp"
@@ -199,6 +200,9 @@ class LateModels {
   Mutex mutex_;
   std::function<void()> listener_ HMMJIT_GUARDED_BY(mutex_);
 };
+
+/// grant_memory for the memory and threads of `options`. Warns if the threads are fewer.
+Result<MemoryGrant> grant_memory(const SearchOptions& options);
 
 /// Searches every model against every target. Blocks until all results are with the sink.
 /// Fails with the first error in model order; results of the models before it have been

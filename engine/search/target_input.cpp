@@ -15,7 +15,7 @@ Result<std::optional<TargetBlock>> TargetInput::next() {
   if (!more) return std::unexpected(more.error());
   if (!*more) {
     statistics_.bytes_read += input_->bytes_read();
-    progress_.targets_complete = true;
+    progress_.targets_complete = !input_->is_batch();
     return std::nullopt;
   }
   HMMJIT_TRY(count(targets));
@@ -27,8 +27,8 @@ Status TargetInput::count(const TargetBlock& targets) {
   ++statistics_.blocks;
   statistics_.targets += targets.size();
   statistics_.residues += targets.residue_count();
-  progress_.targets = statistics_.targets;
-  progress_.residues = statistics_.residues;
+  progress_.targets += targets.size();
+  progress_.residues += targets.residue_count();
   return spool_ ? spool_->append(targets) : Status{};
 }
 

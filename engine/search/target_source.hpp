@@ -44,6 +44,8 @@ class TargetSource {
   virtual void limit_targets(std::uint64_t /*residues*/) {}
   /// The targets in memory whose blocks this delivers; may be null.
   virtual std::shared_ptr<const ResidentTargets> resident() const { return nullptr; }
+  /// Whether these are a batch of the input's targets: others follow in later searches.
+  virtual bool is_batch() const { return false; }
   /// Bytes read so far and in all (0: not known), for progress and reading speed.
   virtual std::uint64_t bytes_read() const { return 0; }
   virtual std::uint64_t bytes_total() const { return 0; }

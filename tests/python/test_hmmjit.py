@@ -433,6 +433,19 @@ def test_progress_and_cancellation():
         list(hmmjit.search_iter(*much(), device="cpu", progress=lambda _: next(iter(())), interval=0.001))
 
 
+def test_progress_of_a_scan_in_batches(tmp_path):
+    file = tmp_path / "long.fasta"
+    file.write_text("".join(f">s{n}\n{'MKVLAAGIDE' * 9000}\n" for n in range(50)))
+    seen = []
+    hmmjit.scan(file, hmmjit.Models.load(MODELS)[:2], device="cpu", progress=seen.append, interval=0.001)
+    last = seen[-1]
+    assert last["targets"] == 50 and last["target_bytes_read"] == last["target_bytes_total"] == os.path.getsize(file)
+    assert last["targets_complete"] and last["models_started"] == last["models_done"] == 4 and last["cells"] == last["cells_queued"]
+    for before, after in zip(seen, seen[1:]):
+        assert all(before[name] <= after[name] for name in before), (before, after)
+        assert after["targets"] == 50 or not before["targets_complete"]
+
+
 @pytest.mark.parametrize("work", [
     lambda models, targets: hmmjit.search(models, targets, device="cpu", threads=1, max=True),
     lambda _, targets: hmmjit.Builder(threads=1, EvN=10**4).build_many(targets)], ids=["search", "build"])

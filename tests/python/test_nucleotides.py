@@ -1,4 +1,5 @@
 """Nucleotides in the Python package, compared with the program, and with PyHMMER where it is installed."""
+import ctypes
 import gzip
 import io
 import os
@@ -91,6 +92,7 @@ def test_searches(files):
         places = [(h.name, h.domains[0].alignment_from, h.domains[0].alignment_to, h.strand) for result in again for h in result]
         assert places == [(row[0].decode(), int(row[6]), int(row[7]), row[11].decode()) for row in map(bytes.split, rows(table))]
         assert again.report("main", **shown) == found.report("main", **shown)
+        assert all(h.bias == ctypes.c_float(h.domains[0].bias).value for result in again for h in result)
         seen.add(tuple(results_part(main)))
     print(f"{len(seen)} different results of {len(SEARCHES)} searches")
     assert len(seen) == len(SEARCHES)
@@ -168,6 +170,14 @@ def test_what_is_refused(chromosome):
         found.merge(found)
     with pytest.raises(hmmjit.UsageError, match="Dfam"):
         hmmjit.search(protein, [("t", "MKVLAAGGHKLM")]).report("dfamtblout")
+
+
+def test_progress(files):
+    for strand, strands in ((None, 2), ("watson", 1)):
+        seen = []
+        found = hmmjit.nhmmer(files / "family.hmm", files / "genome.fa", strand=strand, progress=seen.append, interval=float("inf"))
+        cells = strands * found[0].length * seen[-1]["residues"]
+        assert (seen[-1]["cells"], seen[-1]["cells_queued"]) == (cells, cells)
 
 
 def test_a_search_is_cancelled(chromosome):

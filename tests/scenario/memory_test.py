@@ -397,6 +397,17 @@ class ControlGroupTest(SharedInputs):
                     self.assertEqual(done.stderr.count("\n"), 1 + done.stderr.count("threads are used"))
                     self.assertIsNone(table)
 
+    def test_a_search_of_nucleotides_takes_the_threads_that_fit(self):
+        dna, model, stats = self.path("dna.fasta"), self.path("dna.hmm"), self.path("stats")
+        scenario.write_fasta(dna, [["dna", "", "ACGTTGCAAC" * 20]])
+        ok(scenario.run(["hmmbuild", "--dna", model, dna]))
+        for command in ("nhmmer", "nhmmscan"):
+            with ControlGroup(64 * MIB) as group:
+                done = subprocess.run([*group.prefix, scenario.program, command, "--quiet", "--cpu", "64", "--stats", stats, model, dna],
+                                      capture_output=True, text=True, timeout=300)
+            self.assertEqual((done.returncode, done.stderr.count("threads are used")), (0, 1), done.stderr)
+            self.assertLess(json.loads(read(stats))["threads"], 64)
+
     def test_a_group_that_is_too_small_for_anything(self):
         done, table = self.search(16, ["--cpu", "2"])
         self.assertEqual(done.returncode, RESOURCES)

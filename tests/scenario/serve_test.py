@@ -279,6 +279,7 @@ class Serve(unittest.TestCase):
                 answer = self.server.ask("POST", path, model)
                 self.assertEqual(answer[0], status, answer)
                 self.assertIn(text, answer[1])
+        self.assertNotIn(b'command=""', self.server.ask("GET", "/metrics")[1])
         health = json.loads(self.server.ask("GET", "/health")[1])
         self.assertEqual((health["status"], health["databases"]["both.hmm"]["holds"]), ("ready", "profiles"))
 
@@ -325,6 +326,7 @@ class Serve(unittest.TestCase):
         client.kill()
         client.communicate()
         self.server.wait("hmmjit_running", 0)
+        self.assertGreater(self.server.metric('hmmjit_queries_total{command="search",exit="130"}'), 0)
         connection = self.server.raw()  # one that breaks off in its request
         connection.sendall(b"POST /v1/search?db=globins45.fa HTTP/1.1\r\nContent-Length: 1000\r\n\r\nHMMER3/f")
         connection.close()

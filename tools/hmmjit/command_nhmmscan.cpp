@@ -66,8 +66,9 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   const double begin = Trace::now();
   if (run.options.is_set("--bgfile"))
     return fail(ErrorCode::kUsage, "--bgfile is not supported here", {}, "use hmmjit nhmmer");
-  const nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
-  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, options.threads));
+  nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search));
+  options.threads = grant.threads;
   run.targets->limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
   SearchStatistics statistics;
   statistics.backend = host_filters_name();

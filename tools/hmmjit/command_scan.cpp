@@ -43,11 +43,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(file.path));
       // For the progress display: each batch of sequences takes a pass over the models.
       const std::uint64_t before = bytes * passes++;
-      const auto read = static_cast<double>(run.targets->bytes_read());
-      const auto all = static_cast<double>(run.targets->bytes_total());
-      file.bytes_total =
-          read > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes * passes) * all / read)
-                   : 0;
+      file.bytes_total = bytes * passes;
       const ModelSource next = [&file, before,
                                 reader = std::make_shared<HmmReader>(std::move(opened))] {
         auto model = reader->next();

@@ -18,6 +18,7 @@
 #include <ctime>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
@@ -73,8 +74,10 @@ struct Job {
 // Runs jobs in order of arrival, several at a time.
 class JobQueue {
  public:
-  JobQueue(std::size_t running, std::size_t queued, QueryBounds bounds)
-      : queued_(queued), bounds_(std::move(bounds)) {
+  // `has_run`: receives each query that has run, before Job::done.
+  JobQueue(std::size_t running, std::size_t queued, QueryBounds bounds,
+           std::function<void(const Query&)> has_run)
+      : queued_(queued), bounds_(std::move(bounds)), has_run_(std::move(has_run)) {
     workers_.reserve(running);
     while (workers_.size() < running)
       workers_.emplace_back([this](const std::stop_token& ended) { work(ended); });
@@ -112,6 +115,7 @@ class JobQueue {
       const auto running = static_cast<int>(++running_);
       lock.unlock();
       job->query.run(bounds_, running);
+      has_run_(job->query);
       lock.lock();
       --running_;
       job->done = true;
@@ -121,6 +125,7 @@ class JobQueue {
 
   const std::size_t queued_;
   const QueryBounds bounds_;
+  const std::function<void(const Query&)> has_run_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<std::shared_ptr<Job>> waiting_;
@@ -181,7 +186,8 @@ class Server {
   };
   explicit Server(Settings settings)
       : settings_(std::move(settings)),
-        queue_(settings_.running, settings_.queued, settings_.bounds) {}
+        queue_(settings_.running, settings_.queued, settings_.bounds,
+               [this](const Query& query) { count(query); }) {}
   ~Server() {
     const std::lock_guard lock(mutex_);  // waits until the last connection releases it
   }
@@ -426,7 +432,7 @@ class Server {
               show_report();
     }
     if (!there) return query.cancel();
-    count(query);
+    if (!job->runs) count(query);
     there = show_report();
     for (const Query::Output& output : query.outputs()) {
       const auto file = ReadOnlyFile::open(output.path);
@@ -484,7 +490,7 @@ class Server {
     while (runs && !job->done) {
       if (!connection.wait(job->signal.get(), std::chrono::hours(1))) return query.cancel();
     }
-    count(query);
+    if (!runs) count(query);
     const int exit = query.exit_status();
     if (exit != 0)
       return connection.answer(query.command().empty()  ? 404
@@ -524,6 +530,7 @@ class Server {
   }
 
   void count(const Query& query) {
+    if (query.command().empty()) return;  // no such command
     const std::lock_guard lock(mutex_);
     auto& [number, seconds] = counts_[{query.command(), query.exit_status()}];
     ++number;
