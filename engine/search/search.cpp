@@ -452,8 +452,9 @@ double SearchProgress::filter_seconds_left(double seconds) const {
              known = static_cast<double>(cells_queued.load()),
              read = static_cast<double>(target_bytes_read.load()),
              all = static_cast<double>(target_bytes_total.load());
-  if (done <= 0 || read <= 0) return 0;
-  return std::max(0.0, known * std::max(all / read, 1.0) / done - 1) * seconds;
+  if (done <= 0) return 0;
+  const double unread = read > 0 ? std::max(all / read, 1.0) : 1;  // nothing read: all in memory
+  return std::max(0.0, known * unread / done - 1) * seconds;
 }
 
 void add(SearchStatistics& sum, const SearchStatistics& other) {
