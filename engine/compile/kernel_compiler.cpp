@@ -145,7 +145,9 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
   if (image.kind == ImageKind::kCubin) {
     image.resources = read_ptxas_log(image.log, image.entry_name);
     if (image.resources.registers < 0)
-      return fail(ErrorCode::kCompile, "the compiler's log states no resources", job.name);
+      return fail(ErrorCode::kCompile,
+                  fmt::format("the compiler's log states no resources of {}", image.entry_name),
+                  job.name, "declare the kernel extern \"C\" __global__");
   }
   if (!developer.dump.empty()) (void)dump_job(job, &image, image.log, developer.dump);
   return image;

@@ -100,6 +100,9 @@ std::optional<int> read_parameter_bytes(std::string_view image, std::string_view
 
 KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name) {
   KernelResources out;
+  // The whole name: the mangled one of a kernel without extern "C" contains it.
+  const std::string quoted = fmt::format("'{}'", entry_name);
+  const std::string last = fmt::format(" {}", entry_name);
   bool ours = false;
   const auto number_before = [](std::string_view line, std::string_view words) {
     const std::size_t at = line.find(words);
@@ -113,8 +116,7 @@ KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name
     const std::string_view line(part);
     if (line.find("Compiling entry function") != std::string_view::npos ||
         line.find("Function properties for") != std::string_view::npos) {
-      const std::size_t at = line.find(entry_name);
-      ours = at != std::string_view::npos;
+      ours = line.find(quoted) != std::string_view::npos || line.ends_with(last);
     }
     if (!ours) continue;
     if (const int n = number_before(line, " bytes stack frame"); n >= 0) out.local_bytes = n;

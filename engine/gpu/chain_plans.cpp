@@ -128,8 +128,8 @@ std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
   std::vector<plan::Plan> out;
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
-    if (link == Link::kSsv) continue;  // kFineSsv, for this class, stands for both
-    const std::vector<int> lengths = link == Link::kFineSsv
+    if (link == Link::kFineSsv) continue;  // kSsv, for this class, stands for both
+    const std::vector<int> lengths = link == Link::kSsv
                                          ? std::vector{model_length}
                                          : link_lengths(link, model_length, alphabet_codes, device);
     for (const int length : lengths) {
@@ -138,6 +138,7 @@ std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
       out.push_back(*std::move(plan));
       break;
     }
+    if (out.empty()) break;  // SSV comes first
   }
   return out;
 }

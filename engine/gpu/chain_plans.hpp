@@ -57,9 +57,9 @@ std::vector<int> link_lengths(Link link, int model_length, int alphabet_codes,
 Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned);
 
-/// The kernels that a search with such a model uses once all are ready, including SSV for the
+/// The kernels that a search with such a model uses once all are ready; the first is SSV's for the
 /// model's own size class. Links without a kernel for the device are omitted; the CPU does their
-/// stages.
+/// stages, or all if SSV has none.
 std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
                                      const plan::DeviceTraits& device,
                                      const plan::TuningTable* tuned);

@@ -47,7 +47,7 @@ struct Plan {
   std::vector<Rejection> rejected;   ///< all other variants, each with its reason
   /// Computed cells divided by real cells, minus 1.
   double padding() const {
-    if (!chosen.expected.padded) return 0;
+    if (!chosen.expected.padded || chosen.expected.any_length) return 0;
     return static_cast<double>(chosen.expected.covered_length) / model_length - 1.0;
   }
 };
@@ -113,7 +113,7 @@ std::string architecture_name(const DeviceTraits& device);
 /// model it accepts on some of the table's devices, and the resources that competing ones promise.
 std::string catalogue_text();
 
-/// Multi-line text for people, or one JSON object for programs (stable field names, one line).
+/// Multi-line text for people, or one JSON object for programs (one line; docs/outputs.md).
 std::string plan_text(const Plan& plan);
 std::string plan_json(const Plan& plan);
 

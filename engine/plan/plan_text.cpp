@@ -35,6 +35,7 @@ void write_candidate(std::string& out, const Candidate& c) {
   expected.number("registers", c.expected.registers);  // old name of the same value
   expected.number("registers_bound", c.expected.registers);
   expected.number("covered_length", c.expected.covered_length);
+  expected.flag("padded", c.expected.padded && !c.expected.any_length);
   expected.number("cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e3));
   expected.text("binding_resource", c.expected.binding_resource);
   expected.number("blocks_per_sm", c.occupancy.blocks_per_sm);
@@ -49,7 +50,8 @@ void write_candidate(std::string& out, const Candidate& c) {
 // Rejections of usable variants begin with a verdict (planner.cpp); all others count as "refused".
 std::pair<std::string_view, std::string_view> verdict_of(const Rejection& rejection) {
   const std::string_view reason = rejection.reason;
-  for (const std::string_view verdict : {"slower", "for undecided targets", "only by name"}) {
+  for (const std::string_view verdict :
+       {"slower", "as fast", "for undecided targets", "only by name"}) {
     if (reason.starts_with(verdict) && reason.substr(verdict.size()).starts_with(": "))
       return {verdict, reason.substr(verdict.size() + 2)};
   }
@@ -70,24 +72,26 @@ std::string plan_text(const Plan& plan) {
       "  constants  {}\n"
       "  launch     {} threads a block, as many blocks as are resident, {} bytes of dynamic shared "
       "memory\n"
-      "  expected   at most {} registers (launch bound), {} blocks = {} warps per SM ({:.0f} % "
+      "  expected   at most {} registers (launch bound), {} block{} = {} warps per SM ({:.0f} % "
       "occupancy, limited "
       "by {})\n"
-      "  predicted  {:.0f} {}, bound by {}\n",
+      "  predicted  {:.{}f} {}, bound by {}\n",
       stage_name(plan.stage), c.variant->name, plan.device.name, architecture_name(plan.device),
       plan.policy,
       plan.stage == Stage::kHost
           ? fmt::format("  problem    {}\n", plan.problem)
           : fmt::format(
                 "  model      length {}, size class {}, {}\n", plan.model_length, plan.class_length,
-                c.expected.padded
+                c.expected.any_length ? "a kernel for any model"
+                : c.expected.padded
                     ? fmt::format("{} positions computed ({:.1f} % padding)",
                                   c.expected.covered_length, 100 * plan.padding())
                     : fmt::format("a kernel for up to {} positions", c.expected.covered_length)),
       constants_text(c.constants), c.expected.launch.block_threads,
       c.expected.launch.dynamic_shared_bytes, c.expected.registers, c.occupancy.blocks_per_sm,
-      c.occupancy.warps_per_sm, 100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups,
-      rate_unit(plan.stage), c.expected.binding_resource);
+      c.occupancy.blocks_per_sm == 1 ? "" : "s", c.occupancy.warps_per_sm,
+      100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups,
+      c.predicted_gcups < 10 ? 2 : 0, rate_unit(plan.stage), c.expected.binding_resource);
   if (!plan.tuned.empty()) {
     fmt::format_to(std::back_inserter(out), "  tuned      {}\n", plan.tuned);
   }

@@ -22,7 +22,8 @@ void expect_golden(const std::string& name, const std::string& text) {
   std::ifstream file(path, std::ios::binary);
   ASSERT_TRUE(file) << path << ": missing; HMMJIT_UPDATE_GOLDEN=1 writes it";
   const std::string golden{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text, golden) << path;
+  EXPECT_TRUE(text == golden)
+      << path << ": cmake --build --preset release --target renew, then review its difference";
 }
 
 TEST(Golden, RenderedFixture) {

@@ -551,7 +551,7 @@ TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
 
 TEST_F(DomainStageTest, EveryKernelOfTheCatalogueIsExecuted) {
   NEEDS_FAKE_DRIVER();
-  EXPECT_THAT(hmmjit_lockstep::kernels_without_instance(
+  EXPECT_THAT(hmmjit_lockstep::variants_without_instance(
                   {plan::Stage::kParser, plan::Stage::kEnsemble, plan::Stage::kEnvelope}),
               testing::IsEmpty())
       << "add constants for it to tests/gpu_search/CMakeLists.txt";

@@ -439,7 +439,7 @@ TEST_P(MsvLockstep, EqualsReferenceOutsideProbabilityModels) {
 }
 
 TEST(ByteLockstep, EveryKernelOfTheCatalogueIsExecuted) {
-  EXPECT_THAT(hmmjit_lockstep::kernels_without_instance({plan::Stage::kSsv, plan::Stage::kMsv}),
+  EXPECT_THAT(hmmjit_lockstep::variants_without_instance({plan::Stage::kSsv, plan::Stage::kMsv}),
               testing::IsEmpty())
       << "add constants for it to tests/lockstep/CMakeLists.txt";
 }

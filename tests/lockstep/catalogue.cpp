@@ -24,7 +24,7 @@ bool has_form(const plan::KernelVariant& entry, const KernelInstance& instance) 
         return !value || (instance.constants.contains(name) && instance.at(name) == *value);
       };
       if (same("kS") && same("kRows") && same("kStatic") && same("kTiled") && same("kScan") &&
-          same("kSpeculate"))
+          same("kForm") && same("kSpeculate"))
         return true;
     }
   }
@@ -103,15 +103,14 @@ std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length) {
   return static_cast<std::uint32_t>(plan::tiles_of(candidate, model_length));
 }
 
-std::vector<std::string> kernels_without_instance(std::initializer_list<plan::Stage> stages) {
+std::vector<std::string> variants_without_instance(std::initializer_list<plan::Stage> stages) {
   std::vector<std::string> out;
   for (const plan::Stage stage : stages) {
     for (const plan::KernelVariant& v : plan::variants_of(stage)) {
-      const auto compiled = [&](const KernelInstance& k) { return k.kernel == v.entry_name; };
-      if (std::ranges::none_of(kernel_instances(), compiled) &&
-          std::ranges::find(out, v.entry_name) == out.end()) {
-        out.emplace_back(v.entry_name);
-      }
+      const auto compiled = [&](const KernelInstance& k) {
+        return k.kernel == v.entry_name && has_form(v, k);
+      };
+      if (std::ranges::none_of(kernel_instances(), compiled)) out.emplace_back(v.name);
     }
   }
   return out;

@@ -29,8 +29,8 @@ std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length);
 /// Positions per tile; 0: the kernel takes a model in one launch.
 int tile_length_by_entry(const KernelInstance& instance);
 
-/// Kernels in catalogue entries of these stages without an instance in this program.
-std::vector<std::string> kernels_without_instance(
+/// Variants of these stages without an instance in this program.
+std::vector<std::string> variants_without_instance(
     std::initializer_list<hmmjit::plan::Stage> stages);
 
 }  // namespace hmmjit_lockstep

@@ -478,7 +478,7 @@ INSTANTIATE_TEST_SUITE_P(All, BiasLockstep, testing::ValuesIn(instances_of("bias
 // tests/gpu_search has those of the domain stage.
 TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
   EXPECT_THAT(
-      hmmjit_lockstep::kernels_without_instance(
+      hmmjit_lockstep::variants_without_instance(
           {plan::Stage::kBias, plan::Stage::kViterbi, plan::Stage::kForward, plan::Stage::kGate}),
       testing::IsEmpty())
       << "add constants for it to tests/lockstep/CMakeLists.txt";

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "compile/kernel_provider.hpp"
 #include "compile/tuning_store.hpp"
@@ -289,9 +290,11 @@ struct PlanRequest {
 
   /// True if the output shows the kernels of a whole search, not only plans.
   bool shows_search() const {
-    return all_stages && options.variant.empty() && emit.empty() && !summary &&
-           !options.exact_length && options.policy == plan::Policy::kDefault;
+    return !demands_kernels() && emit.empty() && !summary && !options.exact_length &&
+           options.policy == plan::Policy::kDefault;
   }
+  /// True if the user demanded stages or a variant, not what a search needs.
+  bool demands_kernels() const { return !all_stages || !options.variant.empty(); }
   bool leaves_out(Stage stage) const {
     const auto variants = plan::variants_of(stage);
     if (!all_stages) return false;
@@ -328,11 +331,18 @@ class PlanOutput {
   void add_failure(const Subject& subject, Stage stage, const plan::DeviceTraits& device,
                    const Error& error) {
     ++failures_;
+    // A device without SSV searches nothing; of other stages, the CPU does those without a kernel.
+    const bool demanded = request_.demands_kernels() || stage == Stage::kSsv;
+    failed_ = failed_ || demanded;
     plan_list_.push_back({{"model", subject.name},
                           {"stage", plan::stage_name(stage)},
                           {"device", device.name},
                           {"error", error.to_string()}});
-    diagnose("hmmjit plan: {}: {}\n", subject.name, error.to_string());
+    if (!demanded && request_.shows_search()) {
+      on_cpu_ += fmt::format("  {:8} on the CPU: {}\n", plan::stage_name(stage), error.message);
+    } else {
+      diagnose("hmmjit plan: {}: {}\n", subject.name, error.to_string());
+    }
   }
 
   Status add(const Subject& subject, const plan::Plan& plan) {
@@ -340,44 +350,49 @@ class PlanOutput {
     const std::string identity = kernel_identity(plan);
     const bool is_new = kernels_.insert(identity).second;
     real_ += plan.model_length;
-    computed_ += plan.chosen.expected.covered_length;
+    computed_ += plan.model_length * (1 + plan.padding());
     if (!request_.emit.empty()) return is_new ? emit(plan) : Status{};
     if (request_.summary) return {};
-    auto state = cache_states_.find(identity);
-    if (state == cache_states_.end())
-      state = cache_states_.emplace(identity, describe_cache(provider_.cache_state(plan))).first;
+    const CacheText& state = cache_state(plan);
     if (request_.json) {
       Json item{{"model", subject.name}};
       item.update(Json::parse(plan::plan_json(plan)));
-      item["cache"] = state->second.json;
+      item["cache"] = state.json;
       plan_list_.push_back(std::move(item));
     } else if (request_.explain || !request_.shows_search()) {
-      text_ += fmt::format("{}: {}  cache      {}\n", subject.name, plan::plan_text(plan),
-                           state->second.text);
+      text_ += fmt::format("{}: {}  cache      {}, {}\n", subject.name, plan::plan_text(plan),
+                           state.json.value("kernel", "no key"), state.text);
     }
     return {};
   }
 
   /// Adds the kernels of a search, with coarser length classes after SSV.
   void add_search(const Subject& subject, const plan::DeviceTraits& device) {
+    const std::string on_cpu = std::exchange(on_cpu_, {});
+    const std::vector<plan::Plan> plans =
+        gpu::search_plans(subject.length, subject.alphabet_codes, device, request_.options.tuned);
+    if (plans.empty()) return;
     Json kernels = Json::array();
-    text_ += fmt::format("{}: a search on {} uses\n", subject.name, device.name);
+    text_ += fmt::format("{}: a search on {} uses, once its kernels are made\n", subject.name,
+                         device.name);
     std::map<Stage, std::string_view> first_of_stage;
-    for (const plan::Plan& p : gpu::search_plans(subject.length, subject.alphabet_codes, device,
-                                                 request_.options.tuned)) {
-      const CacheText state = describe_cache(provider_.cache_state(p));
+    for (const plan::Plan& p : plans) {
+      search_kernels_.insert(kernel_identity(p));
+      const CacheText& state = cache_state(p);
+      const bool any_length = p.chosen.expected.any_length;
       const auto [first, only] = first_of_stage.emplace(p.stage, p.chosen.variant->name);
       text_ += fmt::format(
           "  {:8} {} for {}{}, {}\n", plan::stage_name(p.stage), p.chosen.variant->name,
-          p.class_length < subject.length ? "any model"
-                                          : fmt::format("{} positions", p.class_length),
+          any_length ? "any model" : fmt::format("{} positions", p.class_length),
           only ? "" : fmt::format(", of targets that {} leaves undecided", first->second),
           state.text);
       kernels.push_back({{"stage", plan::stage_name(p.stage)},
                          {"variant", p.chosen.variant->name},
-                         {"class_length", p.class_length},
+                         {"class_length", any_length ? Json() : Json(p.class_length)},
+                         {"undecided_by", only ? Json() : Json(first->second)},
                          {"cache", state.json}});
     }
+    text_ += on_cpu;
     searches_.push_back(
         {{"model", subject.name}, {"device", device.name}, {"kernels", std::move(kernels)}});
   }
@@ -399,20 +414,29 @@ class PlanOutput {
                         {"summary", std::move(summary)}});
     }
     if (plans_ == 0) return text_;
+    const std::string subjects = fmt::format("{}, {}", counted(request_.subjects.size(), "model"),
+                                             counted(request_.devices.size(), "device"));
     if (request_.shows_search() && !request_.explain)
-      text_ +=
-          "Stages after SSV see few targets: models of similar length share their kernels. "
-          "--explain or --stage says more.\n";
+      return text_ +
+             fmt::format(
+                 "Stages after SSV see few targets: models of similar length share their kernels. "
+                 "--explain or --stage says more.\n{}, {}\n",
+                 subjects, counted(search_kernels_.size(), "kernel"));
     return text_ +
-           fmt::format("{}, {}, {}, {}{}\n", counted(request_.subjects.size(), "model"),
-                       counted(request_.devices.size(), "device"), counted(plans_, "plan"),
+           fmt::format("{}, {}, {}{}\n", subjects, counted(plans_, "plan"),
                        counted(kernels_.size(), "kernel"),
                        one_stage ? fmt::format(", {:.1f} % padded cells", 100 * padding) : "");
   }
   std::size_t plans() const { return plans_; }
-  int failures() const { return failures_; }
+  bool failed() const { return failed_; }
 
  private:
+  // Asked once for each kernel: the question brings an image from disk into memory.
+  const CacheText& cache_state(const plan::Plan& plan) {
+    const auto [state, is_new] = cache_states_.try_emplace(kernel_identity(plan));
+    if (is_new) state->second = describe_cache(provider_.cache_state(plan));
+    return state->second;
+  }
   Status emit(const plan::Plan& plan) {
     if (request_.emit == "cubin" && kernels_.size() > 1)
       return fail(ErrorCode::kUsage, "several kernels, one cubin", "--emit cubin",
@@ -426,11 +450,12 @@ class PlanOutput {
   KernelProvider& provider_;
   std::size_t plans_ = 0;
   int failures_ = 0;
-  std::set<std::string> kernels_;
+  bool failed_ = false;  // not only of stages that the CPU then does
+  std::set<std::string> kernels_, search_kernels_;
   double real_ = 0, computed_ = 0;
   std::map<std::string, CacheText> cache_states_;
   Json plan_list_ = Json::array(), searches_ = Json::array();
-  std::string text_, emitted_;
+  std::string text_, emitted_, on_cpu_;
 };
 
 Result<int> run_plan(const ParsedOptions& options) {
@@ -469,14 +494,10 @@ Result<int> run_plan(const ParsedOptions& options) {
         else
           out.add_failure(subject, stage, device, p.error());
       }
-    }
-  }
-  for (const plan::DeviceTraits& device : request.devices) {
-    for (const Subject& subject : request.subjects) {
       if (request.shows_search()) out.add_search(subject, device);
     }
   }
-  const int code = out.failures() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
+  const int code = out.failed() ? static_cast<int>(ErrorCode::kCompile) : 0;
   // Without a kernel or plan, keeps an existing file.
   if (code != 0 && (!request.emit.empty() || out.plans() == 0) && !output_path.empty()) return code;
   HMMJIT_TRY(write_output(output_path, out.text(), request.emit == "cubin"));
@@ -512,8 +533,9 @@ CommandSpec plan_command() {
        {kPlain, "--no-tuned", "", "predictions only, whatever hmmjit tune has measured"},
        {kPlain, "--emit", "s", "print the kernel instead: source, ptx, cubin, sass, log", kForms},
        {kPlain, "--output,-o", "f", "write to this file instead of standard output"},
-       {kPlain, "--summary", "", "totals only"},
-       {kPlain, "--catalogue", "", "print the catalogue of all kernels, as in docs/kernels.md"},
+       {kPlain, "--summary", "", "totals only", excluding("--explain")},
+       {kPlain, "--catalogue", "", "print the catalogue of all kernels, as in docs/kernels.md",
+        excluding("--json")},
        {kPlain, "--explain", "",
         "also the plan of every stage for the model's own size class, and why no other "
         "variant"},

@@ -90,7 +90,7 @@ std::string pair_json(const ScoredPair& pair) {
 std::string pair_text(const ScoredPair& pair) {
   std::string out = fmt::format("{} ({} positions), {} ({} residues)\n", pair.hmm.name, pair.hmm.M,
                                 pair.target.name, pair.target.length());
-  if (pair.scores.steps.empty()) return out + "  no residues\n\n";
+  if (pair.scores.steps.empty()) return out + "  no residues\n";
   out +=
       fmt::format("  {:<8} {:>10} {:>10} {:>10} {:>10}\n", "", "nats", "bits", "P-value", "limit");
   for (const FilterStep& step : pair.scores.steps)
@@ -99,12 +99,12 @@ std::string pair_text(const ScoredPair& pair) {
                     step.bits, step.p, step.limit, step.passes ? "passes" : "rejected");
   const FilterStep* rejected = pair.scores.rejected_by();
   if (const auto& score = pair.scores.score) {
-    out += fmt::format("  {}score {:.1f} bits, bias {:.1f}, E-value {:.2g}, {} domain{}\n\n",
+    out += fmt::format("  {}score {:.1f} bits, bias {:.1f}, E-value {:.2g}, {} domain{}\n",
                        rejected == nullptr ? "" : "not searched further; otherwise ", score->bits,
                        score->pre_bits - score->bits, pair.e_value(), score->domains.size(),
                        score->domains.size() == 1 ? "" : "s");
   } else {
-    out += "  no domain\n\n";
+    out += "  no domain\n";
   }
   return out;
 }

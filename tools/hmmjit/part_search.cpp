@@ -11,6 +11,7 @@
 #include "core/diagnostics.hpp"
 #include "io/sequence_file.hpp"
 #include "io/target_database.hpp"
+#include "output_names.hpp"
 #include "parts/part_reader.hpp"
 #include "parts/part_targets.hpp"
 #include "parts/part_writer.hpp"
@@ -183,13 +184,13 @@ Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& option
   if (request.part.first != request.part.last && request.file.find("{}") == request.file.npos)
     return fail(ErrorCode::kUsage, "several parts need several files", "--part-file",
                 "write {} where the number of the part belongs");
-  if (const char* output =
-          options.first_given({"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv",
-                               "--target-tsv", "--json", "--a3m"}))
-    return fail(ErrorCode::kUsage, std::string(output) + " does not go with --part", {},
-                "give it to hmmjit merge");
+  for (const NamedFile& output : output_files(search_option_table(), options)) {
+    if (output.option == "--stats" || output.option == "--trace") continue;
+    const bool merged = std::ranges::find(kNotRecorded, output.option) != kNotRecorded.end();
+    return fail(ErrorCode::kUsage, output.option + " does not go with --part", {},
+                merged ? "give it to hmmjit merge" : "");
+  }
   if (const char* other = options.first_given({"--restrictdb_stkey", "--restrictdb_n", "--tformat",
-                                               "--fasta", "--domfasta", "--gff", "--bed",
                                                "--resolve-overlaps", "--clans", "--cut-missing"}))
     return fail(ErrorCode::kUsage, std::string(other) + " does not go with --part");
   if (const char* output = options.first_given({"--stats", "--trace"});

@@ -102,6 +102,8 @@ TEST(PtxasLog, ResourcesOfTheNamedKernel) {
   EXPECT_EQ(r.static_shared_bytes, 0);
   EXPECT_EQ(read_ptxas_log(log, "other").static_shared_bytes, 64);
   EXPECT_EQ(read_ptxas_log("", "kernel"), KernelResources{});
+  EXPECT_EQ(read_ptxas_log(log, "kern"), KernelResources{})
+      << "part of a name, as of a mangled one";
 }
 
 TEST(Gate, ComparesTheImageWithThePromise) {

@@ -31,6 +31,10 @@ TEST(Catalogue, EntriesAreComplete) {
       EXPECT_EQ(v.stage, stage) << v.name;
       EXPECT_FALSE(v.template_file.empty() || v.entry_name.empty() || v.summary.empty()) << v.name;
       EXPECT_FALSE(v.references.empty()) << v.name;
+      // Tests find the instances of a kernel by its name.
+      const std::string_view file = v.template_file.substr(v.template_file.rfind('/') + 1);
+      EXPECT_EQ(fmt::format("{}.cu", v.entry_name), fmt::format("{}_{}", stage_name(stage), file))
+          << v.name << ": name the kernel after its stage and template";
       ASSERT_TRUE(v.accepts && v.constants && v.expected) << v.name;
     }
   }
