@@ -50,8 +50,7 @@ void write_candidate(std::string& out, const Candidate& c) {
 // Rejections of usable variants begin with a verdict (planner.cpp); all others count as "refused".
 std::pair<std::string_view, std::string_view> verdict_of(const Rejection& rejection) {
   const std::string_view reason = rejection.reason;
-  for (const std::string_view verdict :
-       {"slower", "as fast", "for undecided targets", "only by name"}) {
+  for (const std::string_view verdict : {"slower", "for undecided targets", "only by name"}) {
     if (reason.starts_with(verdict) && reason.substr(verdict.size()).starts_with(": "))
       return {verdict, reason.substr(verdict.size() + 2)};
   }

@@ -124,10 +124,9 @@ std::string outranked(const Candidate& best, const Plan& plan, Policy policy) {
   if (policy == Policy::kCudampfpp) {
     return "slower: the CUDAMPF++ rule prefers more sequences per warp or a smaller H";
   }
-  const bool equal = best.predicted_gcups == plan.chosen.predicted_gcups;
-  return fmt::format("{}: predicted {:.0f} {} ({}) against {:.0f}{}", equal ? "as fast" : "slower",
-                     best.predicted_gcups, rate_unit(plan.stage), best.expected.binding_resource,
-                     plan.chosen.predicted_gcups, equal ? ", but later in the catalogue" : "");
+  return fmt::format("slower: predicted {:.0f} {} ({}) against {:.0f}", best.predicted_gcups,
+                     rate_unit(plan.stage), best.expected.binding_resource,
+                     plan.chosen.predicted_gcups);
 }
 
 }  // namespace

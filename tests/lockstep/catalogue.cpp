@@ -24,7 +24,7 @@ bool has_form(const plan::KernelVariant& entry, const KernelInstance& instance) 
         return !value || (instance.constants.contains(name) && instance.at(name) == *value);
       };
       if (same("kS") && same("kRows") && same("kStatic") && same("kTiled") && same("kScan") &&
-          same("kForm") && same("kSpeculate"))
+          same("kSpeculate"))
         return true;
     }
   }
