@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Core-seconds, wall time and peak memory of hmmjit phmmer, jackhmmer, scan and build, and of phmmer, jackhmmer, hmmscan
-and hmmbuild, on this machine.
+"""Core-seconds, wall time and peak memory of hmmjit phmmer, jackhmmer, scan, build and align, and of phmmer, jackhmmer,
+hmmscan, hmmbuild and hmmalign, on this machine.
 
 usage: compare_programs.py [--program PATH] [--threads N] [--targets FASTA] [--models HMM] [--device cpu|gpu|auto]
                            [--cases GLOB ...] [--repeats N] [--queries N] [--json FILE]
@@ -12,11 +12,12 @@ The queries are proteins of the targets of about 100 to 1,500 residues, evenly s
   hmmscan          1,000 of the targets against the models, for hmmscan pressed files
   hmmbuild small   an alignment for each model, of 30 sequences that hmmemit makes
   hmmbuild deep    one alignment of 5,000 sequences of the model nearest to 250 positions
+  hmmalign         the same sequences to that model
 --device gpu|auto: hmmjit searches a database that `hmmjit db build` has made; otherwise both read the FASTA file.
 Targets and models are the project's collection ($HMMJIT_SHARED, all proteomes together, 31 M residues, and the Pfam mix)
 where that is there, else Debian's mmseqs2-examples and hmmer-examples.
 Each line is the best of --repeats runs, the whole process with start-up and output counted; its last column says whether
-both found the same: the lines of the tables, or the models but for their DATE and COM lines.
+both found the same: the lines of the tables or alignments, or the models but for their DATE and COM lines.
 """
 import argparse
 import fnmatch
@@ -85,7 +86,7 @@ def small_alignments(models, work):
 
 
 def deep_alignment(models, work):
-    """5,000 sequences of one of the models."""
+    """One of the models, and an alignment of 5,000 sequences of it."""
     path = work + "/deep.sto"
     name = min(lengths_of(models), key=lambda m: abs(m[1] - 250))[0]
     one = work + "/one.hmm"
@@ -93,7 +94,7 @@ def deep_alignment(models, work):
         file.write(scenario.run(["hmmfetch", models, name]).stdout)
     with open(path, "wb") as file:
         file.write(scenario.run(["hmmemit", "-a", "-N", "5000", "--seed", "7", one]).stdout)
-    return path
+    return one, path
 
 
 def model_lines(path):
@@ -157,13 +158,18 @@ def main():
                 [args.program, "build", *ours_cpu, "-o", "/dev/null", work + "/got",
                  alignment], model_lines
 
+        def align(model, sequences):
+            return ["hmmalign", "-o", work + "/want", model, sequences], \
+                [args.program, "align", *ours_cpu, "-o", work + "/got", model, sequences], model_lines
+
         cases = {"phmmer": lambda: search("phmmer", queries),
                  "jackhmmer -N 1": lambda: search("jackhmmer", queries, "-N", "1"),
                  "jackhmmer -N 3": lambda: search("jackhmmer", queries, "-N", "3"),
                  "structure": lambda: search("jackhmmer", longest, *STRUCTURE),
                  "hmmscan": scan,
                  "hmmbuild small": lambda: build(small_alignments(models, work)),
-                 "hmmbuild deep": lambda: build(deep_alignment(models, work))}
+                 "hmmbuild deep": lambda: build(deep_alignment(models, work)[1]),
+                 "hmmalign": lambda: align(*deep_alignment(models, work))}
         print(f"{'case':15} {'HMMER':>24} {'hmmjit':>24} {'ratio':>13} {'same?':>6}")
         print(f"{'':15} {'core-s':>8} {'wall s':>8} {'MB':>6} {'core-s':>8} {'wall s':>8} {'MB':>6} {'core':>6} {'wall':>6}")
         for name, make in cases.items():
