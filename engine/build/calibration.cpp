@@ -1,9 +1,11 @@
 #include "build/calibration.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -91,9 +93,19 @@ Targets simulate(LinearCongruential& random, std::span<const float> background, 
   targets.length = length;
   const auto stride = static_cast<std::size_t>(length) + 1;
   targets.storage.assign(1 + stride * static_cast<std::size_t>(count), kPaddingCode);
+  // From each bound on, a deviate gives a later residue.
+  std::vector<double> bounds(background.begin(), background.end());
+  std::partial_sum(bounds.begin(), bounds.end(), bounds.begin());
+  const double norm = bounds.back();
+  bounds.pop_back();
+  for (double& bound : bounds) bound /= norm;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     Residue* const residues = targets.storage.data() + 1 + i * stride;
-    for (int j = 0; j < length; ++j) residues[j] = static_cast<Residue>(random.choose(background));
+    for (int j = 0; j < length; ++j) {
+      const double deviate = random.uniform();
+      residues[j] = static_cast<Residue>(
+          std::ranges::count_if(bounds, [&](double bound) { return bound <= deviate; }));
+    }
     targets.views.emplace_back(residues, static_cast<std::size_t>(length));
   }
   return targets;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/coding.hpp"
 #include "io/hmm_file.hpp"
 
 namespace hmmjit {
@@ -19,19 +18,27 @@ struct RecordBegin {
 }  // namespace
 
 Result<PressedFilterReader> PressedFilterReader::open(const std::string& path) {
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path + ".h3f"));
-  return PressedFilterReader(std::move(source));
+  HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(path + ".h3f"));
+  return PressedFilterReader(std::move(file), path + ".h3f");
+}
+
+std::unexpected<Error> PressedFilterReader::damaged() const {
+  return fail(ErrorCode::kInput, "not a file of hmmpress, or damaged", name_,
+              "press the database again with hmmpress -f");
+}
+
+Result<Decoder> PressedFilterReader::read(std::size_t size) {
+  if (file_.size() < at_ || file_.size() - at_ < size) return damaged();
+  if (buffer_.size() < size) buffer_.resize(size);
+  HMMJIT_TRY(file_.read(at_, std::span(buffer_).first(size)));
+  at_ += size;
+  return Decoder(std::string_view(buffer_).substr(0, size));
 }
 
 Result<std::optional<PressedFilter>> PressedFilterReader::next() {
-  const auto damaged = [&] {
-    return fail(ErrorCode::kInput, "not a file of hmmpress, or damaged", input_.name(),
-                "press the database again with hmmpress -f");
-  };
-  input_.skip(std::exchange(record_, 0));
-  HMMJIT_ASSIGN(std::string_view read, input_.peek(sizeof(RecordBegin)));
-  if (read.empty()) return std::nullopt;
-  const auto begin = Decoder(read).bytes<RecordBegin>();
+  if (at_ == file_.size()) return std::nullopt;
+  HMMJIT_ASSIGN(Decoder record, read(sizeof(RecordBegin)));
+  const auto begin = record.bytes<RecordBegin>();
   if (begin.magic != kMagic || begin.nodes < 1 || begin.alphabet < 1 || begin.alphabet > 3 ||
       begin.name < 1 || static_cast<std::size_t>(begin.name) > kLongestModelLine)
     return damaged();
@@ -45,14 +52,7 @@ Result<std::optional<PressedFilter>> PressedFilterReader::next() {
     return static_cast<std::size_t>(bytes.Kp) * stripes * PressedFilter::kLanes;
   };
   const auto name = static_cast<std::size_t>(begin.name);
-  const std::size_t ssv = row(filter.stripes + kExtraStripes), msv = row(filter.stripes);
-  constexpr std::size_t kFixed = sizeof(RecordBegin) + 1 + sizeof(std::int32_t) + 5 +
-                                 sizeof(float) * (1 + 6 + kMaxBases) + 3 * sizeof(std::int64_t) +
-                                 sizeof kMagic;
-  record_ = kFixed + name + ssv + msv;
-  HMMJIT_ASSIGN(read, input_.peek(record_));
-  Decoder record(read.substr(0, record_));
-  record.take(sizeof begin);
+  HMMJIT_ASSIGN(record, read(name + 1 + sizeof(std::int32_t) + 5 + sizeof(float)));
   filter.name = record.take(name + 1).substr(0, name);
   record.take(sizeof(std::int32_t));  // longest hit of a model of DNA
   bytes.tbm = record.bytes<std::uint8_t>();
@@ -61,14 +61,17 @@ Result<std::optional<PressedFilter>> PressedFilterReader::next() {
   bytes.scale = record.bytes<float>();
   bytes.base = record.bytes<std::uint8_t>();
   bytes.bias = record.bytes<std::uint8_t>();
-  record.take(ssv);
+  at_ += row(filter.stripes + kExtraStripes);  // the costs of SSV
+  const std::size_t msv = row(filter.stripes);
+  HMMJIT_ASSIGN(record, read(msv + sizeof(float) * (6 + kMaxBases) + 3 * sizeof(std::int64_t) +
+                             sizeof kMagic));
   filter.cost = record.take(msv);
   filter.mu = record.bytes<float>();
   filter.lambda = record.bytes<float>();
   record.take(4 * sizeof(float));  // statistics of Viterbi and Forward scores
   filter.offset = record.bytes<std::uint64_t>();
   record.take(2 * sizeof(std::int64_t) + kMaxBases * sizeof(float));  // other files; composition
-  if (record.bytes<std::uint32_t>() != kMagic || !record.ok()) return damaged();
+  if (record.bytes<std::uint32_t>() != kMagic) return damaged();
   return filter;
 }
 

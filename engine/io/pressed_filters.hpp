@@ -3,24 +3,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "core/coding.hpp"
 #include "core/error.hpp"
-#include "io/byte_source.hpp"
+#include "core/read_only_file.hpp"
 #include "model/profile.hpp"
 
 namespace hmmjit {
 
-/// The MSV filter of a model, as hmmpress has stored it. Views are valid until the next is read.
+/// The MSV filter of a model, as hmmpress has stored it. `cost` is valid until the next is read.
 struct PressedFilter {
   static constexpr int kLanes = 16;
 
-  std::string_view name;
+  std::string name;
   const Alphabet* alphabet = nullptr;
   ByteProfile bytes;  ///< without costs
   /// ByteProfile::cost as [Kp][stripes][kLanes]: lane l of stripe q is node 1 + q + l * stripes
@@ -43,10 +42,16 @@ class PressedFilterReader {
   Result<std::optional<PressedFilter>> next();
 
  private:
-  explicit PressedFilterReader(std::unique_ptr<ByteSource> source) : input_(std::move(source)) {}
+  PressedFilterReader(ReadOnlyFile file, std::string name)
+      : file_(std::move(file)), name_(std::move(name)) {}
+  std::unexpected<Error> damaged() const;
+  // The next bytes of the file, valid until the next call.
+  Result<Decoder> read(std::size_t size);
 
-  BufferedInput input_;
-  std::size_t record_ = 0;  // bytes of the last record returned, which are skipped by next()
+  ReadOnlyFile file_;
+  std::string name_;
+  std::uint64_t at_ = 0;
+  std::string buffer_;
 };
 
 }  // namespace hmmjit

@@ -334,12 +334,13 @@ std::shared_ptr<SearchModel> begin_search_model(Hmm hmm) {
 }
 
 void complete(SearchModel& model) {
+  if (model.words.M > 0) return;
   add_transition_scores(model.hmm, model.profile);
   model.words = make_word_profile(model.profile);
   model.odds = make_odds_profile(model.profile);
 }
 
-std::shared_ptr<const SearchModel> make_search_model(Hmm hmm) {
+std::shared_ptr<SearchModel> make_search_model(Hmm hmm) {
   std::shared_ptr<SearchModel> model = begin_search_model(std::move(hmm));
   complete(*model);
   return model;

@@ -132,11 +132,11 @@ struct SearchModel {
   BiasModel bias;
 };
 /// Builds all forms. Cost: about 60 us per 100 nodes.
-std::shared_ptr<const SearchModel> make_search_model(Hmm hmm);
+std::shared_ptr<SearchModel> make_search_model(Hmm hmm);
 /// Builds the forms for SSV, MSV and bias: `bytes`, `bias` and the match scores of `profile`. Takes
 /// half the time.
 std::shared_ptr<SearchModel> begin_search_model(Hmm hmm);
-/// Builds the remaining forms. Other threads may meanwhile read `hmm`, `bytes` and `bias`.
+/// Builds the forms that are missing. Other threads may meanwhile read `hmm`, `bytes` and `bias`.
 void complete(SearchModel& model);
 
 }  // namespace hmmjit

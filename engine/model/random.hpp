@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace hmmjit {
 
@@ -24,21 +23,6 @@ class LinearCongruential {
   double uniform() {
     state_ = 69069u * state_ + 1u;
     return static_cast<double>(state_) * 0x1p-32;
-  }
-
-  /// Chooses an index with probability proportional to its weight; always draws one deviate. Sums
-  /// and compares in double.
-  int choose(std::span<const float> weights) {
-    const double roll = uniform();
-    double norm = 0;
-    for (const float w : weights) norm += static_cast<double>(w);
-    double sum = 0;
-    for (std::size_t x = 0; x < weights.size(); ++x) {
-      sum += static_cast<double>(weights[x]);
-      if (roll < sum / norm) return static_cast<int>(x);
-    }
-    // Reached only if the weights have no positive sum (NaN quotients).
-    return static_cast<int>(weights.size()) - 1;
   }
 
  private:

@@ -322,7 +322,7 @@ void Search::State::cut(const TargetBlock& block) {
 
 std::unique_ptr<Search::State::RunResult> Search::State::filter(std::size_t run, std::size_t model,
                                                                 Scratch& s) {
-  const Model& m = *models[model];
+  Model& m = *models[model];
   auto result = std::make_unique<RunResult>();
   const auto residues_of_units = sequences(run, m, s);
   const auto marks = device == nullptr ? nullptr : device->marks(model);

@@ -63,9 +63,10 @@ struct Rule {
 };
 
 /// A model to search with. Its cutoffs (--cut_ga) are the scores of both rules. Its alphabet
-/// provides the background frequencies and the letters of displayed targets.
+/// provides the background frequencies and the letters of displayed targets. A search completes
+/// `model` when it finds the first diagonal: two searches of one model must not run at once.
 struct Query {
-  std::shared_ptr<const SearchModel> model;
+  std::shared_ptr<SearchModel> model;
   int window_length = 0;  ///< W: MAXL of the model, --w_length, max_length(hmm, --w_beta)
   Rule report{10.0}, include{0.01};
 };

@@ -102,11 +102,19 @@ void merge(std::vector<Window>& windows, std::size_t from, float share) {
   windows.resize(last + 1);
 }
 
-std::vector<Window> ssv_windows(const WindowModel& model, Sequences sequences,
+std::vector<Window> ssv_windows(WindowModel& model, Sequences sequences,
                                 const std::vector<cpu::MarkedRows>* marked,
-                                cpu::FilterScratch& scratch) {
+                                cpu::FilterScratch& scratch, CoreClock& clock, Times& times) {
   std::vector<cpu::FoundDiagonal> found;
   model.tables.ssv_scan(model.model.bytes, model.ssv, sequences, scratch, found, marked);
+  std::uint64_t scanned = 0;
+  if (marked == nullptr)
+    for (const auto& sequence : sequences) scanned += sequence.size();
+  else
+    for (const cpu::MarkedRows& rows : *marked) scanned += rows.last - rows.first;
+  times.ssv += {clock.lap(), scanned * static_cast<std::uint64_t>(model.model.hmm.M)};
+  if (!found.empty()) model.complete();
+  times.setup_seconds += clock.lap();
   std::vector<Window> windows;
   for (auto d = found.begin(); d != found.end();) {
     const std::size_t from = windows.size(), sequence = d->target;
@@ -129,19 +137,12 @@ std::uint64_t residues_of(std::span<const Candidate> candidates) {
   return sum;
 }
 
-std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Sequences sequences,
+std::vector<Candidate> msv_candidates(WindowModel& model, double F1, Sequences sequences,
                                       const std::vector<cpu::MarkedRows>* marked,
                                       cpu::FilterScratch& scratch, CoreClock& clock, Times& times) {
   std::vector<Candidate> candidates;
-  for (const Window& window : ssv_windows(model, sequences, marked, scratch))
+  for (const Window& window : ssv_windows(model, sequences, marked, scratch, clock, times))
     candidates.push_back({window});
-  const auto M = static_cast<std::uint64_t>(model.model.hmm.M);
-  std::uint64_t scanned = 0;
-  if (marked == nullptr)
-    for (const auto& sequence : sequences) scanned += sequence.size();
-  else
-    for (const cpu::MarkedRows& rows : *marked) scanned += rows.last - rows.first;
-  times.ssv += {clock.lap(), scanned * M};
   const auto views = views_of(candidates, sequences);
   std::vector<reference::SsvResult> scores(views.size());
   model.tables.ssv_batch(views, scores, scratch);
@@ -150,7 +151,8 @@ std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Seque
                                  ? model.tables.msv_recurrence(views[n], scratch)
                                  : scores[n].nats;
   }
-  times.msv += {clock.lap(), residues_of(candidates) * M};
+  times.msv +=
+      {clock.lap(), residues_of(candidates) * static_cast<std::uint64_t>(model.model.hmm.M)};
   std::erase_if(candidates, [&](const Candidate& c) {
     // HMMER rounds the P-value to float here, but not the bits.
     const float nats = c.msv_nats - null_score(c.length());
@@ -236,9 +238,17 @@ WindowModel::WindowModel(const Query& query, const Options& options)
       tables(model),
       ssv(ssv_scan_of(model, W, options.F1)) {
   const FlushToZeroScope flush;
-  spread_window(model.odds, before, after);
   const Calibration& c = model.hmm.calibration;
   viterbi_nats = inverse_gumbel(options.F2, c.viterbi_mu, c.viterbi_lambda);
+}
+
+void WindowModel::complete() {
+  std::call_once(completed, [&] {
+    const FlushToZeroScope flush;
+    hmmjit::complete(model);
+    tables.add_words(model.words);
+    spread_window(model.odds, before, after);
+  });
 }
 
 std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
@@ -249,7 +259,7 @@ std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candid
   return views;
 }
 
-std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
+std::vector<Candidate> find_candidates(WindowModel& model, const Options& options,
                                        Sequences sequences,
                                        const std::vector<cpu::MarkedRows>* marked,
                                        cpu::FilterScratch& scratch, FilterCounters& counters,

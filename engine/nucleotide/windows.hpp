@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -16,15 +17,19 @@ namespace hmmjit::nucleotide {
 
 /// A query's tables for the filters.
 struct WindowModel {
+  /// With what SSV needs: most models of a library find no diagonal.
   WindowModel(const Query& query, const Options& options);
+  /// Makes the rest, once. Thread-safe.
+  void complete();
 
-  const SearchModel& model;
+  SearchModel& model;
   int W;
   cpu::FilterTables tables;
   reference::SsvScan ssv;
   /// By node: the lengths of a path before and after it, as fractions of the window length.
   std::vector<float> before, after;
   float viterbi_nats = 0;  ///< score with P-value F2
+  std::once_flag completed;
 };
 
 /// Residues `start` to `start + length - 1` of one of several sequences, 1-based.
@@ -59,8 +64,9 @@ using Sequences = std::span<const std::span<const Residue>>;
 std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
                                                Sequences sequences);
 
-/// `counters` adds the residues that pass each filter. `marked`: see cpu::FilterTables::ssv_scan.
-std::vector<Candidate> find_candidates(const WindowModel& model, const Options& options,
+/// Completes `model` if there is a diagonal. `counters` adds the residues that pass each filter.
+/// `marked`: see cpu::FilterTables::ssv_scan.
+std::vector<Candidate> find_candidates(WindowModel& model, const Options& options,
                                        Sequences sequences,
                                        const std::vector<cpu::MarkedRows>* marked,
                                        cpu::FilterScratch& scratch, FilterCounters& counters,

@@ -117,7 +117,7 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
     if (cutoff) query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
   }
   HMMJIT_TRY(build::calibrate_if_needed(hmm));
-  query.model = make_search_model(std::move(hmm));
+  query.model = begin_search_model(std::move(hmm));
   HMMJIT_TRY(nucleotide::check(query));
   return query;
 }

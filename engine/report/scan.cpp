@@ -23,6 +23,7 @@ Status for_each_model(const HitLot& sequence,
                       const std::function<Status(const ModelResult&)>& use) {
   ModelResult model;
   static_cast<HitTotals&>(model.hits) = sequence.totals();
+  if (sequence.result.nucleotides) model.nucleotides.emplace();
   for (const Hit& found : sequence.hits) {
     model.index = found.index;
     model.model.name = found.name;

@@ -6,10 +6,6 @@
 
 namespace hmmjit {
 
-void PreparedModel::complete_model() const {
-  if (model_->words.M == 0) complete(*model_);
-}
-
 cpu::FilterTables& PreparedModel::made_tables() const {
   if (!tables_) tables_.emplace(*model_);
   return *tables_;
@@ -17,7 +13,7 @@ cpu::FilterTables& PreparedModel::made_tables() const {
 
 std::shared_ptr<const SearchModel> PreparedModel::model() const {
   const MutexLock lock(mutex_);
-  complete_model();
+  complete(*model_);
   return model_;
 }
 
@@ -28,7 +24,7 @@ const cpu::FilterTables& PreparedModel::tables() const {
 
 const cpu::FilterTables& PreparedModel::tables_with_viterbi() const {
   const MutexLock lock(mutex_);
-  complete_model();
+  complete(*model_);
   made_tables().add_words(model_->words);
   return *tables_;
 }

@@ -31,7 +31,6 @@ class PreparedModel {
   std::size_t bytes() const;
 
  private:
-  void complete_model() const HMMJIT_REQUIRES(mutex_);
   cpu::FilterTables& made_tables() const HMMJIT_REQUIRES(mutex_);
 
   const std::shared_ptr<SearchModel> model_;

@@ -11,10 +11,10 @@
 namespace hmmjit::tools {
 
 /// All commands, in display order.
-const std::vector<CommandSpec>& commands();
+std::vector<CommandSpec> commands();
 std::vector<std::string> command_names();
 /// Fails with kUsage if no command has this name.
-Result<const CommandSpec*> find_command(std::string_view name);
+Result<CommandSpec> find_command(std::string_view name);
 
 /// The text of `hmmjit --version --verbose`: version, build and the libraries found on this
 /// machine, one "name: value" per line, for bug reports. Contains no names of the user's files.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/ascii.hpp"
 #include "core/output_file.hpp"
@@ -307,11 +308,11 @@ CommandSpec man_command() {
               fmt::print("{}", command_reference(commands()));
               return 0;
             }
-            const CommandSpec* page = nullptr;
+            std::optional<CommandSpec> page;
             if (!options.arguments().empty()) {
               HMMJIT_ASSIGN(page, find_command(options.arguments()[0]));
             }
-            fmt::print("{}", manual_page(page, commands()));
+            fmt::print("{}", manual_page(page ? &*page : nullptr, commands()));
             return 0;
           }};
 }

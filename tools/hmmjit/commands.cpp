@@ -1,31 +1,54 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "hmmjit/command.hpp"
 
 namespace hmmjit::tools {
+namespace {
 
-const std::vector<CommandSpec>& commands() {
-  static const std::vector<CommandSpec> all = {
-      search_command(), phmmer_command(), jackhmmer_command(), scan_command(),
-      serve_command(),  nhmmer_command(), nhmmscan_command(),  align_command(),
-      build_command(),  merge_command(),  part_command(),      db_command(),
-      report_command(), scores_command(), plan_command(),      cache_command(),
-      bench_command(),  tune_command(),   doctor_command(),    completions_command(),
-      man_command()};
+// A program describes its own command only: the options of all take a while to list.
+constexpr std::pair<std::string_view, CommandSpec (*)()> kCommands[] = {
+    {"search", search_command},
+    {"phmmer", phmmer_command},
+    {"jackhmmer", jackhmmer_command},
+    {"scan", scan_command},
+    {"serve", serve_command},
+    {"nhmmer", nhmmer_command},
+    {"nhmmscan", nhmmscan_command},
+    {"align", align_command},
+    {"build", build_command},
+    {"merge", merge_command},
+    {"part", part_command},
+    {"db", db_command},
+    {"report", report_command},
+    {"scores", scores_command},
+    {"plan", plan_command},
+    {"cache", cache_command},
+    {"bench", bench_command},
+    {"tune", tune_command},
+    {"doctor", doctor_command},
+    {"completions", completions_command},
+    {"man", man_command}};
+
+}  // namespace
+
+std::vector<CommandSpec> commands() {
+  std::vector<CommandSpec> all;
+  for (const auto& [name, describe] : kCommands) all.push_back(describe());
   return all;
 }
 
 std::vector<std::string> command_names() {
   std::vector<std::string> names;
-  for (const CommandSpec& command : commands()) names.emplace_back(command.name);
+  for (const auto& [name, describe] : kCommands) names.emplace_back(name);
   return names;
 }
 
-Result<const CommandSpec*> find_command(std::string_view name) {
-  const auto found = std::ranges::find(commands(), name, &CommandSpec::name);
-  if (found != commands().end()) return &*found;
+Result<CommandSpec> find_command(std::string_view name) {
+  for (const auto& [known, describe] : kCommands) {
+    if (known == name) return describe();
+  }
   return fail(ErrorCode::kUsage, fmt::format("no command \"{}\"", name), {},
               did_you_mean(name, command_names(), "hmmjit -h shows all commands"));
 }

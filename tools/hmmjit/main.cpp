@@ -213,7 +213,7 @@ int run_words(const std::vector<std::string>& words) {
     return static_cast<int>(ErrorCode::kUsage);
   }
   if (!command) return hmmjit::tools::report_failure("hmmjit", command.error());
-  return hmmjit::tools::run_command(**command, fmt::format("hmmjit {}", name),
+  return hmmjit::tools::run_command(*command, fmt::format("hmmjit {}", name),
                                     {words.begin() + 1, words.end()});
 }
 

@@ -162,10 +162,10 @@ bool Query::prepare(const std::string& name, const std::vector<std::string>& wor
 
 Status Query::make_options(const std::string& name, const std::vector<std::string>& words,
                            std::string client_folder, const Databases& databases) {
-  const auto spec = find_command(name);
-  if (!spec || (*spec)->program == nullptr || !served(*(*spec)->program))
+  auto spec = find_command(name);
+  if (!spec || spec->program == nullptr || !served(*spec->program))
     return fail(ErrorCode::kUsage, fmt::format("no query \"{}\"", name));
-  command_ = *spec;
+  command_ = *std::move(spec);
   client_folder_ = std::move(client_folder);
   // The server's environment must not decide for its clients.
   HMMJIT_ASSIGN(const ParsedOptions given, parse_options(command_->options, words, false));
@@ -285,9 +285,8 @@ void Query::run(const QueryBounds& bounds, int running) {
 
 void Query::end_with(const Error& error) {
   exit_ = static_cast<int>(error.code);
-  say(command_ == nullptr
-          ? error.to_string() + "\n"
-          : failure_text(*command_, fmt::format("hmmjit {}", command_->name), error));
+  say(command_ ? failure_text(*command_, fmt::format("hmmjit {}", command_->name), error)
+               : error.to_string() + "\n");
 }
 
 std::vector<Query::Output> Query::outputs() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -114,7 +115,7 @@ class Query {
   std::string as_shown(std::string text) const;
 
   TemporaryFolder folder_;
-  const CommandSpec* command_ = nullptr;
+  std::optional<CommandSpec> command_;
   std::optional<ParsedOptions> options_;
   std::vector<std::pair<std::string, std::string>> shown_;  // place, name
   std::shared_ptr<const Database> database_;
