@@ -76,7 +76,9 @@ std::string pair_json(const ScoredPair& pair) {
     part.close();
   }
   const FilterStep* rejected = pair.scores.rejected_by();
-  json.optional_text("rejected_by", rejected == nullptr ? "" : rejected->name);
+  json.optional_text("rejected_by", pair.scores.steps.empty() ? "length"
+                                    : rejected == nullptr     ? ""
+                                                              : rejected->name);
   if (const auto& score = pair.scores.score) {
     json.number("bits", score->bits);
     json.number("bias_bits", score->pre_bits - score->bits);
@@ -94,9 +96,9 @@ std::string pair_text(const ScoredPair& pair) {
   out +=
       fmt::format("  {:<8} {:>10} {:>10} {:>10} {:>10}\n", "", "nats", "bits", "P-value", "limit");
   for (const FilterStep& step : pair.scores.steps)
-    out +=
-        fmt::format("  {:<8} {:>10.2f} {:>10.2f} {:>10.2g} {:>10.2g}  {}\n", step.name, step.nats,
-                    step.bits, step.p, step.limit, step.passes ? "passes" : "rejected");
+    out += fmt::format("  {:<8} {:>10.2f} {:>10.2f} {:>10.2g} {:>10.2g}  {}\n", step.name,
+                       step.nats, step.bits, step.p, step.limit,
+                       step.passes ? step.p > step.limit ? "left out" : "passes" : "rejected");
   const FilterStep* rejected = pair.scores.rejected_by();
   if (const auto& score = pair.scores.score) {
     out += fmt::format("  {}score {:.1f} bits, bias {:.1f}, E-value {:.2g}, {} domain{}\n",
@@ -133,6 +135,7 @@ Result<int> run_scores(const ParsedOptions& options) {
   double Z = 0;
   for (const TargetBlock& block : blocks) Z += static_cast<double>(block.size());
   Z = options.given_real("-Z").value_or(Z);
+  std::string out;
   while (hmm) {
     if (hmm->alphabet != alphabet)
       return fail(ErrorCode::kInput,
@@ -145,11 +148,12 @@ Result<int> run_scores(const ParsedOptions& options) {
       for (std::size_t i = 0; i < block.size(); ++i) {
         HMMJIT_ASSIGN(PairScores scores, score_pair(model, block[i], filters, domain));
         const ScoredPair pair{model.hmm(), block[i], std::move(scores), Z};
-        fmt::print("{}", options.is_set("--json") ? pair_json(pair) : pair_text(pair));
+        out += options.is_set("--json") ? pair_json(pair) : pair_text(pair);
       }
     }
     HMMJIT_ASSIGN(hmm, reader.next());
   }
+  fmt::print("{}", out);
   return 0;
 }
 
@@ -157,9 +161,11 @@ Result<int> run_scores(const ParsedOptions& options) {
 
 CommandSpec scores_command() {
   return {"scores",
-          "print what each filter of a search says of each target, and which rejects it",
+          "print what each filter of search says of each target, and which rejects it",
           {{"hmmfile", "profiles; - for standard input"},
-           {"seqfile", "target sequences, which are read into memory; - for standard input"}},
+           {"seqfile",
+            "sequences, read into memory, not a .hjdb file; nucleotides as given; - for standard "
+            "input"}},
           {std::begin(kScoresOptions), std::end(kScoresOptions)},
           run_scores};
 }

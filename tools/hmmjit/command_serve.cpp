@@ -114,8 +114,10 @@ class JobQueue {
       waiting_.pop_front();
       const auto running = static_cast<int>(++running_);
       lock.unlock();
-      job->query.run(bounds_, running);
-      has_run_(job->query);
+      if (!job->query.cancelled()) {  // while it waited
+        job->query.run(bounds_, running);
+        has_run_(job->query);
+      }
       lock.lock();
       --running_;
       job->done = true;

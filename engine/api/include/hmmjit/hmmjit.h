@@ -375,7 +375,7 @@ int32_t hmmjit_search_options_init(hmmjit_search_options *options, hmmjit_error 
 typedef struct hmmjit_progress {
   size_t size;
   uint64_t models_started;     /* set up; in a scan, for each batch of sequences */
-  uint64_t models_done;        /* their results delivered */
+  uint64_t models_done;        /* their results delivered; in a scan, for each batch */
   uint64_t targets;            /* read so far */
   uint64_t residues;           /* read so far */
   uint64_t target_bytes_read;  /* of the target file */
