@@ -31,8 +31,8 @@ struct FilterStep {
 /// All steps are computed, those after the step that rejects the target too.
 struct PairScores {
   float null_nats = 0;
-  std::vector<FilterStep>
-      steps;  ///< in order; none of a target without residues, which a search skips
+  /// In order; none of a target without residues, which a search skips.
+  std::vector<FilterStep> steps;
   /// Domains and final score, as if the filters had let the target pass; none without a domain.
   std::optional<domain::TargetScore> score;
   /// The first step that rejects the target; null if it passes or has no residues.
