@@ -336,8 +336,8 @@ std::shared_ptr<SearchModel> begin_search_model(Hmm hmm) {
 void complete(SearchModel& model) {
   if (model.words.M > 0) return;
   add_transition_scores(model.hmm, model.profile);
-  model.words = make_word_profile(model.profile);
   model.odds = make_odds_profile(model.profile);
+  model.words = make_word_profile(model.profile);  // last: says that the model is complete
 }
 
 std::shared_ptr<SearchModel> make_search_model(Hmm hmm) {

@@ -123,9 +123,10 @@ Result<SearchStatistics> run_scan(Session& session, const ScanRun& run, TargetSo
     ++blocks;
     Batch targets(batch, sequences);
     TargetCounters counters(batch.first_index(), batch.size());
-    options.by_target = SearchOptions::ByTarget{rules.Z};
     options.filters.per_target = &counters;
     HMMJIT_ASSIGN(const SelectedModels selected, run.open_models(batch));
+    options.by_target =
+        SearchOptions::ByTarget{rules.Z, selected.indices ? &*selected.indices : nullptr};
     const double Z = rules.Z.value_or(static_cast<double>(selected.models));
     options.thresholds.Z = Z;
     ScanSink sink(HitsByTarget(hit_memory, {HitOrder{options.keep_alignments}}), rules,

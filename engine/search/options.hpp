@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "build/calibration.hpp"
 #include "core/cancellation.hpp"
@@ -65,6 +66,8 @@ struct SearchSettings {
   /// with the models up to its own. `Z`: as set by the user. Needs FilterOptions::per_target.
   struct ByTarget {
     std::optional<double> Z;
+    /// By index in the search, that in the file of models; null: the same.
+    const std::vector<std::size_t>* indices = nullptr;
     bool operator==(const ByTarget&) const = default;
   };
   std::optional<ByTarget> by_target = {};

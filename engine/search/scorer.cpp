@@ -75,7 +75,9 @@ Result<Scored> Scorer::score(ModelJob& job, const std::vector<WaitingTarget>& ba
   ModelThresholds candidate = job.thresholds;
   if (by_target) candidate.rules.Z = by_target->Z;
   const auto wanted = [&](std::size_t n, const domain::TargetScore& score) {
-    return is_candidate(candidate, score, by_target ? job.index : index_of(batch[n]));
+    if (!by_target) return is_candidate(candidate, score, index_of(batch[n]));
+    return is_candidate(candidate, score,
+                        by_target->indices ? (*by_target->indices)[job.index] : job.index);
   };
   HMMJIT_TRY(compute(job, local, passes, wanted));
   HMMJIT_TRY(verifier_.check_scores(job, local, passes, wanted));

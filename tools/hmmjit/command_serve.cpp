@@ -98,12 +98,16 @@ class JobQueue {
   }
   std::pair<std::size_t, std::size_t> running_and_waiting() {
     const std::lock_guard lock(mutex_);
+    forget_cancelled();
     return {running_, waiting_.size()};
   }
 
  private:
-  bool full() {
+  void forget_cancelled() {
     std::erase_if(waiting_, [](const auto& job) { return job->query.cancelled(); });
+  }
+  bool full() {
+    forget_cancelled();
     return waiting_.size() + running_ >= queued_ + workers_.size();
   }
   // Runs jobs until `ended`, then the remaining queue.
