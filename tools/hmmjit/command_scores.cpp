@@ -54,8 +54,6 @@ struct ScoredPair {
   TargetView target;
   PairScores scores;
   double Z;
-
-  double e_value() const { return hmmjit::e_value(scores.score->log_p, Z); }
 };
 
 std::string pair_json(const ScoredPair& pair) {
@@ -82,7 +80,7 @@ std::string pair_json(const ScoredPair& pair) {
   if (const auto& score = pair.scores.score) {
     json.number("bits", score->bits);
     json.number("bias_bits", score->pre_bits - score->bits);
-    json.number("e_value", pair.e_value());
+    json.number("e_value", e_value(score->log_p, pair.Z));
     json.number("domains", score->domains.size());
   }
   json.close();
@@ -103,8 +101,8 @@ std::string pair_text(const ScoredPair& pair) {
   if (const auto& score = pair.scores.score) {
     out += fmt::format("  {}score {:.1f} bits, bias {:.1f}, E-value {:.2g}, {} domain{}\n",
                        rejected == nullptr ? "" : "not searched further; otherwise ", score->bits,
-                       score->pre_bits - score->bits, pair.e_value(), score->domains.size(),
-                       score->domains.size() == 1 ? "" : "s");
+                       score->pre_bits - score->bits, e_value(score->log_p, pair.Z),
+                       score->domains.size(), score->domains.size() == 1 ? "" : "s");
   } else {
     out += "  no domain\n";
   }
