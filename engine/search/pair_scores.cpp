@@ -24,15 +24,13 @@ Result<PairScores> score_pair(const PreparedModel& prepared, const TargetView& t
   const auto add = [&](std::string_view name, float nats, float bits, double p, double limit) {
     out.steps.push_back({name, nats, bits, p, limit, !(p > limit)});
   };
-  const auto gumbel = [](float bits, double mu, double lambda) {
-    return gumbel_survival(bits, mu, lambda);
-  };
 
   cpu::FilterScratch scratch;
   const float msv = tables.msv_filter(residues, scratch);
   const auto add_msv = [&](std::string_view name, float nats, float subtracted) {
     const float bits = nats_to_bits(msv - subtracted);
-    add(name, nats, bits, gumbel(bits, calibration.msv_mu, calibration.msv_lambda), filters.F1);
+    add(name, nats, bits, gumbel_survival(bits, calibration.msv_mu, calibration.msv_lambda),
+        filters.F1);
   };
   add_msv("msv", msv, out.null_nats);
   float subtracted = out.null_nats;
@@ -45,7 +43,8 @@ Result<PairScores> score_pair(const PreparedModel& prepared, const TargetView& t
   const float viterbi = tables.viterbi_filter(residues, scratch);
   const float viterbi_bits = nats_to_bits(viterbi - subtracted);
   add("viterbi", viterbi, viterbi_bits,
-      gumbel(viterbi_bits, calibration.viterbi_mu, calibration.viterbi_lambda), filters.F2);
+      gumbel_survival(viterbi_bits, calibration.viterbi_mu, calibration.viterbi_lambda),
+      filters.F2);
   if (skips_viterbi) out.steps.back().passes = true;
 
   const domain::ForwardTables forward(*model);

@@ -1,6 +1,8 @@
 // hmmjit scores: what each filter says of each target, and which rejects it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,25 +17,23 @@
 #include "parts/model_index.hpp"
 #include "search/pair_scores.hpp"
 #include "search_inputs.hpp"
+#include "search_options.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
-constexpr OptionSpec kScoresOptions[] = {
-    {kPlain, "-h,--help", "", "show this help"},
-    {kPlain, "--json", "", "print one JSON object per line and pair"},
-    {kPlain, "--tformat", "s", "assert target <seqfile> is in format <s>: no autodetection",
-     offering(kSequenceFormatNames)},
-    {kFilters, "--max", "", "turn all heuristic filters off (less speed, more power)",
-     excluding("--F1,--F2,--F3,--nobias")},
-    {kFilters, "--F1", "x=0.02", "stage 1 (MSV) threshold: promote hits with P <= F1"},
-    {kFilters, "--F2", "x=1e-3", "stage 2 (Vit) threshold: promote hits with P <= F2"},
-    {kFilters, "--F3", "x=1e-5", "stage 3 (Fwd) threshold: promote hits with P <= F3"},
-    {kFilters, "--nobias", "", "turn off composition bias filter"},
-    {kExpert, "--nonull2", "", "turn off biased composition score corrections"},
-    {kExpert, "-Z", "x x>0", "set number of comparisons done, for E-value calculation"},
-    {kExpert, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
-};
+// Those of search that change what its filters say.
+std::vector<OptionSpec> scores_options() {
+  constexpr std::string_view kOfSearch[] = {"-h",   "--tformat", "--max",     "--F1", "--F2",
+                                            "--F3", "--nobias",  "--nonull2", "-Z",   "--seed"};
+  std::vector<OptionSpec> out;
+  std::ranges::copy_if(search_option_table(), std::back_inserter(out),
+                       [&](const OptionSpec& option) {
+                         return std::ranges::find(kOfSearch, option.name) != std::end(kOfSearch);
+                       });
+  out.push_back({kPlain, "--json", "", "print one JSON object per line and pair"});
+  return out;
+}
 
 Result<std::vector<TargetBlock>> read_all_targets(const std::string& path, const Hmm& hmm,
                                                   const ParsedOptions& options) {
@@ -164,7 +164,7 @@ CommandSpec scores_command() {
            {"seqfile",
             "sequences, read into memory, not a .hjdb file; nucleotides as given; - for standard "
             "input"}},
-          {std::begin(kScoresOptions), std::end(kScoresOptions)},
+          scores_options(),
           run_scores};
 }
 
