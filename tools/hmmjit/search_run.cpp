@@ -280,6 +280,8 @@ InputSizes sizes_of_inputs(const SearchProgram& program, const ParsedOptions& op
                 std::optional<double> all = residues_of_file(options.arguments()[1]);
                 if (all && request.part) *all *= request.part->fraction();
                 if (all && program.long_targets) *all *= 2;  // both strands
+                // Many queries converge in the third round.
+                if (all && options.knows("-N")) *all *= std::min(options.integer("-N"), 3);
                 return all;
               }};
 }
