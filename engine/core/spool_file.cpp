@@ -16,9 +16,14 @@ namespace hmmjit {
 int open_unnamed_file(const std::string& folder) {
   const char* usual = std::getenv("TMPDIR");
   if (usual == nullptr || *usual == '\0') usual = "/tmp";
-  std::string name = (folder.empty() ? std::string(usual) : folder) + "/hmmjit-XXXXXX";
+  constexpr const char* kName = "/hmmjit-XXXXXX";
+  std::string name = (folder.empty() ? std::string(usual) : folder) + kName;
   const InterruptionHold hold;  // while the file has a name
-  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0 && folder.empty() && errno == ENOENT) {
+    name = std::string("/tmp") + kName;
+    descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  }
   if (descriptor >= 0) ::unlink(name.c_str());
   return descriptor;
 }

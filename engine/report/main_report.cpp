@@ -245,7 +245,8 @@ void append_cpu_time(std::string& out, double cpu_seconds, double seconds) {
 
 void append_times(std::string& out, double cpu_seconds, double seconds, double cells) {
   append_cpu_time(out, cpu_seconds, seconds);
-  text::append(out, "# Mc/sec: ", text::fixed(cells / (std::max(seconds, 1e-9) * 1e6), 0, 2), '\n');
+  text::append(out, "# Mc/sec: ", text::fixed(seconds > 0 ? cells / (seconds * 1e6) : 0.0, 0, 2),
+               '\n');
 }
 
 }  // namespace hmmjit

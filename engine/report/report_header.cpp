@@ -204,8 +204,10 @@ std::string ReportHeader::banner(std::string_view program, std::string_view summ
 
 std::string ReportHeader::hmmer_banner(std::string_view program, std::string_view summary,
                                        std::string_view version) {
-  return fmt::format("# {} :: {}\n# HMMER {}; http://hmmer.org/\n# Computed by hmmjit {}\n",
-                     program, summary, kHmmerVersion, version);
+  return fmt::format(
+      "# {} :: {}\n# HMMER {}; http://hmmer.org/\n# Computed by hmmjit {},\n"
+      "# which writes the same results byte for byte\n",
+      program, summary, kHmmerVersion, version);
 }
 
 std::string ReportHeader::line(std::string_view label, std::string_view setting, int columns) {

@@ -25,7 +25,7 @@ struct ReportHeader {
   /// The two lines that open a report. `reference`: the HMMER program whose result lines follow.
   static std::string banner(std::string_view program, std::string_view summary,
                             std::string_view version, std::string_view reference = "hmmsearch");
-  /// HMMER's own opening lines for `program`, then a line that names hmmjit and its `version`.
+  /// As many lines as HMMER opens a report of `program` with. They name hmmjit and its `version`.
   static std::string hmmer_banner(std::string_view program, std::string_view summary,
                                   std::string_view version);
   /// The line above and below the settings.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <initializer_list>
 #include <new>
@@ -20,6 +21,7 @@
 #include "core/interruption.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
+#include "search_inputs.hpp"
 
 namespace {
 
@@ -251,8 +253,13 @@ int main(int argc, char** argv) {
   called.remove_prefix(called.find_last_of('/') + 1);
   if (is_other_program(called)) return refuse_program(called);
   const auto replaced = std::ranges::find(kReplacedPrograms, called, &Replaced::first);
-  if (replaced != kReplacedPrograms.end())
+  const bool as_hmmer = replaced != kReplacedPrograms.end();
+  if (as_hmmer) {
+    // Callers take any line on HMMER's standard error for a failure.
+    const bool verbose = std::ranges::find(arguments, "--verbose") != arguments.end();
+    if (::isatty(STDERR_FILENO) == 0 && !verbose) hmmjit::tools::drop_warnings();
     arguments.insert(arguments.begin(), {std::string(replaced->second), "--hmmer-banner"});
+  }
   int code = run_program(arguments);
   // Printed text may still be in a buffer.
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
@@ -267,6 +274,8 @@ int main(int argc, char** argv) {
     print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");
     code = static_cast<int>(ErrorCode::kOutput);
   }
+  // HMMER's programs have one status for all failures, and callers compare with it.
+  if (as_hmmer && code != 0) code = EXIT_FAILURE;
   hmmjit::driver::end_process_beside_abandoned(code);
   return code;
 }

@@ -23,8 +23,7 @@ std::string Author::signature() const {
 }
 
 std::string Author::model_tag() const {
-  return as_hmmer ? fmt::format("3.4 | Aug 2023; hmmjit {}", HMMJIT_VERSION)
-                  : fmt::format("hmmjit {}", HMMJIT_VERSION);
+  return as_hmmer ? "3.4 | Aug 2023" : fmt::format("hmmjit {}", HMMJIT_VERSION);
 }
 
 std::string date_text() {

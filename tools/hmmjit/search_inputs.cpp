@@ -61,6 +61,8 @@ bool look_at(const std::string& path, struct stat& info) {
   return (path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) == 0;
 }
 
+bool warnings_dropped = false;
+
 // "a, b, c and 12 more"
 std::string listed(const std::vector<std::string>& names, std::size_t count) {
   return fmt::format("{}{}", fmt::join(names, ", "),
@@ -69,7 +71,10 @@ std::string listed(const std::vector<std::string>& names, std::size_t count) {
 
 }  // namespace
 
+void drop_warnings() { warnings_dropped = true; }
+
 void warn(const std::string& text) {
+  if (warnings_dropped) return;
   static Mutex mutex;
   static std::set<std::string> said;
   const MutexLock lock(mutex);

@@ -105,5 +105,7 @@ Status check_nucleotides(const std::string& file);
 
 /// Prints a warning, but each text only once per process.
 void warn(const std::string& text);
+/// Warnings are not printed from now on. Call it before other threads start.
+void drop_warnings();
 
 }  // namespace hmmjit::tools
