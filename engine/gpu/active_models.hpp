@@ -57,10 +57,6 @@ class ActiveModels {
     const MutexLock lock(mutex_);
     models_.erase(id);
   }
-  std::size_t size() const {
-    const MutexLock lock(mutex_);
-    return models_.size();
-  }
   void clear() {
     std::map<ModelId, ActiveModelPtr> gone;
     const MutexLock lock(mutex_);

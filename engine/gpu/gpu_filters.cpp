@@ -135,9 +135,7 @@ void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> 
 
 void GpuFilters::remove_model(std::uint64_t id) { state_->engine.models.remove(id); }
 
-void GpuFilters::add_block(BlockRef block) {
-  state_->engine.targets.add(std::move(block), state_->engine.models.size());
-}
+void GpuFilters::add_block(BlockRef block) { state_->engine.targets.add(std::move(block)); }
 
 void GpuFilters::end_blocks() { state_->engine.targets.flush(); }
 

@@ -39,10 +39,10 @@ struct Settings {
   bool demanded = false;        ///< if false, the client silently continues without a GPU
   std::uint64_t vram = 0;  ///< bytes per device for targets and buffers; 0: 90 % of the free memory
   /// Residues of each device's first segment, and growth factor of the following ones, up to
-  /// `largest_segment`. The first is small, so that devices begin soon; with few models all are.
-  /// Later ones are large, because at each stage a chain waits for its longest targets, however few
-  /// it has. On an H200 the filters of 349 models against 540 M residues take 5.7 s in segments of
-  /// 64 M residues and 3.7 s in segments of 1 G.
+  /// `largest_segment`. The first is small, so that devices begin soon, and so is any for which a
+  /// device waits. Later ones are large, because at each stage a chain waits for its longest
+  /// targets, however few it has. On an H200 the filters of 349 models against 540 M residues
+  /// take 5.7 s in segments of 64 M residues and 3.7 s in segments of 1 G.
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
   std::uint64_t segment_growth = 4, largest_segment = std::uint64_t{1} << 30;
   /// Per device: chains in flight, and concurrent launches of the domain stage. Both mostly wait

@@ -12,11 +12,6 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Fewer models do not keep a device busy with one segment until a much larger one has been read,
-// packed and uploaded; the CPU would do most of it meanwhile. The segment size for which models can
-// wait is proportional to their number: one first segment's size per kModelsPerFirstSegment models.
-constexpr std::size_t kModelsOfLargeSegments = 8, kModelsPerFirstSegment = 2;
-
 using State = Segment::State;
 
 }  // namespace
@@ -33,8 +28,8 @@ std::uint64_t BlockGroups::devices() const {
   return std::max<std::uint64_t>(settings_.devices.size(), 1);
 }
 
-std::uint64_t BlockGroups::segment_residues(std::uint64_t device_bytes) const {
-  std::uint64_t most = next_residues_;
+std::uint64_t BlockGroups::segment_residues(std::uint64_t device_bytes, bool at_once) const {
+  std::uint64_t most = at_once ? settings_.segment_residues : next_residues_;
   // At most half the device memory, so that one segment can load while another is in use.
   if (settings_.vram > 0) most = std::min(most, settings_.vram / 4);
   most = std::min(most, device_bytes / 4);
@@ -43,24 +38,22 @@ std::uint64_t BlockGroups::segment_residues(std::uint64_t device_bytes) const {
   return std::max<std::uint64_t>(most, 1);
 }
 
-BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes,
-                                     std::size_t models) {
+BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes, bool at_once) {
   if (!open_) return {};
   residues_ += block.targets->residue_count();
   blocks_.push_back(std::move(block));
-  Groups out = take(residues_ / (segment_residues(device_bytes) * devices()));
-  if (!out.empty() && models >= kModelsOfLargeSegments) {
-    const std::uint64_t largest = std::min(
-        settings_.largest_segment, settings_.segment_residues * (models / kModelsPerFirstSegment));
-    next_residues_ = std::min(next_residues_ * settings_.segment_growth,
-                              std::max(settings_.segment_residues, largest));
-  }
+  const bool enough = residues_ >= segment_residues(device_bytes, at_once) * devices();
+  Groups out = take(enough ? std::max<std::uint64_t>(
+                                 residues_ / (segment_residues(device_bytes, false) * devices()), 1)
+                           : 0);
+  if (!out.empty())
+    next_residues_ = std::min(next_residues_ * settings_.segment_growth, settings_.largest_segment);
   return out;
 }
 
 BlockGroups::Groups BlockGroups::rest(std::uint64_t device_bytes) {
   if (blocks_.empty()) return {};
-  const std::uint64_t round = segment_residues(device_bytes) * devices();
+  const std::uint64_t round = segment_residues(device_bytes, false) * devices();
   return take(std::max<std::uint64_t>((residues_ + round - 1) / round, 1));
 }
 
@@ -160,7 +153,15 @@ std::uint64_t TargetStore::device_bytes() const {
   return least;
 }
 
-void TargetStore::add(BlockRef block, std::size_t models) {
+bool TargetStore::any_device_waits() const {
+  return std::ranges::any_of(devices_, [&](const ActiveDevice* device) {
+    return !device->lost && std::ranges::none_of(all_, [&](const SegmentPtr& s) {
+      return s->device == device && board_->open_models(s->id) > 0;
+    });
+  });
+}
+
+void TargetStore::add(BlockRef block) {
   BlockRef unused;  // destroyed without the lock
   MutexLock lock(mutex_);
   if (board_ == nullptr) {
@@ -168,7 +169,8 @@ void TargetStore::add(BlockRef block, std::size_t models) {
     return;
   }
   const std::size_t made =
-      find_kept(block) ? 1 : make(groups_.add(std::move(block), device_bytes(), models));
+      find_kept(block) ? 1
+                       : make(groups_.add(std::move(block), device_bytes(), any_device_waits()));
   lock.unlock();
   if (made > 0) changed_.raise();
 }
@@ -181,7 +183,7 @@ void TargetStore::flush() {
     for (const SegmentPtr& segment : kept_) {
       for (BlockRef& block : segment->blocks) {
         if (block.targets != nullptr)
-          make(groups_.add(std::exchange(block, {}), device_bytes(), 1));
+          make(groups_.add(std::exchange(block, {}), device_bytes(), false));
       }
     }
     make(groups_.rest(device_bytes()));

@@ -30,16 +30,16 @@ class BlockGroups {
   explicit BlockGroups(const Settings& settings) : settings_(settings) {}
   /// Begins a search, whose first segments are small. `host_bytes`: see GpuFilters::attach.
   void begin(std::uint64_t host_bytes);
-  /// `device_bytes`: usable memory of the smallest device, if known. `models`: number begun so far;
-  /// with few, the next segment is not larger than the last.
-  Groups add(BlockRef block, std::uint64_t device_bytes, std::size_t models);
+  /// `device_bytes`: usable memory of the smallest device, if known. `at_once`: a device has no
+  /// work, so that a segment need not be larger than the first.
+  Groups add(BlockRef block, std::uint64_t device_bytes, bool at_once);
   /// The remaining blocks, as segments of equal size, however small.
   Groups rest(std::uint64_t device_bytes);
   /// Accepts no more blocks until the next search begins; returns those that remain.
   std::vector<BlockRef> end();
 
  private:
-  std::uint64_t segment_residues(std::uint64_t device_bytes) const;
+  std::uint64_t segment_residues(std::uint64_t device_bytes, bool at_once) const;
   Groups take(std::uint64_t rounds);
   std::uint64_t devices() const;
 
@@ -97,8 +97,7 @@ class TargetStore {
   /// The same, but keeps nothing.
   void forget();
   void use_devices(std::vector<ActiveDevice*> devices);
-  /// `models`: see BlockGroups::add.
-  void add(BlockRef block, std::size_t models);
+  void add(BlockRef block);
   /// Makes segments of all blocks that have been added, however small.
   void flush();
   /// From now on, finished segments are dropped.
@@ -149,6 +148,8 @@ class TargetStore {
   using Segments = std::list<SegmentPtr>;
 
   std::uint64_t device_bytes() const HMMJIT_REQUIRES(mutex_);
+  // True if lanes have begun all pairs of a device's segments.
+  bool any_device_waits() const HMMJIT_REQUIRES(mutex_);
   // Makes a segment of each group, for this device or, if null, for the one with the least to do.
   std::size_t make(BlockGroups::Groups groups, ActiveDevice* device = nullptr)
       HMMJIT_REQUIRES(mutex_);

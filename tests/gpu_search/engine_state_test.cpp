@@ -31,8 +31,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr std::uint64_t kAnyMemory = ~std::uint64_t{0};
-// Enough models for segments to grow.
-constexpr std::size_t kManyModels = 8;
 
 BlockRef block(std::uint64_t id, std::size_t residues) {
   return {id, tests::block_of({std::vector<Residue>(residues, Residue{1})}, id * 100)};
@@ -193,51 +191,33 @@ TEST(BlockGroups, SegmentsGrowAndBeginSmallAgain) {
   const Settings settings{
       .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 300};
   BlockGroups groups(settings);
-  EXPECT_EQ(sizes(groups.add(block(1, 500), kAnyMemory, kManyModels)),
-            Sizes{});  // no search has begun
+  EXPECT_EQ(sizes(groups.add(block(1, 500), kAnyMemory, false)), Sizes{});  // no search has begun
   groups.begin(0);
   for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(sizes(groups.add(block(1, 60), kAnyMemory, kManyModels)), Sizes{});
-    EXPECT_EQ(sizes(groups.add(block(2, 60), kAnyMemory, kManyModels)), Sizes{120});
-    EXPECT_EQ(sizes(groups.add(block(3, 250), kAnyMemory, kManyModels)), Sizes{});
-    EXPECT_EQ(sizes(groups.add(block(4, 60), kAnyMemory, kManyModels)), Sizes{310});
-    EXPECT_EQ(sizes(groups.add(block(5, 290), kAnyMemory, kManyModels)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(1, 60), kAnyMemory, false)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(2, 60), kAnyMemory, false)), Sizes{120});
+    EXPECT_EQ(sizes(groups.add(block(3, 250), kAnyMemory, false)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(4, 60), kAnyMemory, false)), Sizes{310});
+    EXPECT_EQ(sizes(groups.add(block(5, 290), kAnyMemory, false)), Sizes{});
     EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{290});
     EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{});
     groups.begin(0);
   }
-  groups.add(block(6, 10), kAnyMemory, kManyModels);
+  groups.add(block(6, 10), kAnyMemory, false);
   EXPECT_EQ(groups.end().size(), 1u);
-  EXPECT_EQ(sizes(groups.add(block(7, 500), kAnyMemory, kManyModels)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(7, 500), kAnyMemory, false)), Sizes{});
 }
 
-// One model has done with a small segment at once.
-TEST(BlockGroups, SegmentsForFewModelsStaySmall) {
+TEST(BlockGroups, ADeviceWithoutWorkGetsASmallSegment) {
   const Settings settings{
       .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 1000};
   BlockGroups groups(settings);
   groups.begin(0);
-  for (std::uint64_t id = 1; id < 5; ++id)
-    EXPECT_EQ(sizes(groups.add(block(id, 100), kAnyMemory, kManyModels - 1)), Sizes{100});
-  EXPECT_EQ(sizes(groups.add(block(5, 100), kAnyMemory, kManyModels)), Sizes{100});
-  EXPECT_EQ(sizes(groups.add(block(6, 100), kAnyMemory, kManyModels - 1)), Sizes{});
-  EXPECT_EQ(sizes(groups.add(block(7, 300), kAnyMemory, kManyModels - 1)), Sizes{400});
-}
-
-// As large as this number of models can wait for.
-TEST(BlockGroups, SegmentsGrowWithTheModels) {
-  const Settings settings{
-      .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 10'000};
-  for (const std::size_t models : {8, 20, 400}) {
-    BlockGroups groups(settings);
-    groups.begin(0);
-    std::uint64_t expected = 100;
-    for (std::uint64_t id = 1; id < 6; ++id) {
-      EXPECT_EQ(sizes(groups.add(block(2 * id, expected - 1), kAnyMemory, models)), Sizes{});
-      EXPECT_EQ(sizes(groups.add(block(2 * id + 1, 1), kAnyMemory, models)), Sizes{expected});
-      expected = std::min(expected * 4, std::min<std::uint64_t>(50 * models, 10'000));
-    }
-  }
+  EXPECT_EQ(sizes(groups.add(block(1, 100), kAnyMemory, false)), Sizes{100});
+  EXPECT_EQ(sizes(groups.add(block(2, 90), kAnyMemory, true)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(3, 60), kAnyMemory, true)), Sizes{150});
+  EXPECT_EQ(sizes(groups.add(block(4, 900), kAnyMemory, false)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(5, 100), kAnyMemory, false)), Sizes{1000});
 }
 
 TEST(BlockGroups, EachDeviceHasAsMuch) {
@@ -245,12 +225,12 @@ TEST(BlockGroups, EachDeviceHasAsMuch) {
   BlockGroups groups(settings);
   groups.begin(0);
   for (std::uint64_t id = 1; id < 10; ++id)
-    EXPECT_EQ(sizes(groups.add(block(id, 20), kAnyMemory, kManyModels)), Sizes{});
-  EXPECT_EQ(sizes(groups.add(block(10, 20), kAnyMemory, kManyModels)), (Sizes{100, 100}));
-  for (std::uint64_t id = 11; id < 14; ++id) groups.add(block(id, 20), kAnyMemory, kManyModels);
+    EXPECT_EQ(sizes(groups.add(block(id, 20), kAnyMemory, false)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(10, 20), kAnyMemory, false)), (Sizes{100, 100}));
+  for (std::uint64_t id = 11; id < 14; ++id) groups.add(block(id, 20), kAnyMemory, false);
   EXPECT_EQ(sizes(groups.rest(kAnyMemory)), (Sizes{40, 20}));
   // Blocks without a residue are blocks, too.
-  groups.add(block(14, 0), kAnyMemory, kManyModels);
+  groups.add(block(14, 0), kAnyMemory, false);
   EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{0});
 }
 
@@ -258,16 +238,16 @@ TEST(BlockGroups, MemoryBoundsSegments) {
   Settings settings{.devices = {0}, .segment_residues = 1000};
   BlockGroups by_device(settings), by_host(settings);
   by_device.begin(0);
-  EXPECT_EQ(sizes(by_device.add(block(1, 99), 400, kManyModels)), Sizes{});
-  EXPECT_EQ(sizes(by_device.add(block(2, 1), 400, kManyModels)), Sizes{100});
+  EXPECT_EQ(sizes(by_device.add(block(1, 99), 400, false)), Sizes{});
+  EXPECT_EQ(sizes(by_device.add(block(2, 1), 400, false)), Sizes{100});
   by_host.begin(200);
-  EXPECT_EQ(sizes(by_host.add(block(1, 99), kAnyMemory, kManyModels)), Sizes{});
-  EXPECT_EQ(sizes(by_host.add(block(2, 1), kAnyMemory, kManyModels)), Sizes{100});
+  EXPECT_EQ(sizes(by_host.add(block(1, 99), kAnyMemory, false)), Sizes{});
+  EXPECT_EQ(sizes(by_host.add(block(2, 1), kAnyMemory, false)), Sizes{100});
   settings.vram = 400;
   BlockGroups by_user(settings);
   by_user.begin(0);
-  EXPECT_EQ(sizes(by_user.add(block(1, 99), kAnyMemory, kManyModels)), Sizes{});
-  EXPECT_EQ(sizes(by_user.add(block(2, 1), kAnyMemory, kManyModels)), Sizes{100});
+  EXPECT_EQ(sizes(by_user.add(block(1, 99), kAnyMemory, false)), Sizes{});
+  EXPECT_EQ(sizes(by_user.add(block(2, 1), kAnyMemory, false)), Sizes{100});
 }
 
 // A board with a pair for each of these blocks, and segments of a block each.
@@ -280,7 +260,7 @@ class SegmentsTest : public ::testing::Test {
       kept_[id] = made.targets;
       board_.add_block(id);
       board_.open(kModel, id, made.targets);
-      segments_.add(std::move(made), 1);
+      segments_.add(std::move(made));
     }
     for (auto& [id, targets] : kept_) seen_[id] = std::exchange(targets, nullptr);
   }
@@ -292,7 +272,7 @@ class SegmentsTest : public ::testing::Test {
   WorkBoard board_{[](ModelId, BlockId) {}};
   ChangeSignal changed_;
   Counters counters_;
-  const Settings settings_{.devices = {0}, .segment_residues = 50};
+  const Settings settings_{.devices = {0}, .segment_residues = 50, .segment_growth = 1};
   TargetStore segments_{settings_, counters_, changed_};
   ActiveDevice device_{1 << 30};
   std::map<BlockId, TargetsPtr> kept_;
@@ -333,7 +313,7 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   do_on_host(2);
   segments_.set_streaming();
   segments_.use_devices({&device_});
-  for (BlockRef& made : both) segments_.add(std::move(made), 1);
+  for (BlockRef& made : both) segments_.add(std::move(made));
   const SegmentPtr whole = segments_.take_to_pack();
   ASSERT_NE(whole, nullptr);
   segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks)));
@@ -359,7 +339,7 @@ TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
   EXPECT_FALSE(held(1));
   BlockRef late = block(3, 50);
   const std::weak_ptr<const TargetBlock> seen = late.targets;
-  segments_.add(std::move(late), 1);
+  segments_.add(std::move(late));
   EXPECT_TRUE(seen.expired());
   EXPECT_EQ(segments_.take_to_pack(), nullptr);
 }
