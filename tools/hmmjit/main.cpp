@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
     code = static_cast<int>(ErrorCode::kOutput);
   }
   // HMMER's programs have one status for all failures, and callers compare with it.
-  if (as_hmmer && code != 0) code = EXIT_FAILURE;
+  if (as_hmmer && code != 0 && code < 128) code = EXIT_FAILURE;
   hmmjit::driver::end_process_beside_abandoned(code);
   return code;
 }
