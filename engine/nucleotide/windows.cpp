@@ -61,8 +61,8 @@ void spread_window(const OddsProfile& odds, std::vector<float>& before, std::vec
   for (int k = 2; k < M; ++k) before[k] += before[k - 1];
 }
 
-// Appends the window around a diagonal of a sequence of L residues. Appends none if lengths of
-// spread_window() are negative, as in some models with very rare inserts.
+// Appends the window around a diagonal of a sequence of L residues. Its length may be negative, as
+// lengths of spread_window() are in models with very rare inserts.
 void add_extended(std::vector<Window>& windows, const WindowModel& model,
                   const reference::Diagonal& d, std::int64_t L, std::size_t sequence,
                   std::size_t group) {
@@ -77,13 +77,13 @@ void add_extended(std::vector<Window>& windows, const WindowModel& model,
       static_cast<double>(d.first + d.length) + W * (0.1 + share(model.after, d.last_node));
   const auto start = static_cast<std::int64_t>(std::max(1.0, first));
   const auto end = static_cast<std::int64_t>(std::min(static_cast<double>(L), last));
-  if (start <= end) windows.push_back({sequence, start, end - start + 1, group});
+  windows.push_back({sequence, start, end - start + 1, group});
 }
 
 // From `from` on, merges neighbours of one sequence that overlap by more than `share` of the
-// shorter one.
+// shorter one, also if lengths and overlap are negative. Then drops windows without residues.
 void merge(std::vector<Window>& windows, std::size_t from, float share) {
-  if (windows.size() - from < 2) return;
+  if (windows.size() == from) return;
   std::size_t last = from;
   for (std::size_t n = from + 1; n < windows.size(); ++n) {
     Window& merged = windows[last];
@@ -100,6 +100,9 @@ void merge(std::vector<Window>& windows, std::size_t from, float share) {
     }
   }
   windows.resize(last + 1);
+  windows.erase(std::remove_if(windows.begin() + static_cast<std::ptrdiff_t>(from), windows.end(),
+                               [](const Window& w) { return w.length < 1; }),
+                windows.end());
 }
 
 std::vector<Window> ssv_windows(WindowModel& model, Sequences sequences,
