@@ -122,6 +122,10 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
   return query;
 }
 
+std::uint64_t longest_target(std::uint64_t bound) {
+  return std::max<std::uint64_t>(bound / 4, std::uint64_t{1} << 24);
+}
+
 std::uint64_t positions_of_pass(std::uint64_t bound) {
   return std::clamp<std::uint64_t>(bound / 4 / 1024, 1, std::uint64_t{1} << 20);
 }
@@ -148,7 +152,7 @@ Result<SearchStatistics> run_nucleotides(NucleotideRun run, TargetSource& target
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search));
   statistics.threads = run.options.threads = grant.threads;
   const Limits limits(grant.bound, run.device != nullptr);
-  targets.limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
+  targets.limit_targets(longest_target(grant.bound));
   search_run::Verifier verifier(run.search, progress, run.search.domain);
   statistics.passes = 0;
   while (true) {

@@ -14,6 +14,10 @@ namespace hmmjit {
 Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                                                 const Thresholds& rules);
 
+/// Residues of the longest target that is searched within `bound` bytes: nhmmer holds two targets
+/// and the bottom strand of one, beside the models.
+std::uint64_t longest_target(std::uint64_t bound);
+
 /// Number of model positions, one kilobyte each, in a pass over the targets within `bound` bytes.
 std::uint64_t positions_of_pass(std::uint64_t bound);
 

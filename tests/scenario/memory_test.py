@@ -106,6 +106,15 @@ class MemoryTest(SharedInputs):
         self.assertEqual(status, RESOURCES, errors)
         self.assertIn(f"sequence large has {100 * MIB} residues, more than there is memory for; "
                       "raise --mem", errors)
+        dna = self.bomb("dna.fasta.gz", b">large\n" + b"ACGT" * 9, 20)
+        for command in ("nhmmer", "nhmmscan"):  # with both strands, and the next target
+            status, errors = self.search(76, [self.dna_model("ACGT" * 9), dna], command)
+            self.assertEqual(status, RESOURCES, errors)
+
+    def dna_model(self, sequence):
+        model = self.path("dna.hmm")
+        ok(scenario.run(["hmmbuild", "--dna", model, self.write("dna.sto", f"# STOCKHOLM 1.0\nfamily {sequence}\n//\n")]))
+        return model
 
     def test_a_library_of_nucleotides(self):
         """Its models are in memory in passes."""

@@ -69,7 +69,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
   HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search));
   options.threads = grant.threads;
-  run.targets->limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
+  run.targets->limit_targets(longest_target(grant.bound));
   SearchStatistics statistics;
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
