@@ -24,8 +24,7 @@ struct Limits {
   // blocks and the bottom strand of one. A device gets larger blocks: it works on tens of thousands
   // of items at a time, and idles towards the end of each block.
   std::size_t residues;
-  // Model positions in one pass over the targets. If the targets can be read only once, all models
-  // share the pass.
+  // Model positions in one pass over the targets.
   std::uint64_t positions;
 
   Limits(std::uint64_t bound, bool device)
@@ -39,10 +38,9 @@ struct Pass {
   std::uint64_t positions = 0;
 };
 
-Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewindable,
-                       SearchProgress& progress) {
+Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, SearchProgress& progress) {
   Pass pass;
-  while (pass.positions < limits.positions || !rewindable) {
+  while (pass.positions < limits.positions) {
     HMMJIT_ASSIGN(std::optional<nucleotide::Query> query, run.next_query());
     if (!query) break;
     pass.positions += static_cast<std::uint64_t>(query->model->hmm.M);
@@ -53,15 +51,16 @@ Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewi
 }
 
 // Reads each block during the search of the previous one. Both blocks keep their memory: page
-// faults would take longer than reading the residues.
+// faults would take longer than reading the residues. `copy` receives the targets; may be null.
 Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& pass,
-                    TargetSource& targets, nucleotide::Search& search, SearchStatistics& statistics,
-                    SearchProgress& progress) {
+                    TargetSource& targets, BlockSpool* copy, nucleotide::Search& search,
+                    SearchStatistics& statistics, SearchProgress& progress) {
   TargetBlock block, following;
   const auto read = [&](TargetBlock& into) -> Status {
     CoreClock clock;
     into.clear();
-    HMMJIT_TRY(targets.next(into, limits.residues));
+    HMMJIT_ASSIGN(const bool more, targets.next(into, limits.residues));
+    if (more && copy != nullptr) HMMJIT_TRY(copy->append(into));
     statistics.read_seconds += clock.lap();
     return {};
   };
@@ -155,14 +154,26 @@ Result<SearchStatistics> run_nucleotides(NucleotideRun run, TargetSource& target
   targets.limit_targets(longest_target(grant.bound));
   search_run::Verifier verifier(run.search, progress, run.search.domain);
   statistics.passes = 0;
+  TargetSource* input = &targets;
+  std::unique_ptr<BlockSpool> spool;  // for further passes over a pipe
   while (true) {
-    HMMJIT_ASSIGN(const Pass pass, next_pass(run, limits, targets.rewindable(), progress));
-    if (pass.queries.empty()) break;
-    if (statistics.passes++ > 0) HMMJIT_TRY(targets.rewind());
-    nucleotide::Search search(pass.queries, run.options, run.device, &verifier);
-    HMMJIT_TRY(read_targets(run, limits, pass, targets, search, statistics, progress));
-    add_times(statistics, search.times());
     CoreClock clock;
+    HMMJIT_ASSIGN(const Pass pass, next_pass(run, limits, progress));
+    statistics.setup_seconds += clock.lap();
+    if (pass.queries.empty()) break;
+    BlockSpool* copy = nullptr;
+    if (statistics.passes++ > 0) {
+      if (spool) input = spool.get();
+      HMMJIT_TRY(input->rewind());
+    } else if (!targets.rewindable() && pass.positions >= limits.positions) {
+      HMMJIT_ASSIGN(spool, BlockSpool::create());
+      copy = spool.get();
+      statistics.spooled = true;
+    }
+    nucleotide::Search search(pass.queries, run.options, run.device, &verifier);
+    HMMJIT_TRY(read_targets(run, limits, pass, *input, copy, search, statistics, progress));
+    add_times(statistics, search.times());
+    clock.lap();
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;
       ModelResult result = nucleotide_result(search.finish(q), run.options);
