@@ -117,15 +117,14 @@ class MemoryTest(SharedInputs):
         return model
 
     def test_a_library_of_nucleotides(self):
-        """Its models are in memory in passes."""
-        sequence = "".join(self.random.choices("ACGT", k=100))
-        one, library, target = self.path("dna.hmm"), self.path("library.hmm"), self.path("dna.fasta")
-        ok(scenario.run(["hmmbuild", "--dna", one, self.write("dna.sto", f"# STOCKHOLM 1.0\nfamily {sequence}\n//\n")]))
-        with open(library, "wb") as file:
-            file.write(read(one) * 500)
-        scenario.write_fasta(target, [["target", "", sequence]])
-        status, errors = self.search(16, ["-o", "/dev/null", library, target], command="nhmmscan")
-        self.assertEqual(status, 0, errors)
+        """Its models are in memory in passes, also if they are short."""
+        library, targets = self.path("library.hmm"), self.path("dna.fasta")
+        for residues, models, count in ((100, 500, 1), (6, 1000, 1500)):
+            sequence = "".join(self.random.choices("ACGT", k=residues))
+            self.write(library, read(self.dna_model(sequence)) * models)
+            scenario.write_fasta(targets, [["target", "", sequence * 5]] * count)
+            status, errors = self.search(16, ["-o", "/dev/null", library, targets], command="nhmmscan")
+            self.assertEqual(status, 0, errors)
 
     def test_many_targets_with_few_residues(self):
         """Names, descriptions and entries take memory too."""

@@ -26,8 +26,9 @@ namespace {
 constexpr std::size_t kResiduesAtATime = std::size_t{1} << 22,
                       kResiduesOfDevice = std::size_t{1} << 25,
                       kFirstResidues = std::size_t{1} << 16;
-// Pairs of sequence and model at a time: each takes about 60 bytes, or 100 with a device.
-constexpr std::size_t kPairsAtATime = std::size_t{1} << 21;
+// Pairs of sequence and model at a time: each takes about 60 bytes, or 100 with a device. A block
+// of few sequences would not be worth reading all models again.
+constexpr std::size_t kPairsAtATime = std::size_t{1} << 21, kFewestSequences = 1024;
 // Model positions in a pass without a device. A pass costs little compared to the search of a
 // block; the positions of all models could take gigabytes.
 constexpr std::uint64_t kPositionsAtATime = std::uint64_t{1} << 16;
@@ -38,9 +39,10 @@ struct Pass {
   bool last = false;
 };
 
-Result<Pass> read_pass(const ProgramRun& run, HmmReader& reader, std::uint64_t positions) {
+Result<Pass> read_pass(const ProgramRun& run, HmmReader& reader, std::uint64_t positions,
+                       std::size_t models) {
   Pass pass;
-  for (std::uint64_t read = 0; read < positions;) {
+  for (std::uint64_t read = 0; read < positions && pass.models.size() < models;) {
     HMMJIT_ASSIGN(std::optional<Hmm> next, reader.next());
     if (!next) {
       pass.last = true;
@@ -79,6 +81,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   std::uint64_t positions = positions_of_pass(grant.bound);
   if (device == nullptr) positions = std::min(positions, kPositionsAtATime);
   const std::size_t pairs = std::min<std::size_t>(kPairsAtATime, grant.bound / 256);
+  const std::size_t most_models = std::max<std::size_t>(1, grant.bound / 256 / kFewestSequences);
   std::optional<nucleotide::Search> search;
   std::size_t models_at_a_time = 1;
   bool all = false;  // `search` has all models and takes block after block
@@ -89,7 +92,9 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   const auto scan_in_passes = [&](const TargetBlock& block, nucleotide::Scan& found) -> Status {
     HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(run.model_file.path));
     for (;;) {
-      HMMJIT_ASSIGN(Pass pass, read_pass(run, reader, positions));
+      CoreClock clock;
+      HMMJIT_ASSIGN(Pass pass, read_pass(run, reader, positions, most_models));
+      statistics.setup_seconds += clock.lap();
       all = pass.last && found.models == 0;
       if (pass.models.empty()) return {};
       models_at_a_time = std::max(models_at_a_time, pass.models.size());
@@ -106,7 +111,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
     std::size_t residues = kFirstResidues;
     if (statistics.targets > 0) {
       const std::size_t average = statistics.residues / statistics.targets + 1;
-      const std::size_t sequences = std::max<std::size_t>(1024, pairs / models_at_a_time);
+      const std::size_t sequences = std::max(kFewestSequences, pairs / models_at_a_time);
       residues =
           std::min(device != nullptr ? kResiduesOfDevice : kResiduesAtATime, sequences * average);
     }
