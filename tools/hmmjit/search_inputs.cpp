@@ -204,14 +204,19 @@ Result<std::optional<Hmm>> ModelsToSearch::read() {
   }
 }
 
-Status check_cutoffs(const std::string& path, const Thresholds& rules) {
+Status check_cutoffs(const ParsedOptions& options, const Thresholds& rules) {
+  const std::string& path = options.arguments()[0];
   HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, rules));
   if (missing.without == 0) return {};
   return fail(ErrorCode::kInput,
               fmt::format("{} bit thresholds unavailable on {} of {} models: {}",
                           cutoff_name(rules.cutoffs), missing.without, missing.models,
                           listed(missing.names, missing.without)),
-              path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
+              path,
+              fmt::format("{}search without --cut_*",
+                          options.knows("--cut-missing")
+                              ? "add --cut-missing skip or --cut-missing default, or "
+                              : ""));
 }
 
 Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip) {

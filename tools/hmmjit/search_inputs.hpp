@@ -81,7 +81,7 @@ class ModelsToSearch {
 };
 
 /// Fails with kInput if models lack cutoffs: before hours of work, not after.
-Status check_cutoffs(const std::string& path, const Thresholds& rules);
+Status check_cutoffs(const ParsedOptions& options, const Thresholds& rules);
 
 /// Number of models, hmmscan's Z; with `skip`, without models that lack the cutoffs of `rules`.
 /// Reads the whole file.

@@ -260,6 +260,11 @@ bool any_stream(std::span<const NamedFile> outputs) {
   });
 }
 
+// True if the first file holds profiles.
+bool reads_profiles(const SearchProgram& program, const std::string& path) {
+  return program.long_targets ? holds_profiles(path) : program.open_queries == nullptr;
+}
+
 // Sizes of the inputs, estimated from their files.
 struct InputSizes {
   SizeOf positions, residues;
@@ -271,9 +276,8 @@ InputSizes sizes_of_inputs(const SearchProgram& program, const ParsedOptions& op
   const std::string models = program.by_sequence ? find_profile_database(path) : path;
   return {.positions =
               [&program, models] {
-                const bool profiles =
-                    program.long_targets ? holds_profiles(models) : program.open_queries == nullptr;
-                return profiles ? positions_of_file(models) : residues_of_file(models);
+                return reads_profiles(program, models) ? positions_of_file(models)
+                                                       : residues_of_file(models);
               },
           .residues =
               [&program, &options, &request] {
@@ -577,10 +581,10 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Ru
   if (!run.repeated) HMMJIT_TRY(start_devices(program, options, request, run));
   if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
   const std::string& model_path = options.arguments()[0];
-  if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && program.open_queries == nullptr &&
-      !program.by_sequence && options.text("--cut-missing") == "error" && model_path != "-" &&
-      !is_pipe(model_path))
-    HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
+  if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && !program.by_sequence &&
+      options.text("--cut-missing") == "error" && model_path != "-" && !is_pipe(model_path) &&
+      reads_profiles(program, model_path))
+    HMMJIT_TRY(check_cutoffs(options, search_options.thresholds));
   ModelFile models{program.by_sequence ? find_profile_database(model_path) : model_path,
                    run.context.warn};
   RunFiles run_files(program, options, run);
