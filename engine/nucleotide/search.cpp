@@ -217,11 +217,8 @@ struct Search::State {
   bool scans() const { return options.partition == Partition::kTargets; }
 
   void cut(const TargetBlock& block);
-  bool cancelled() const {
-    return options.cancellation != nullptr && options.cancellation->cancelled();
-  }
   bool stopped() const {
-    return failed || cancelled() || (device != nullptr && device->missing()) ||
+    return failed || options.cancelled() || (device != nullptr && device->missing()) ||
            (verifier != nullptr && verifier->failed());
   }
   std::span<const Unit> units_of(const Run& run) const {
@@ -683,7 +680,7 @@ Status Search::add(const TargetBlock& block) {
   if (device) HMMJIT_TRY(s.device->end_block());
   if (s.verifier != nullptr) HMMJIT_TRY(s.verifier->status());
   HMMJIT_TRY(searched);
-  if (s.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
+  if (s.options.cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   s.targets += block.size();
   return {};
 }

@@ -54,6 +54,7 @@ struct Options {
   bool keep_alignments = true;
   int threads = 1;                             ///< including the caller's
   const Cancellation* cancellation = nullptr;  ///< ends add() early; may be null
+  bool cancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
 };
 
 /// A hit passes by its score if one is given, otherwise by its E-value.

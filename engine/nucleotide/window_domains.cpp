@@ -48,7 +48,7 @@ class Finder {
 
   // Emissions change after the first envelope in a sequence.
   void run(std::uint64_t& turns) {
-    for (std::size_t at = 0; at < c_.windows.size();) {
+    for (std::size_t at = 0; at < c_.windows.size() && !c_.options.cancelled();) {
       const auto before = c_.model.emissions.after(turns);
       const auto after = c_.options.domain.null2 ? c_.model.emissions.after(turns + 1) : before;
       if (before == after) return batches(at, c_.windows.size(), *before, *before);
@@ -167,7 +167,7 @@ class Finder {
   // beginning of the sequence.
   void batches(std::size_t at, std::size_t end, const EmissionState& base,
                const EmissionState& later) {
-    for (; at < end; at += kWindowsOfBatch)
+    for (; at < end && !c_.options.cancelled(); at += kWindowsOfBatch)
       keep(at, find(at, std::min(kWindowsOfBatch, end - at), later, later), base, later);
   }
 
@@ -263,7 +263,7 @@ class Scorer {
             Envelope again = taken;
             again.domain.reset();
             const std::size_t only = 0;
-            align({&again, 1}, {&only, 1});
+            align_batch({&again, 1}, {&only, 1}, *again.later);
             // NaN equals nothing.
             if (again.domain && std::isnan(again.domain->accuracy_sum)) return {};
             if (again.domain == taken.domain) return {};
@@ -279,7 +279,7 @@ class Scorer {
 
   void align(std::span<Envelope> envelopes, std::span<const std::size_t> chosen) {
     // All envelopes of a batch use the same emissions.
-    while (!chosen.empty()) {
+    while (!chosen.empty() && !c_.options.cancelled()) {
       const Envelope& first = envelopes[chosen[0]];
       std::size_t count = 1;
       while (count < std::min(chosen.size(), kEnvelopesOfBatch) &&

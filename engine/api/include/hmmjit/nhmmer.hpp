@@ -18,7 +18,8 @@ struct NhmmerOptions : hmmjit_nhmmer_options {
 
 /// Searches every model in every target, on both strands, as nhmmer with worker threads does: see
 /// hmmjit_nhmmer. Each call starts the GPU anew. Throws Error as search does, and kInput for
-/// protein models. A cancelled search ends within about a second.
+/// protein models. A cancelled search ends within about a second, or a few with models of thousands
+/// of positions.
 HMMJIT_EXPORT SearchResults nhmmer(const Models& models, const Targets& targets,
                                    const hmmjit_nhmmer_options& options = NhmmerOptions(),
                                    const SearchCallbacks& callbacks = {});
