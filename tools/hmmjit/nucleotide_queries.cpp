@@ -107,7 +107,7 @@ Result<std::shared_ptr<NucleotideQueries>> NucleotideQueries::open(const ParsedO
     const std::string_view text = trim(*head);
     if (!text.starts_with('>')) {
       aligned = format_of(path, *head, std::nullopt, FileContent::kAlignments).has_value();
-    } else if (path.ends_with(".a2m")) {
+    } else if (path.ends_with(".a2m") && !options.is_set("--qsingle_seqs")) {
       aligned = true;
     }
   }
