@@ -1340,11 +1340,13 @@ function saveShown() {
   for (const d of order) {
     if (!kept.domains[d]) continue;
     const hit = domains.hit[d], t = domains.target[d], m = domains.model[d];
+    const envelope = [domains.env_from[d], domains.env_to[d]];
+    if (domains.ali_from[d] > domains.ali_to[d]) envelope.reverse();  // the bottom strand
     lines.push([results[targets.file[t]] ?? "", targets.name[t], targets.accession[t], targets.length[t], models.name[m], models.accession[m],
                 models.length[m], hits.evalue[hit], hits.score[hit], hits.bias[hit], domains.number[d],
                 domains.c_evalue[d], domains.i_evalue[d], domains.score[d], domains.included[d],
                 domains.hmm_from[d], domains.hmm_to[d], domains.ali_from[d], domains.ali_to[d],
-                domains.env_from[d], domains.env_to[d], domains.accuracy[d], targets.description[t]].map(field).join("\t"));
+                ...envelope, domains.accuracy[d], targets.description[t]].map(field).join("\t"));
   }
   download("domains.tsv", "text/tab-separated-values", `${lines.join("\n")}\n`);
 }
