@@ -104,7 +104,7 @@ Status AsciiParser::cutoff(std::string_view tag, Tokens& tokens, std::optional<C
   const std::string_view sequence = tokens.next();
   const std::string_view domain = single ? sequence : tokens.next();
   if (sequence.empty() || domain.empty()) {
-    return bad(fmt::format("{} needs two numbers", tag));
+    return bad(fmt::format("{} needs {}", tag, single ? "a number" : "two numbers"));
   }
   *out = Cutoff{static_cast<float>(c_atof(sequence)), static_cast<float>(c_atof(domain))};
   return {};

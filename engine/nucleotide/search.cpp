@@ -150,16 +150,16 @@ Status catch_matrix_too_large(const std::function<void()>& work) {
 
 }  // namespace
 
-Status check(const Query& query) {
-  const Hmm& hmm = query.model->hmm;
-  if (hmm.M > std::numeric_limits<std::int16_t>::max() ||
-      query.window_length > std::numeric_limits<std::uint16_t>::max()) {
+Status check(std::string_view model, int M, int window_length) {
+  if (M > std::numeric_limits<std::int16_t>::max())
     return fail(ErrorCode::kInput,
-                fmt::format("model {} has {} positions and windows of {} residues; at most 32767 "
-                            "and 65535 can be searched",
-                            hmm.name, hmm.M, query.window_length),
-                {}, "divide the model, or set --w_length");
-  }
+                fmt::format("model {} has {} positions; at most 32767 can be searched", model, M),
+                {}, "divide the model");
+  if (window_length > std::numeric_limits<std::uint16_t>::max())
+    return fail(ErrorCode::kInput,
+                fmt::format("model {} has windows of {} residues; at most 65535 can be searched",
+                            model, window_length),
+                {}, "lower its MAXL, or set nhmmer's --w_length");
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/cancellation.hpp"
@@ -72,8 +73,8 @@ struct Query {
   Rule report{10.0}, include{0.01};
 };
 
-/// Fails with kInput if the model or window is too long for window positions.
-Status check(const Query& query);
+/// Fails with kInput if a model of M positions or its window is too long for window positions.
+Status check(std::string_view model, int M, int window_length);
 
 /// The target of a hit or, in a Scan, its model.
 struct Subject {

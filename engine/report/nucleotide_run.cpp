@@ -115,9 +115,9 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
     if (!cutoff && rules.missing == MissingCutoffs::kError) return lacks_cutoffs(rules, hmm.name);
     if (cutoff) query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
   }
+  HMMJIT_TRY(nucleotide::check(hmm.name, hmm.M, window_length));
   HMMJIT_TRY(build::calibrate_if_needed(hmm));
   query.model = begin_search_model(std::move(hmm));
-  HMMJIT_TRY(nucleotide::check(query));
   return query;
 }
 

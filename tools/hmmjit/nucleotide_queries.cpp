@@ -14,6 +14,7 @@
 #include "io/byte_source.hpp"
 #include "io/sequence_file.hpp"
 #include "model/numeric.hpp"
+#include "nucleotide/search.hpp"
 #include "query_options.hpp"
 #include "search_inputs.hpp"
 #include "search_options.hpp"
@@ -226,6 +227,7 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next() {
   if (models_) {
     HMMJIT_ASSIGN(std::optional<Hmm> hmm, next_model());
     if (!hmm) return std::nullopt;
+    HMMJIT_TRY(nucleotide::check(hmm->name, hmm->M, 0));
     HMMJIT_TRY(build::calibrate_if_needed(*hmm));  // like HMMER, without --bgfile
     hmm->alphabet = alphabet_;
     build::BuiltModel model;
@@ -244,6 +246,7 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next() {
   }
   if (read_ == sequences_.size()) return std::nullopt;
   const TargetView query = sequences_[read_++];
+  HMMJIT_TRY(nucleotide::check(query.name, query.length(), 0));
   HMMJIT_ASSIGN(build::BuiltModel built,
                 builder_.from_sequence(std::string(query.name), query.residues));
   return built;
