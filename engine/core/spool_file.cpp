@@ -16,14 +16,9 @@ namespace hmmjit {
 int open_unnamed_file(const std::string& folder) {
   const char* usual = std::getenv("TMPDIR");
   if (usual == nullptr || *usual == '\0') usual = "/tmp";
-  constexpr const char* kName = "/hmmjit-XXXXXX";
-  std::string name = (folder.empty() ? std::string(usual) : folder) + kName;
+  std::string name = (folder.empty() ? std::string(usual) : folder) + "/hmmjit-XXXXXX";
   const InterruptionHold hold;  // while the file has a name
-  int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0 && folder.empty() && errno == ENOENT) {
-    name = std::string("/tmp") + kName;
-    descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  }
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor >= 0) ::unlink(name.c_str());
   return descriptor;
 }

@@ -154,11 +154,13 @@ std::uint64_t TargetStore::device_bytes() const {
 }
 
 bool TargetStore::any_device_waits() const {
-  return std::ranges::any_of(devices_, [&](const ActiveDevice* device) {
-    return !device->lost && std::ranges::none_of(all_, [&](const SegmentPtr& s) {
-      return s->device == device && board_->open_models(s->id) > 0;
-    });
-  });
+  for (const ActiveDevice* device : devices_) {
+    bool waits = !device->lost;
+    for (const SegmentPtr& s : all_)
+      waits = waits && (s->device != device || board_->open_models(s->id) == 0);
+    if (waits) return true;
+  }
+  return false;
 }
 
 void TargetStore::add(BlockRef block) {

@@ -398,7 +398,7 @@ TEST(Search, OfNucleotidesStartsADevice) {
   const auto on_cpu = table();
   EXPECT_EQ(opened, 0);
   search.device = HMMJIT_DEVICE_AUTO;
-  EXPECT_THAT(table().second, HasSubstr("a GPU takes"));
+  EXPECT_THAT(table().second, HasSubstr("a GPU pays from"));
   EXPECT_EQ(opened, 0) << "the search is too small for a device";
   search.device = HMMJIT_DEVICE_GPU;
   const auto on_device = table();
