@@ -310,6 +310,8 @@ Status HmmReader::detect() {
 }
 
 Result<std::optional<Hmm>> HmmReader::next_ascii() {
+  const FloatControlScope scope(keeps_subnormals_ ? FloatControl{}
+                                                  : FloatControl{.mode = kFlushToZero});
   if (!tag_read_) {
     std::string_view line;
     HMMJIT_ASSIGN(bool more, data_line(input_, &line));

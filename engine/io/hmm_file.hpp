@@ -40,6 +40,9 @@ class HmmReader {
   static Result<HmmReader> open(const std::string& path);
   static Result<HmmReader> open(std::unique_ptr<ByteSource> source);
 
+  /// Text has probabilities below 2^-126 as subnormal numbers, as in hmmpress and hmmalign.
+  /// Otherwise they are 0, as in hmmsearch.
+  void keep_subnormals() { keeps_subnormals_ = true; }
   /// The next model; nullopt after the last. Do not call it again after an error.
   Result<std::optional<Hmm>> next();
   /// Reads to the end and returns the number of remaining models. Much faster than next(), but
@@ -65,6 +68,7 @@ class HmmReader {
   BufferedInput input_;
   HmmFormat format_ = HmmFormat::kAscii3;
   char version_ = 0;
+  bool keeps_subnormals_ = false;
   bool tag_read_ = false;  // true if the next model's tag has been consumed
   const Alphabet* alphabet_ = nullptr;
   std::optional<ForeignFile> foreign_;  // another kind of file, recognised by its first bytes

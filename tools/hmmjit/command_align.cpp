@@ -47,6 +47,7 @@ constexpr OptionSpec kOptions[] = {
 // Reads the only model of a file.
 Result<Hmm> read_model(const std::string& path, const ParsedOptions& options) {
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  reader.keep_subnormals();
   HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
   if (!hmm)
     return fail(ErrorCode::kInput, "the file holds no profile", reader.name(), "give one profile");

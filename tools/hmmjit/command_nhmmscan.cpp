@@ -91,6 +91,7 @@ Result<SearchStatistics> scan_sequences(ProgramRun& run) {
   };
   const auto scan_in_passes = [&](const TargetBlock& block, nucleotide::Scan& found) -> Status {
     HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(run.model_file.path));
+    reader.keep_subnormals();
     for (;;) {
       CoreClock clock;
       HMMJIT_ASSIGN(Pass pass, read_pass(run, reader, positions, most_models));

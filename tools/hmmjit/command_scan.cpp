@@ -41,6 +41,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
         count = static_cast<std::uint64_t>(found);
       }
       HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(file.path));
+      opened.keep_subnormals();
       // For the progress display: each batch of sequences takes a pass over the models.
       const std::uint64_t before = bytes * passes++;
       file.bytes_total = bytes * passes;
