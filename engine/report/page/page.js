@@ -37,6 +37,22 @@ const bits = value => fixed(Math.fround(value), 1);
 
 const count = value => value.toLocaleString("en");
 const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+const shortened = (text, room) => text.length > room ? `${text.slice(0, room - 1)}…` : text;
+
+// ---------------------------------------------------------------------------------------------
+// Lists.
+
+const range = (from, to) => Array.from({length: to - from}, (_, i) => from + i);
+// The items whose flag is set.
+const flagged = flags => range(0, flags.length).filter(i => flags[i]);
+// How often each value is in a list, in the order of their first places.
+function tally(list) {
+  const counts = new Map();
+  for (const value of list) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
+}
+// The values of a list of numbers, the most frequent first: [value, how often].
+const byFrequency = list => [...tally(list)].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 
 // ---------------------------------------------------------------------------------------------
 // The data: gzip-compressed JSON in base64. Alignments come in parts; a part is unpacked when one of its
@@ -103,9 +119,8 @@ function bestOfRegions() {
   const known = domains.kept ?? new Array(domains.count).fill(null), best = Uint8Array.from(known);
   for (let t = 0; t < targets.count; ++t) {
     if (known[firstDomainOf(t)] !== null) continue;
-    const list = [], chosen = new Map();  // by model, which may have very many domains in a protein
-    for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d)
-      if (domains.included[d] && hits.included[domains.hit[d]]) list.push(d);
+    const list = domainsOf(t).filter(d => domains.included[d] && hits.included[domains.hit[d]]);
+    const chosen = new Map();  // by model, which may have very many domains in a protein
     list.sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || domains.score[b] - domains.score[a] ||
                         domains.model[a] - domains.model[b]);
     const size = d => domains.env_to[d] - domains.env_from[d] + 1;
@@ -133,36 +148,29 @@ async function alignmentOf(domain) {
 
 // Links from names and accessions to public databases.
 const kModelLinks = [
-  [/^PF\d{5}/, "interpro/entry/pfam"], [/^(TIGR|NF)\d{5,6}/, "interpro/entry/ncbifam"],
-  [/^SM\d{5}/, "interpro/entry/smart"], [/^PTHR\d{5}/, "interpro/entry/panther"],
-  [/^PIRSF\d{6}/, "interpro/entry/pirsf"], [/^cd\d{5}/, "interpro/entry/cdd"],
-];
+  [/^(PF\d{5})/, "pfam"], [/^((?:TIGR|NF)\d{5,6})/, "ncbifam"], [/^(SM\d{5})/, "smart"],
+  [/^(PTHR\d{5})/, "panther"], [/^(PIRSF\d{6})/, "pirsf"], [/^(cd\d{5})/, "cdd"],
+].map(([pattern, place]) => [pattern, "InterPro", `www.ebi.ac.uk/interpro/entry/${place}/*/`]);
 const kUniProt = "[OPQ][0-9][A-Z0-9]{3}[0-9]|[A-NR-Z][0-9](?:[A-Z][A-Z0-9]{2}[0-9]){1,2}";
 const kUniProtName = new RegExp(`^(?:(?:sp|tr)\\|)?(${kUniProt})(?:[|.-].*)?$`);
-const kUniRefName = /^(UniRef(?:100|90|50)_\S+)$/;
-const kRefSeqName = /^(?:ref\|)?([ANYXW]P_\d+(?:\.\d+)?)\|?$/;
+const kTargetLinks = [
+  [kUniProtName, "UniProt", "www.uniprot.org/uniprotkb/*"],
+  [/^(UniRef(?:100|90|50)_\S+)$/, "UniRef", "www.uniprot.org/uniref/*"],
+  [/^(?:ref\|)?([ANYXW]P_\d+(?:\.\d+)?)\|?$/, "NCBI", "www.ncbi.nlm.nih.gov/protein/*"],
+];
 
-function modelLink(model) {
-  for (const text of [models.accession[model], models.name[model]]) {
-    for (const [pattern, place] of kModelLinks) {
+// The database of an item of `list` and its address there; null: none is known.
+function linkOf(list, item, links) {
+  for (const text of [list.accession[item], list.name[item]]) {
+    for (const [pattern, database, address] of links) {
       const found = pattern.exec(text);
-      if (found) return ["InterPro", `https://www.ebi.ac.uk/${place}/${found[0]}/`];
+      if (found) return [database, `https://${address.replace("*", encodeURIComponent(found[1]))}`];
     }
   }
   return null;
 }
-
-function targetLink(target) {
-  for (const text of [targets.accession[target], targets.name[target]]) {
-    let found = kUniProtName.exec(text);
-    if (found) return ["UniProt", `https://www.uniprot.org/uniprotkb/${found[1]}`];
-    found = kUniRefName.exec(text);
-    if (found) return ["UniRef", `https://www.uniprot.org/uniref/${encodeURIComponent(found[1])}`];
-    found = kRefSeqName.exec(text);
-    if (found) return ["NCBI", `https://www.ncbi.nlm.nih.gov/protein/${found[1]}`];
-  }
-  return null;
-}
+const modelLink = model => linkOf(models, model, kModelLinks);
+const targetLink = target => linkOf(targets, target, kTargetLinks);
 
 function databaseLink(name, link, text) {
   return element("a", {href: link[1], target: "_blank", rel: "noopener noreferrer",
@@ -205,9 +213,7 @@ class VirtualList {
     this.heights = heights;
     this.total = this.offset(length);
     this.body.style.height = `${Math.min(this.total, kTallest)}px`;
-    this.rows.clear();
-    this.body.replaceChildren();
-    this.update();
+    this.redraw();
   }
 
   offset(i) { return typeof this.heights === "number" ? i * this.heights : this.heights[i]; }
@@ -283,8 +289,7 @@ const kPrinted = 2000;
 class Table {
   constructor(panel, label, columns, open, describe) {
     Object.assign(this, {panel, columns, open, describe});
-    this.order = new Int32Array(0);
-    this.shown = this.order;
+    this.order = this.shown = [];
     this.active = -1;
     const head = element("div", {className: "row head", role: "row", "aria-rowindex": 1});
     columns.forEach((column, i) => {
@@ -344,7 +349,7 @@ class Table {
   // `keep[i]`: whether item i is shown.
   fill(total, keep) {
     this.keep = keep;
-    if (this.order.length !== total) this.order = Int32Array.from({length: total}, (_, i) => i);
+    if (this.order.length !== total) this.order = range(0, total);
     this.shown = this.order.filter(item => keep[item]);
     this.scroller.setAttribute("aria-rowcount", this.shown.length + 1);
     this.active = -1;
@@ -358,10 +363,9 @@ class Table {
     const down = before ? before === "ascending" : Boolean(column.descending);
     headers.forEach(header => header.removeAttribute("aria-sort"));
     headers[index].setAttribute("aria-sort", down ? "descending" : "ascending");
-    const length = this.order.length, keys = new Array(length), sign = down ? -1 : 1;
-    for (let i = 0; i < length; ++i) keys[i] = column.value(i);
-    this.order = Int32Array.from({length}, (_, i) => i);
-    this.order.sort((a, b) => keys[a] < keys[b] ? -sign : keys[a] > keys[b] ? sign : a - b);
+    const length = this.order.length, sign = down ? -1 : 1;
+    const keys = range(0, length).map(column.value);
+    this.order = range(0, length).sort((a, b) => keys[a] < keys[b] ? -sign : keys[a] > keys[b] ? sign : a - b);
     this.scroller.scrollTop = 0;
     this.fill(length, this.keep);
   }
@@ -588,49 +592,23 @@ function drawDomains() {
 const kLane = 20;
 let shownProteins = [], longest = 1, laneOf, lanesOf, undrawnOf;
 
-// Numbers, the smallest first.
-class Heap {
-  constructor() { this.list = []; }
-  get size() { return this.list.length; }
-  get top() { return this.list[0]; }
-  push(value) {
-    const list = this.list;
-    let i = list.push(value) - 1;
-    for (let above; i > 0 && list[above = (i - 1) >> 1] > value; i = above) list[i] = list[above];
-    list[i] = value;
-  }
-  pop() {
-    const list = this.list, out = list[0], value = list.pop(), n = list.length;
-    if (n === 0) return out;
-    let i = 0;
-    for (let next; (next = 2 * i + 1) < n; i = next) {
-      if (next + 1 < n && list[next + 1] < list[next]) ++next;
-      if (list[next] >= value) break;
-      list[i] = list[next];
-    }
-    list[i] = value;
-    return out;
-  }
-}
-
-// Gives each domain of `list`, sorted by start, a lane on which it overlaps no other. Returns the number of
-// lanes.
-function layOut(list) {
-  const from = domains.env_from, to = domains.env_to;
-  const busy = new Heap(), free = new Heap(), kMost = 2 ** 21;  // of lanes; residues are below 2^31
-  let lanes = 0;
-  for (const d of list) {
-    while (busy.size > 0 && Math.floor(busy.top / kMost) < from[d]) free.push(busy.pop() % kMost);
-    const lane = free.size > 0 ? free.pop() : lanes++;
-    busy.push(to[d] * kMost + lane);
-    laneOf[d] = lane;
-  }
-  return lanes;
-}
-
 // Overlapping boxes go on different lanes, at most this many. A sequence that needs more shows as many of its
 // best domains as fit, and a line with the number of the others.
 const kMostLanes = 40;
+
+// Gives each domain of `list`, sorted by start, the first lane on which it overlaps no other. Returns the
+// number of lanes; stops at the first domain for which they do not suffice.
+function layOut(list) {
+  const ends = [];  // the last residue on each lane
+  for (const d of list) {
+    let lane = ends.findIndex(end => end < domains.env_from[d]);
+    if (lane < 0) lane = ends.length;
+    if (lane === kMostLanes) return kMostLanes + 1;
+    ends[lane] = domains.env_to[d];
+    laneOf[d] = lane;
+  }
+  return ends.length;
+}
 
 function assignLanes() {
   laneOf = new Int32Array(domains.count);
@@ -639,9 +617,8 @@ function assignLanes() {
   const byStart = (a, b) => domains.env_from[a] - domains.env_from[b] || a - b;
   for (let t = 0; t < targets.count; ++t) {
     longest = Math.max(longest, targets.length[t]);
-    const list = [];
-    for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) list.push(d);
-    let lanes = layOut(list.sort(byStart));
+    const list = domainsOf(t).sort(byStart);
+    let lanes = layOut(list);
     if (lanes > kMostLanes) {
       const best = Int32Array.from(list).sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || a - b);
       const take = n => best.slice(0, n).sort(byStart);
@@ -659,18 +636,14 @@ function assignLanes() {
   }
 }
 const firstDomainOf = target => hits.firstDomain[targets.firstHit[target]];
-
-function bestOf(target, column, better) {
-  let best = null;
-  for (let hit = targets.firstHit[target]; hit < targets.firstHit[target + 1]; ++hit) {
-    if (best === null || better(hits[column][hit], best)) best = hits[column][hit];
-  }
-  return best;
-}
+const domainsOf = target => range(firstDomainOf(target), firstDomainOf(target + 1));
+const hitsOf = target => range(targets.firstHit[target], targets.firstHit[target + 1]);
+const bestEvalue = target => hitsOf(target).reduce((best, hit) => Math.min(best, hits.evalue[hit]), Infinity);
+const bestScore = target => hitsOf(target).reduce((best, hit) => Math.max(best, hits.score[hit]), -Infinity);
 
 const kProteinOrders = {
   evalue: t => t,  // the order of the data
-  score: t => -bestOf(t, "score", (a, b) => a > b),
+  score: t => -bestScore(t),
   domains: t => firstDomainOf(t) - firstDomainOf(t + 1),
   length: t => -targets.length[t],
   name: t => targets.name[t],
@@ -688,12 +661,8 @@ const axisEnd = target => byId("protein-scale").value === "common" ? longest : t
 // Models with boxes too small for a name: [model, boxes].
 function modelsWithoutRoom(target) {
   const room = (proteinList.scroller.clientWidth - 32) / axisEnd(target);  // pixels of a residue
-  const found = new Map();
-  for (let d = firstDomainOf(target); d < firstDomainOf(target + 1); ++d) {
-    const model = domains.model[d];
-    if (laneOf[d] >= 0 && kept.domains[d] && !nameFits(d, room)) found.set(model, (found.get(model) ?? 0) + 1);
-  }
-  return found;
+  const nameless = domainsOf(target).filter(d => laneOf[d] >= 0 && kept.domains[d] && !nameFits(d, room));
+  return tally(nameless.map(d => domains.model[d]));
 }
 const nameFits = (d, room) =>
     room * (domains.env_to[d] - domains.env_from[d] + 1) > 7 * models.name[domains.model[d]].length + 4;
@@ -704,21 +673,20 @@ function drawProtein(i) {
   const room = (proteinList.scroller.clientWidth - 32) / end;  // pixels of a residue
   const row = element("div", {className: "protein", role: "listitem", "aria-posinset": i + 1,
                               "aria-setsize": shownProteins.length});
-  const evalue = bestOf(t, "evalue", (a, b) => a < b), score = bestOf(t, "score", (a, b) => a > b);
   row.append(
       element("p", {}, element("b", {}, targets.name[t]), " ",
               ...named(targets.accession[t], targetLink(t)), " ",
               ...(results.length > 1 ? [results[targets.file[t]], " "] : []),
               saveButton(() => proteinPicture(t), targets.name[t])),
       element("p", {title: targets.description[t]},
-              `${counted(length, "residue")}, E-value ${general(evalue)}, ${bits(score)} bits `,
+              `${counted(length, "residue")}, E-value ${general(bestEvalue(t))}, ${bits(bestScore(t))} bits `,
               element("span", {className: "dim"}, targets.description[t])));
   const track = element("div", {className: "track"});
   track.style.height = `${lanesOf[t] * kLane}px`;
   const backbone = element("div", {className: "backbone"});
   backbone.style.width = percent(length);
   track.append(backbone);
-  for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) {
+  for (const d of domainsOf(t)) {
     if (laneOf[d] < 0) continue;
     const from = domains.env_from[d], to = domains.env_to[d], title = domainTitle(d);
     const box = element("button", {type: "button", className: "box", title, "aria-label": title},
@@ -765,11 +733,8 @@ function drawProtein(i) {
   return row;
 }
 
-function shownDomainsOf(target) {
-  const list = [];
-  for (let d = firstDomainOf(target); d < firstDomainOf(target + 1); ++d) list.push(d);
-  return list.sort((a, b) => domains.env_from[a] - domains.env_from[b]);
-}
+const shownDomainsOf = target =>
+    domainsOf(target).sort((a, b) => domains.env_from[a] - domains.env_from[b]);
 
 function drawProteins() {
   if (!proteinList) {
@@ -778,12 +743,8 @@ function drawProteins() {
   }
   const order = kProteinOrders[byId("protein-order").value];
   const keys = new Array(targets.count);
-  shownProteins = [];
-  for (let t = 0; t < targets.count; ++t) {
-    if (!kept.targets[t]) continue;
-    keys[t] = order(t);
-    shownProteins.push(t);
-  }
+  shownProteins = flagged(kept.targets);
+  for (const t of shownProteins) keys[t] = order(t);
   shownProteins.sort((a, b) => keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : a - b);
   const heights = new Float64Array(shownProteins.length + 1);
   for (let i = 0; i < shownProteins.length; ++i) {
@@ -792,7 +753,7 @@ function drawProteins() {
         (undrawnOf[t] > 0 ? 26 : 0);
   }
   const legend = byId("legend");
-  legend.replaceChildren(...mostFrequent(8).map(([model, n]) => {
+  legend.replaceChildren(...shownModels().slice(0, 8).map(([model, n]) => {
     const button = element("button", {type: "button", title: `show only ${models.name[model]}`},
                            swatch(model), `${models.name[model]} ${counted(n, "domain")}`);
     button.addEventListener("click", () => chooseModel(model));
@@ -801,14 +762,8 @@ function drawProteins() {
   proteinList.show(shownProteins.length, heights);
 }
 
-// The models with the most shown domains: [model, domains].
-function mostFrequent(most) {
-  const counts = new Map();
-  for (let d = 0; d < domains.count; ++d) {
-    if (kept.domains[d]) counts.set(domains.model[d], (counts.get(domains.model[d]) ?? 0) + 1);
-  }
-  return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, most);
-}
+// The models with shown domains, those with the most first: [model, domains].
+const shownModels = () => byFrequency(flagged(kept.domains).map(d => domains.model[d]));
 
 // ----- overview
 
@@ -888,8 +843,7 @@ function keyOfColours(threshold = null) {
 
 // bins: [{included, low, title}]; ticks: [[bin position, label]]; threshold: bin position or null.
 function histogram(label, bins, ticks, threshold) {
-  const width = Math.max(240, Math.min(620, byId("figures").clientWidth / figuresInRow() - 30));
-  const height = 170, left = 42, bottom = 22, top = 14;
+  const width = figureWidth(), height = 170, left = 42, bottom = 22, top = 14;
   const most = Math.max(1, ...bins.map(bin => bin.included + bin.low));
   const step = (width - left - 6) / bins.length, scale = (height - bottom - top) / most;
   const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
@@ -920,7 +874,10 @@ function histogram(label, bins, ticks, threshold) {
   return picture;
 }
 
-const figuresInRow = () => Math.max(1, Math.floor(byId("figures").clientWidth / 440));
+function figureWidth() {
+  const all = byId("figures").clientWidth, inRow = Math.max(1, Math.floor(all / 440));
+  return Math.max(240, Math.min(620, all / inRow - 30));
+}
 
 // Counts values in bins of equal width, included ones separately. `show` formats a bound.
 function binned(values, included, low, high, bins, show) {
@@ -948,20 +905,19 @@ function ticksOf(low, high, bins, show, most = 6) {
 
 // A value between the included and the other values; null if thresholds of several models leave none.
 function boundary(values, included, up) {
-  let inside = up ? Infinity : -Infinity, outside = up ? -Infinity : Infinity;
-  for (let i = 0; i < values.length; ++i) {
-    if (included[i]) inside = up ? Math.min(inside, values[i]) : Math.max(inside, values[i]);
-    else outside = up ? Math.max(outside, values[i]) : Math.min(outside, values[i]);
-  }
-  if (!Number.isFinite(inside) || !Number.isFinite(outside)) return null;
-  return (up ? inside >= outside : inside <= outside) ? (inside + outside) / 2 : null;
+  const sign = up ? 1 : -1;
+  let inside = Infinity, outside = -Infinity;
+  values.forEach((value, i) => {
+    if (included[i]) inside = Math.min(inside, sign * value);
+    else outside = Math.max(outside, sign * value);
+  });
+  return Number.isFinite(inside - outside) && inside >= outside ? sign * (inside + outside) / 2 : null;
 }
 
 function drawOverview() {
   const figures = byId("figures");
   figures.replaceChildren();
-  const shown = [];
-  for (let hit = 0; hit < hits.count; ++hit) if (kept.hits[hit]) shown.push(hit);
+  const shown = flagged(kept.hits);
   if (shown.length === 0) {
     figures.append(element("p", {}, hits.count === 0 ? "The search reported no hit." :
                                                        "Nothing matches the filter."));
@@ -980,7 +936,7 @@ function drawOverview() {
   });
   const rows = [...perModel].sort((a, b) => b[1].all - a[1].all || a[0] - b[0]);
   const top = rows.slice(0, 12);
-  const width = Math.max(240, Math.min(620, figures.clientWidth / figuresInRow() - 30));
+  const width = figureWidth();
   const bars = svg("svg", {viewBox: `0 0 ${width} ${top.length * 17 + 4}`, role: "img",
                            "aria-label": "Hits of the models with the most"});
   const scale = (width - 190) / top[0][1].all;
@@ -988,8 +944,7 @@ function drawOverview() {
     const y = i * 17 + 2, name = models.name[model];
     const group = svg("g", {class: "pick"}, svg("title", {}, `${name}: ${counted(n.all, "hit")}, ` +
         `${count(n.included)} included; a click shows this model only`));
-    group.append(svg("text", {x: 118, y: y + 11, "text-anchor": "end"},
-                     name.length > 18 ? `${name.slice(0, 17)}…` : name));
+    group.append(svg("text", {x: 118, y: y + 11, "text-anchor": "end"}, shortened(name, 18)));
     group.append(svg("rect", {x: 122, y, width: n.included * scale, height: 13, class: "bar"}));
     group.append(svg("rect", {x: 122 + n.included * scale, y, width: (n.all - n.included) * scale, height: 13, class: "bar low"}));
     group.append(svg("text", {x: 126 + n.all * scale, y: y + 11}, count(n.all)));
@@ -1027,8 +982,7 @@ function drawOverview() {
          histogram("Distribution of scores", binned(scores, included, low, high, bins, plain),
                    ticksOf(low, high, bins, plain), place(edge)));
 
-  const list = [];
-  for (let d = 0; d < domains.count; ++d) if (kept.domains[d]) list.push(d);
+  const list = flagged(kept.domains);
   const ofDomains = list.map(d => domains.included[d]);
   const share = list.map(d => 100 * (domains.hmm_to[d] - domains.hmm_from[d] + 1) / models.length[domains.model[d]]);
   const percent = value => `${Math.round(value)} %`;
@@ -1036,20 +990,15 @@ function drawOverview() {
     figure("Share of the model that a domain covers", keyOfColours(),
            histogram("Distribution of model coverage", binned(share, ofDomains, 0, 100, 20, percent),
                      ticksOf(0, 100, 20, percent), null));
-    const [model, n] = mostFrequent(1)[0];
+    const [model, n] = shownModels()[0];
     figure(`Coverage along ${models.name[model]}`,
            `domains over each of its ${count(models.length[model])} positions` +
                (filter.model < 0 && models.count > 1 ? "; choose another model in Models" : ""),
            coverage(model, list, n));
   }
 
-  const sequences = [];
-  for (let t = 0; t < targets.count; ++t) if (kept.targets[t]) sequences.push(t);
-  const isIncluded = sequences.map(t => {
-    for (let hit = targets.firstHit[t]; hit < targets.firstHit[t + 1]; ++hit)
-      if (kept.hits[hit] && hits.included[hit]) return 1;
-    return 0;
-  });
+  const sequences = flagged(kept.targets);
+  const isIncluded = sequences.map(t => hitsOf(t).some(hit => kept.hits[hit] && hits.included[hit]));
   const lengths = sequences.map(t => Math.log10(Math.max(1, targets.length[t])));
   [low, high] = spread(lengths);
   [low, high] = [Math.floor(low * 4) / 4, Math.ceil(high * 4 + 1e-9) / 4];
@@ -1068,25 +1017,17 @@ function drawOverview() {
 // Hits of each model in each result.
 function drawResults(order) {
   const kMost = 40, list = order.slice(0, kMost), cell = 34, left = 130, head = 90;
-  const counts = new Map();
-  let most = 1;
-  for (let hit = 0; hit < hits.count; ++hit) {
-    if (!kept.hits[hit]) continue;
-    const key = `${hits.model[hit]} ${targets.file[hits.target[hit]]}`, n = (counts.get(key) ?? 0) + 1;
-    counts.set(key, n);
-    most = Math.max(most, n);
-  }
+  const counts = tally(flagged(kept.hits).map(hit => `${hits.model[hit]} ${targets.file[hits.target[hit]]}`));
+  const most = [...counts.values()].reduce((a, b) => Math.max(a, b));
   const picture = svg("svg", {viewBox: `0 0 ${left + cell * results.length + 60} ${head + 18 * list.length + 4}`,
                               role: "img", "aria-label": "Hits of each model in each result"});
   results.forEach((name, r) => {
     const x = left + (r + .5) * cell;
-    picture.append(svg("text", {x, y: head - 6, transform: `rotate(-45 ${x} ${head - 6})`},
-                       name.length > 18 ? `${name.slice(0, 17)}…` : name));
+    picture.append(svg("text", {x, y: head - 6, transform: `rotate(-45 ${x} ${head - 6})`}, shortened(name, 18)));
   });
   list.forEach((model, i) => {
     const y = head + 18 * i, name = models.name[model];
-    picture.append(svg("text", {x: left - 4, y: y + 13, "text-anchor": "end"},
-                       name.length > 18 ? `${name.slice(0, 17)}…` : name));
+    picture.append(svg("text", {x: left - 4, y: y + 13, "text-anchor": "end"}, shortened(name, 18)));
     results.forEach((result, r) => {
       const n = counts.get(`${model} ${r}`) ?? 0, x = left + r * cell;
       const group = svg("g", {}, svg("title", {}, `${name} in ${result}: ${counted(n, "hit")}`),
@@ -1108,8 +1049,7 @@ function coverage(model, list, n) {
     ++change[domains.hmm_from[d]];
     --change[domains.hmm_to[d] + 1];
   }
-  const width = Math.max(240, Math.min(620, byId("figures").clientWidth / figuresInRow() - 30));
-  const height = 170, left = 42, base = height - 22, top = 14;
+  const width = figureWidth(), height = 170, left = 42, base = height - 22, top = 14;
   const x = k => left + (k - 1) / Math.max(1, length) * (width - left - 6);
   const y = depth => base - depth / n * (base - top);
   let depth = 0, path = `M${x(1)} ${base}`;
@@ -1175,7 +1115,7 @@ function coloured(parent, text, pp) {
 function drawAlignment(place, d, lines) {
   const model = models.name[domains.model[d]], target = shortName(domains.target[d]);
   const names = Math.min(kNarrow.matches ? 8 : 20, Math.max(model.length, target.length)), digits = 6;
-  const label = text => (text.length > names ? `${text.slice(0, names - 1)}…` : text).padEnd(names);
+  const label = text => shortened(text, names).padEnd(names);
   const room = Math.floor((byId("detail").clientWidth - 60) / 7.3) - names - 2 * digits - 3;
   const columns = Math.max(20, Math.min(120, Math.floor(room / 10) * 10));
   const block = element("pre", {tabIndex: 0});
@@ -1242,8 +1182,8 @@ let stacked = [];
 function drawStack() {
   const select = byId("stack-model");
   if (select.options.length === 0) {
-    const counts = new Map(mostFrequentOfAll());
-    select.append(...[...counts.keys()].map(m => new Option(`${models.name[m]} (${count(counts.get(m))})`, String(m))));
+    select.append(...byFrequency(domains.model).map(
+        ([m, n]) => new Option(`${models.name[m]} (${count(n)})`, String(m))));
   }
   if (filter.model >= 0 && [...select.options].some(option => option.value === String(filter.model)))
     select.value = String(filter.model);
@@ -1253,8 +1193,7 @@ function drawStack() {
     stackList = new VirtualList(byId("stack-list"), drawStacked, head);
   }
   const model = Number(select.value);
-  stacked = [];
-  for (let d = 0; d < domains.count; ++d) if (kept.domains[d] && domains.model[d] === model) stacked.push(d);
+  stacked = flagged(kept.domains).filter(d => domains.model[d] === model);
   byId("stack-note").textContent = stacked.length === 0 ? "No domain of this model matches the filter." :
       `${counted(stacked.length, "domain")}, best sequence first; insertions are left out. `;
   if (stacked.length > 0) {
@@ -1274,19 +1213,10 @@ function drawStack() {
   stackList.show(stacked.length, 19);
 }
 
-function mostFrequentOfAll() {
-  const counts = new Map();
-  for (let d = 0; d < domains.count; ++d) counts.set(domains.model[d], (counts.get(domains.model[d]) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-}
-
 // Characters before the residues of a row; on a phone just enough for "A0A024R1R8/1234-1300".
 const stackRoom = () => kNarrow.matches ? 20 : 32;
 
-function stackLabel(text) {
-  const room = stackRoom();
-  return (text.length > room ? `${text.slice(0, room - 1)}…` : text).padEnd(room);
-}
+const stackLabel = text => shortened(text, stackRoom()).padEnd(stackRoom());
 
 function drawStacked(i) {
   const d = stacked[i], t = domains.target[d], title = domainTitle(d);
@@ -1296,8 +1226,7 @@ function drawStacked(i) {
   const name = kNarrow.matches ? kUniProtName.exec(targets.name[t])?.[1] ?? shortName(t) : shortName(t);
   const room = stackRoom() - place.length;
   const open = element("span", {role: "button", tabIndex: 0},
-      room >= 4 ? (name.length > room ? `${name.slice(0, room - 1)}…${place}` : name + place).padEnd(stackRoom()) :
-                  stackLabel(name));
+      stackLabel(room >= 4 ? shortened(name, room) + place : name));
   row.append(open);
   row.addEventListener("click", () => openDetail(d, stacked, i));
   open.addEventListener("keydown", event => {
@@ -1336,7 +1265,7 @@ function saveShown() {
                    "evalue", "score", "bias", "domain", "c_evalue", "i_evalue", "domain_score", "domain_included",
                    "hmm_from", "hmm_to", "ali_from", "ali_to", "env_from", "env_to", "accuracy", "description"];
   const lines = [columns.join("\t")];
-  const order = domainTable ? domainTable.order : Int32Array.from({length: domains.count}, (_, i) => i);
+  const order = domainTable ? domainTable.order : range(0, domains.count);
   for (const d of order) {
     if (!kept.domains[d]) continue;
     const hit = domains.hit[d], t = domains.target[d], m = domains.model[d];
