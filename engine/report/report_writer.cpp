@@ -54,27 +54,21 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
   writer->settings_ = {options, filters, std::move(author)};
   writer->header_ = header;
   writer->standard_output_ = paths.standard_output;
-  writer->alignment_name_ = paths.alignment_name.empty() ? paths.alignment : paths.alignment_name;
+  writer->alignment_name_ = paths.alignment_name;
   writer->saved_as_ = writer->alignment_name_;
   writer->joined_ = joined;
-  const std::string* const paths_of_kinds[kOutputKinds] = {
-      &paths.targets,       &paths.domains,   &paths.pfam,       &paths.dfam,
-      &paths.column_scores, &paths.tsv,       &paths.target_tsv, &paths.json,
-      &paths.a3m,           &paths.alignment, &paths.main};
   std::size_t of_earlier_search = 0;
-  for (const OutputKind kind : kAllOutputs) {
+  for (const auto& [kind, path] : paths.files) {
     File& output = writer->file_of(kind);
-    output.path = *paths_of_kinds[static_cast<std::size_t>(kind)];
-    output.by_query = output.path.find("{query}") != output.path.npos;
-    output.joined = joined != nullptr && ((kind == OutputKind::kTsv && joined->tsv) ||
-                                          (kind == OutputKind::kTargetTsv && joined->target_tsv) ||
-                                          (kind == OutputKind::kJson && joined->json));
-    if (output.path.empty() || output.by_query) continue;
+    output.path = path;
+    output.by_query = path.contains("{query}");
+    output.joined = joined != nullptr && joined->kinds.contains(kind);
+    if (path.empty() || output.by_query) continue;
     if (output.joined && joined->begun) {
       output.file = std::move(joined->files.at(of_earlier_search++));
       output.begun = true;
     } else {
-      HMMJIT_ASSIGN(output.file, TextOutput::create(output.path));
+      HMMJIT_ASSIGN(output.file, TextOutput::create(path));
     }
     const bool by_target = kind == OutputKind::kTargets || kind == OutputKind::kDomains;
     if (options.records.kept &&

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,11 +29,9 @@ inline constexpr const char* kStandardOutput = "standard output";
 /// standard output. With "{query}" in the path, each query gets a file, which is published when the
 /// query is complete.
 struct ReportPaths {
-  std::string main, alignment, targets, domains, pfam;
-  std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
-  int standard_output = 1;                    ///< its descriptor
-  std::string dfam = {}, column_scores = {};  ///< of nucleotides
-  std::string alignment_name = {};  ///< name for `alignment` in the main report; empty: the path
+  std::map<OutputKind, std::string> files;
+  int standard_output = 1;     ///< its descriptor
+  std::string alignment_name;  ///< name for the alignment in the main report; empty: the path
 };
 /// `path` with "{query}" replaced by the query's name, in which '/' becomes '_'.
 std::string path_of_query(std::string path, std::string_view query);
@@ -40,7 +39,7 @@ std::string path_of_query(std::string path, std::string_view query);
 /// Tables that consecutive searches share: unless `ends`, a writer leaves them here, unpublished,
 /// for the writer of the next search.
 struct JoinedOutputs {
-  bool tsv = false, target_tsv = false, json = false;  ///< which tables are shared
+  std::set<OutputKind> kinds;  ///< which tables are shared
   bool begun = false, ends = false;
   std::vector<TextOutput> files = {};
 };

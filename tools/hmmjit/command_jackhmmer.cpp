@@ -109,13 +109,10 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   rounds.output = {run.report, run.search.filters, author.signature()};
   rounds.program = author.model_tag();
   rounds.date = date_text();
-  rounds.alignment_path = run.paths.alignment_name;
-  const std::pair<OutputKind, const std::string*> tables[] = {
-      {OutputKind::kTargets, &run.paths.targets}, {OutputKind::kDomains, &run.paths.domains},
-      {OutputKind::kTsv, &run.paths.tsv},         {OutputKind::kTargetTsv, &run.paths.target_tsv},
-      {OutputKind::kJson, &run.paths.json},       {OutputKind::kA3m, &run.paths.a3m}};
-  for (const auto& [kind, path] : tables) {
-    if (!path->empty()) rounds.tables.insert(kind);
+  rounds.alignment_path = options.given().path("-A");
+  for (const auto& [option, kind] : kReportFiles) {
+    const bool by_rounds = kind == OutputKind::kMain || kind == OutputKind::kAlignment;
+    if (!by_rounds && !options.path(option).empty()) rounds.tables.insert(kind);
   }
   rounds.model_checkpoints = options.is_set("--chkhmm");
   rounds.alignment_checkpoints = options.is_set("--chkali");

@@ -8,15 +8,12 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <ranges>
 
 namespace hmmjit::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kByQuery[] = {
-    "-o",           "-A",     "--tblout", "--domtblout",  "--pfamtblout",  "--tsv",
-    "--target-tsv", "--json", "--a3m",    "--dfamtblout", "--aliscoresout"};
 
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
 
@@ -83,10 +80,10 @@ Status check_output_words(std::span<const NamedFile> outputs,
                     output.option,
                     words.empty() ? "leave the braces out"
                                   : fmt::format("the words are {}", fmt::join(words, ", ")));
-      if (*word == "{query}" && std::ranges::find(kByQuery, output.option) == std::end(kByQuery))
+      const auto by_query = std::views::keys(kReportFiles);
+      if (*word == "{query}" && std::ranges::find(by_query, output.option) == by_query.end())
         return fail(ErrorCode::kUsage, "{query} in the name of a file of all queries",
-                    output.option,
-                    fmt::format("it is for {}", fmt::join(kByQuery, ", ")));
+                    output.option, fmt::format("it is for {}", fmt::join(by_query, ", ")));
     }
   }
   return {};

@@ -5,14 +5,30 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/output_file.hpp"
 #include "io/text_output.hpp"
 #include "option_table.hpp"
+#include "report/outputs.hpp"
 
 namespace hmmjit::tools {
+
+/// The files that each query can have of its own, with {query} in their names.
+inline constexpr std::pair<std::string_view, OutputKind> kReportFiles[] = {
+    {"-o", OutputKind::kMain},
+    {"-A", OutputKind::kAlignment},
+    {"--tblout", OutputKind::kTargets},
+    {"--domtblout", OutputKind::kDomains},
+    {"--pfamtblout", OutputKind::kPfam},
+    {"--tsv", OutputKind::kTsv},
+    {"--target-tsv", OutputKind::kTargetTsv},
+    {"--json", OutputKind::kJson},
+    {"--a3m", OutputKind::kA3m},
+    {"--dfamtblout", OutputKind::kDfam},
+    {"--aliscoresout", OutputKind::kColumnScores}};
 
 /// The names of all output files on a command line, with their options.
 std::vector<NamedFile> output_files(std::span<const OptionSpec> table,

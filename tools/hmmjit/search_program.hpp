@@ -50,7 +50,6 @@ struct ProgramRun {
   const ParsedOptions& options;
   SearchOptions& search;
   ReportOptions& report;
-  const ReportPaths& paths;
   SequenceQueries* queries;  ///< null if queries are profiles
   ModelSource profiles;      ///< if queries are profiles
   ModelFile& model_file;

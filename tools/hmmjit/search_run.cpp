@@ -235,20 +235,11 @@ gpu::Settings gpu_settings(const DeviceChoice& choice, std::optional<double> pos
 }
 
 ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
-  const auto path = [&](std::string_view name) { return options.path(name); };
-  return {path("-o"),
-          path("-A"),
-          path("--tblout"),
-          path("--domtblout"),
-          path("--pfamtblout"),
-          path("--tsv"),
-          path("--json"),
-          path("--a3m"),
-          path("--target-tsv"),
-          standard_output,
-          path("--dfamtblout"),
-          path("--aliscoresout"),
-          options.given().path("-A")};
+  ReportPaths paths{.files = {},
+                    .standard_output = standard_output,
+                    .alignment_name = options.given().path("-A")};
+  for (const auto& [option, kind] : kReportFiles) paths.files[kind] = options.path(option);
+  return paths;
 }
 
 namespace {
@@ -449,21 +440,20 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
 
 // The reports of a search, open before it begins.
 struct Outputs {
-  ReportPaths paths;
-  std::unique_ptr<ReportWriter> writer;
+  std::unique_ptr<ReportWriter> writer = {};
   std::unique_ptr<FeatureWriter> features = {};  // null: no GFF3, BED or FASTA output
   std::vector<OutputFile> further_files = {};
 };
 
 Result<Outputs> open_outputs(const SearchProgram& program, const ParsedOptions& options,
                              SearchRequest& request, const Run& run, JoinedOutputs* joined) {
-  Outputs out{.paths = report_paths(options, run.context.report), .writer = {}};
+  Outputs out;
   request.report.records.by_sequence = program.by_sequence;
-  const bool header_is_out = run.repeated && out.paths.main.empty();
-  HMMJIT_ASSIGN(out.writer,
-                ReportWriter::create(out.paths, request.report, request.search.filters,
-                                     author_of(program, options).signature(),
-                                     header_is_out ? "" : report_header(program, options), joined));
+  const bool header_is_out = run.repeated && options.path("-o").empty();
+  HMMJIT_ASSIGN(out.writer, ReportWriter::create(
+                                report_paths(options, run.context.report), request.report,
+                                request.search.filters, author_of(program, options).signature(),
+                                header_is_out ? "" : report_header(program, options), joined));
   out.writer->describe(describe_run(program, options, run.context));
   std::vector<NamedFile> files = inputs_of(program, options, options.arguments()[1]);
   std::ranges::move(outputs_of(program, options, request.part), std::back_inserter(files));
@@ -488,7 +478,6 @@ Result<SearchStatistics> search_with(const SearchProgram& program, const ParsedO
                  .options = options,
                  .search = request.search,
                  .report = request.report,
-                 .paths = outputs.paths,
                  .queries = queries,
                  .profiles = inputs.profiles(),
                  .model_file = inputs.model_file(),
@@ -534,7 +523,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   if (!targets_later) HMMJIT_TRY(inputs.open_targets());
   HMMJIT_TRY(run_files.begin());
   HMMJIT_ASSIGN(Outputs outputs, open_outputs(program, options, request, run, joined));
-  const bool to_file = !outputs.paths.main.empty();
+  const bool to_file = !options.path("-o").empty();
   SearchProgress shown;
   SearchProgress& progress = context.request ? context.request->progress : shown;
   std::optional<ProgressDisplay> display;
@@ -547,7 +536,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   const auto statistics = search_with(program, options, request, inputs, outputs, run, progress);
   display.reset();
   // A shared table may already have rows of this search.
-  const bool any_joined = joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
+  const bool any_joined = joined != nullptr && !joined->kinds.empty();
   const bool repeatable = !any_joined && !models_later && !targets_later &&
                           !any_stream(outputs_of(program, options, request.part)) &&
                           (progress.results_delivered == 0 || to_file);

@@ -31,14 +31,14 @@ Status check_for_several_targets(const SearchProgram& program, const ParsedOptio
 // The tables that all searches write to one file, in turn.
 JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::string>& names) {
   JoinedOutputs joined;
-  for (const auto& [option, is_joined] : {std::pair{"--tsv", &joined.tsv},
-                                          {"--target-tsv", &joined.target_tsv},
-                                          {"--json", &joined.json}}) {
-    if (!options.knows(option) || !options.is_set(option)) continue;
+  for (const auto& [option, kind] : kReportFiles) {
+    const bool shared =
+        kind == OutputKind::kTsv || kind == OutputKind::kTargetTsv || kind == OutputKind::kJson;
+    if (!shared || !options.knows(option) || !options.is_set(option)) continue;
     const std::string_view name = options.text(option);
-    *is_joined = std::ranges::none_of(
-        kOutputWords, [&](std::string_view word) { return name.find(word) != name.npos; });
-    if (*is_joined) names.emplace_back(option);
+    if (std::ranges::any_of(kOutputWords, [&](auto word) { return name.contains(word); })) continue;
+    joined.kinds.insert(kind);
+    names.emplace_back(option);
   }
   return joined;
 }

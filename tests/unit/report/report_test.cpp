@@ -33,10 +33,17 @@ std::string text_of(OutputKind kind, const ModelResult& result, const ReportOpti
 // Files of a search for one model. As many threads format parts of hits in memory.
 std::map<std::string, std::string> written(ModelResult result, std::size_t& parts) {
   const test_support::TemporaryFolder folder;
-  const auto path = [&](const char* name) { return folder.file(name); };
-  const ReportPaths paths{path("main"),    path("alignment"), path("targets"),
-                          path("domains"), path("pfam"),      path("tsv"),
-                          path("json"),    path("a3m"),       path("target_tsv")};
+  ReportPaths paths{.files = {}, .alignment_name = folder.file("alignment")};
+  for (const auto& [kind, name] : {std::pair{OutputKind::kMain, "main"},
+                                   {OutputKind::kAlignment, "alignment"},
+                                   {OutputKind::kTargets, "targets"},
+                                   {OutputKind::kDomains, "domains"},
+                                   {OutputKind::kPfam, "pfam"},
+                                   {OutputKind::kTsv, "tsv"},
+                                   {OutputKind::kJson, "json"},
+                                   {OutputKind::kA3m, "a3m"},
+                                   {OutputKind::kTargetTsv, "target_tsv"}})
+    paths.files[kind] = folder.file(name);
   auto writer = ReportWriter::create(paths, {}, {}, "author", "# header\n");
   EXPECT_TRUE(writer);
   if (result.stored == nullptr) {
