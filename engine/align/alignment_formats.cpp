@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/ascii.hpp"
@@ -21,10 +22,6 @@ constexpr std::size_t kLine = 60;
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size(), width), ' ');
   return text;
-}
-std::size_t longest_name(const AlignedRows& rows, std::size_t least = 0) {
-  for (const std::string& name : rows.names) least = std::max(least, name.size());
-  return least;
 }
 
 void append_lines(std::string& out, std::string_view text) {
@@ -55,45 +52,39 @@ void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
   }
 }
 
-// Writes lines in blocks of columns, each line with its name.
-class Blocks {
- public:
-  Blocks(std::string& out, std::size_t names, std::string_view between)
-      : out_(out), names_(names), between_(between) {}
-  void begin(std::size_t at) { at_ = at; }
-  void line(const std::string& name, std::string_view text) {
-    (out_ += padded(name, names_)) += between_;
-    (out_ += text.substr(at_, kLine)) += '\n';
-  }
+using Lines = std::vector<std::pair<std::string, std::string_view>>;  // names and texts
 
- private:
-  std::string& out_;
-  std::size_t names_, at_ = 0;
-  std::string_view between_;
-};
+Lines lines_of(const AlignedRows& rows) {
+  Lines lines;
+  for (std::size_t n = 0; n < rows.rows.size(); ++n)
+    lines.emplace_back(rows.names[n], rows.rows[n]);
+  return lines;
+}
 
-void append_psiblast(std::string& out, const AlignedRows& rows) {
-  std::vector<std::string> texts = rows.rows;
-  for (std::string& text : texts)
-    std::ranges::replace_if(
-        text, [](char c) { return !is_ascii_letter(c); }, '-');
-  Blocks blocks(out, longest_name(rows), "  ");
-  for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
+// Lines of `columns` in blocks of kLine columns, each with its name and then `between`.
+void append_blocks(std::string& out, const Lines& lines, std::size_t columns,
+                   std::string_view between) {
+  std::size_t names = 0;
+  for (const auto& [name, text] : lines) names = std::max(names, name.size());
+  for (std::size_t at = 0; at < columns; at += kLine) {
     if (at > 0) out += '\n';
-    blocks.begin(at);
-    for (std::size_t n = 0; n < texts.size(); ++n) blocks.line(rows.names[n], texts[n]);
+    for (const auto& [name, text] : lines)
+      (((out += padded(name, names)) += between) += text.substr(at, kLine)) += '\n';
   }
 }
 
+void append_psiblast(std::string& out, AlignedRows rows) {
+  for (std::string& text : rows.rows)
+    std::ranges::replace_if(
+        text, [](char c) { return !is_ascii_letter(c); }, '-');
+  append_blocks(out, lines_of(rows), rows.reference.size(), "  ");
+}
+
 void append_selex(std::string& out, const AlignedRows& rows) {
-  Blocks blocks(out, longest_name(rows, 4), " ");
-  for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
-    if (at > 0) out += '\n';
-    blocks.begin(at);
-    blocks.line("#=RF", rows.reference);
-    if (!rows.mask.empty()) blocks.line("#=MM", rows.mask);
-    for (std::size_t n = 0; n < rows.rows.size(); ++n) blocks.line(rows.names[n], rows.rows[n]);
-  }
+  Lines lines{{"#=RF", rows.reference}};
+  if (!rows.mask.empty()) lines.emplace_back("#=MM", rows.mask);
+  std::ranges::move(lines_of(rows), std::back_inserter(lines));
+  append_blocks(out, lines, rows.reference.size(), " ");
 }
 
 // `*` in columns of equal letters.
@@ -110,15 +101,11 @@ std::string conservation(const AlignedRows& rows) {
 }
 
 void append_clustal(std::string& out, const AlignedRows& rows, std::string_view author) {
-  (out += author) += " multiple sequence alignment\n";
+  (out += author) += " multiple sequence alignment\n\n";
   const std::string conserved = conservation(rows);
-  Blocks blocks(out, longest_name(rows), " ");
-  for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
-    out += '\n';
-    blocks.begin(at);
-    for (std::size_t n = 0; n < rows.rows.size(); ++n) blocks.line(rows.names[n], rows.rows[n]);
-    blocks.line("", conserved);
-  }
+  Lines lines = lines_of(rows);
+  lines.emplace_back("", conserved);
+  append_blocks(out, lines, rows.reference.size(), " ");
 }
 
 void append_phylip(std::string& out, const AlignedRows& rows, bool sequential) {
