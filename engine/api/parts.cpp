@@ -12,7 +12,6 @@
 #include "api/structs.hpp"
 #include "parts/merge.hpp"
 #include "parts/model_index.hpp"
-#include "parts/part_targets.hpp"
 #include "parts/part_writer.hpp"
 
 namespace hmmjit::v0 {

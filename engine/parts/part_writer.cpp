@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "core/digest.hpp"
 #include "core/output_file.hpp"
-#include "parts/part_targets.hpp"
+#include "search/reader_source.hpp"
 
 namespace hmmjit::parts {
 namespace {
@@ -228,6 +229,13 @@ PartSettings settings_of(const SearchOptions& options, const DatabaseSummary& da
   return settings;
 }
 
+Status place_targets(const TargetDatabase& database, PartPlace& place) {
+  const Share& share = place.part;
+  HMMJIT_ASSIGN(std::tie(place.first_target, place.last_target),
+                database.targets_of_fraction(share.first - 1u, share.last, share.of));
+  return {};
+}
+
 Result<SearchStatistics> search_part(Session& session, SearchOptions options,
                                      const ModelSource& models,
                                      std::shared_ptr<const TargetDatabase> database,
@@ -237,7 +245,8 @@ Result<SearchStatistics> search_part(Session& session, SearchOptions options,
   HMMJIT_ASSIGN(PartWriter writer, PartWriter::create(job.path, job.settings, place));
   NotedModels noted(models, options.thresholds, place.first_model);
   PartSink sink(writer, noted);
-  const std::unique_ptr<TargetSource> targets = open_range(std::move(database), place);
+  const std::unique_ptr<TargetSource> targets =
+      open_target_range(std::move(database), place.first_target, place.last_target);
   HMMJIT_ASSIGN(SearchStatistics statistics,
                 session.search(
                     options, [&noted] { return noted.next(); }, *targets, sink, progress));

@@ -77,6 +77,9 @@ class PartSink final : public ResultSink {
 /// The settings of a search against this database.
 PartSettings settings_of(const SearchOptions& options, const DatabaseSummary& database);
 
+/// Sets the targets of `place` from `place.part`. Fails as the database does.
+Status place_targets(const TargetDatabase& database, PartPlace& place);
+
 struct PartJob {
   std::string path;  ///< path of the part file
   PartSettings settings;

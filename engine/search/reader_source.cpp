@@ -84,35 +84,39 @@ class ResidentDatabase final : public ResidentTargets,
 
 class DatabaseTargets final : public TargetSource {
  public:
-  // `resident`: null if nothing is kept.
+  // From target `first` to before `last`. `resident`: null if nothing is kept.
   explicit DatabaseTargets(std::shared_ptr<const TargetDatabase> database,
-                           std::shared_ptr<const ResidentDatabase> resident = nullptr)
-      : database_(std::move(database)), reader_(database_), resident_(std::move(resident)) {}
+                           std::shared_ptr<const ResidentDatabase> resident = nullptr,
+                           std::uint64_t first = 0, std::uint64_t last = ~std::uint64_t{0})
+      : database_(std::move(database)),
+        reader_(database_),
+        resident_(std::move(resident)),
+        first_(first),
+        next_(first) {
+    reader_.set_end(last);
+  }
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
-    if (resident_ == nullptr) {
-      HMMJIT_ASSIGN(const bool more, reader_.read_block(block, residues));
-      bytes_read_ = reader_.bytes_read();
-      return more;
-    }
     const std::size_t index = blocks_++;
-    if (auto place = resident_->at(index)) {
+    if (auto place = resident_ != nullptr ? resident_->at(index) : std::nullopt) {
       block = std::move(place->block);
       bytes_read_ = place->bytes_read;
     } else {
       if (reader_.targets_read() != next_) HMMJIT_TRY(reader_.seek(next_));
       const std::uint64_t before = reader_.bytes_read();
-      HMMJIT_ASSIGN(const bool more, reader_.read_block(block, resident_->block_residues()));
+      if (resident_ != nullptr) residues = resident_->block_residues();
+      HMMJIT_ASSIGN(const bool more, reader_.read_block(block, residues));
       if (!more) return false;
       bytes_read_ += reader_.bytes_read() - before;
-      resident_->keep(index, {block, bytes_read_});
+      if (resident_ != nullptr) resident_->keep(index, {block, bytes_read_});
     }
     next_ = block.first_index() + block.size();
     return true;
   }
   Status rewind() override {
     blocks_ = 0;
-    next_ = bytes_read_ = 0;
-    return reader_.seek(0);
+    bytes_read_ = 0;
+    next_ = first_;
+    return {};
   }
   bool rewindable() const override { return true; }
   std::shared_ptr<const ResidentTargets> resident() const override { return resident_; }
@@ -124,7 +128,7 @@ class DatabaseTargets final : public TargetSource {
   DatabaseReader reader_;
   std::shared_ptr<const ResidentDatabase> resident_;
   std::size_t blocks_ = 0;
-  std::uint64_t next_ = 0, bytes_read_ = 0;
+  std::uint64_t first_, next_, bytes_read_ = 0;
 };
 
 std::unique_ptr<TargetSource> ResidentDatabase::open() const {
@@ -170,6 +174,11 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(source), known));
   return std::make_unique<ReaderTargets>(std::move(reader), total);
+}
+
+std::unique_ptr<TargetSource> open_target_range(std::shared_ptr<const TargetDatabase> database,
+                                                std::uint64_t first, std::uint64_t last) {
+  return std::make_unique<DatabaseTargets>(std::move(database), nullptr, first, last);
 }
 
 Result<std::shared_ptr<const ResidentTargets>> keep_target_file(

@@ -19,6 +19,11 @@ Result<std::unique_ptr<TargetSource>> open_target_file(
     const std::string& name, const SequenceFormatOptions& options,
     DatabaseAccess access = DatabaseAccess::kMap);
 
+/// Targets `first` to before `last`, with their indices in the whole database. Reads only their
+/// bytes.
+std::unique_ptr<TargetSource> open_target_range(std::shared_ptr<const TargetDatabase> database,
+                                                std::uint64_t first, std::uint64_t last);
+
 /// The targets of a file for any number of searches at a time: those of a target database are
 /// mapped, others loaded (load_targets). Fails with kInput, and with kResources beyond `memory`.
 Result<std::shared_ptr<const ResidentTargets>> keep_target_file(

@@ -13,7 +13,6 @@
 #include "io/target_database.hpp"
 #include "output_names.hpp"
 #include "parts/part_reader.hpp"
-#include "parts/part_targets.hpp"
 #include "parts/part_writer.hpp"
 #include "progress.hpp"
 #include "run_text.hpp"

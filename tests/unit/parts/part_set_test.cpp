@@ -7,8 +7,8 @@
 #include <random>
 
 #include "parts/model_index.hpp"
-#include "parts/part_targets.hpp"
 #include "parts/part_writer.hpp"
+#include "search/reader_source.hpp"
 #include "tests/support/folder.hpp"
 
 namespace hmmjit::parts {
@@ -39,7 +39,7 @@ TEST(PartSetTest, EveryTargetBelongsToOnePart) {
         next = place.last_target;
         // The source delivers these targets, with their indices in the whole database.
         if (parts > 64) continue;
-        const auto source = open_range(database, place);
+        const auto source = open_target_range(database, place.first_target, place.last_target);
         for (int pass = 0; pass < 2; ++pass) {
           std::uint64_t index = place.first_target;
           for (;;) {
