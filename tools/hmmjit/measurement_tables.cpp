@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 #include <iterator>
+#include <utility>
 
 #include "hmmjit/fields.hpp"
 
@@ -59,18 +60,19 @@ Json measurement_json(const Measurement& m) {
   return out;
 }
 
-/// One table over model lengths: a heading, then a line per label.
+/// A label, and the cell of a model length.
+using Row = std::pair<std::string, std::function<std::string(int)>>;
+
+/// One table over model lengths.
 std::string length_table(const std::string& title, const std::vector<int>& lengths,
-                         const std::vector<std::string>& labels,
-                         const std::function<std::string(const std::string&, int)>& cell) {
+                         const std::vector<Row>& rows) {
   std::string out = fmt::format("\n{}\n{:28}", title, "M");
   for (const int length : lengths) fmt::format_to(std::back_inserter(out), " {:>8}", length);
   out += '\n';
-  for (const std::string& label : labels) {
+  for (const auto& [label, cell] : rows) {
     fmt::format_to(std::back_inserter(out), "{:28}", label);
-    for (const int length : lengths) {
-      fmt::format_to(std::back_inserter(out), " {:>8}", cell(label, length));
-    }
+    for (const int length : lengths)
+      fmt::format_to(std::back_inserter(out), " {:>8}", cell(length));
     out += '\n';
   }
   return out;
@@ -78,6 +80,11 @@ std::string length_table(const std::string& title, const std::vector<int>& lengt
 
 std::string rate_text(double gcups) {
   return gcups >= 100 ? fmt::format("{:.0f}", gcups) : fmt::format("{:.1f}", gcups);
+}
+// Cells of tables; 0: not measured.
+std::string rate_cell(double gcups) { return gcups > 0 ? rate_text(gcups) : "-"; }
+std::string ratio_cell(double gcups, double other, int digits) {
+  return gcups > 0 && other > 0 ? fmt::format("{:.{}f}", gcups / other, digits) : "-";
 }
 
 // A row for the terminal.
@@ -172,57 +179,44 @@ std::string MeasurementTables::paper() const {
     if (lengths.empty()) continue;
     std::ranges::sort(lengths);
     const std::string name(plan::stage_name(stage));
-    const auto rate_of = [&](const std::string& label, int length) {
-      const auto at = best.find({label, length});
+    const auto rate_of = [&](const std::string& label, int M) {
+      const auto at = best.find({label, M});
       return at == best.end() ? 0.0 : at->second->gcups;
     };
-    const auto rate_cell = [&](double gcups) {
-      return gcups > 0 ? rate_text(gcups) : std::string("-");
+    const auto fastest_of = [&](int M) { return fastest[M]->gcups; };
+    const auto generic_of = [&](int M) {
+      const auto at = generic_.find({stage, M});
+      return at == generic_.end() || !at->second.exact() ? 0.0 : at->second.gcups;
     };
-    out += length_table(name + ": GCUPS over model length", lengths, labels,
-                        [&](const std::string& l, int M) { return rate_cell(rate_of(l, M)); });
-
-    const std::vector<std::string> versus{"constants of the model", "one kernel for all", "ratio"};
+    const auto core_of = [&](int M) {
+      const auto at = one_core_.find({stage, M});
+      return at == one_core_.end() ? 0.0 : at->second;
+    };
+    std::vector<Row> rates, placed;
+    for (const std::string& label : labels) {
+      rates.emplace_back(label, [&](int M) { return rate_cell(rate_of(label, M)); });
+      const std::string variant = label.substr(0, label.rfind(" (shared)"));
+      const std::string global = variant + " (global)";
+      if (variant != label && std::ranges::find(labels, global) != labels.end())
+        placed.emplace_back(variant, [&, global](int M) {
+          return ratio_cell(rate_of(label, M), rate_of(global, M), 2);
+        });
+    }
+    out += length_table(name + ": GCUPS over model length", lengths, rates);
     out += length_table(
         name + ": specialised at run time, or one kernel with the constants of the longest model",
-        lengths, versus, [&](const std::string& label, int M) {
-          const auto generic = generic_.find({stage, M});
-          const double wide =
-              generic == generic_.end() || !generic->second.exact() ? 0 : generic->second.gcups;
-          const double own = fastest[M]->gcups;
-          if (label == versus[0]) return rate_cell(own);
-          if (label == versus[1]) return rate_cell(wide);
-          return wide > 0 ? fmt::format("{:.2f}", own / wide) : std::string("-");
-        });
-
-    std::vector<std::string> placed;
-    for (const std::string& label : labels) {
-      if (!label.ends_with(" (shared)")) continue;
-      const std::string variant = label.substr(0, label.size() - 9);
-      if (std::ranges::find(labels, variant + " (global)") != labels.end()) {
-        placed.push_back(variant);
-      }
-    }
-    if (!placed.empty()) {
+        lengths,
+        {{"constants of the model", [&](int M) { return rate_cell(fastest_of(M)); }},
+         {"one kernel for all", [&](int M) { return rate_cell(generic_of(M)); }},
+         {"ratio", [&](int M) { return ratio_cell(fastest_of(M), generic_of(M), 2); }}});
+    if (!placed.empty())
       out += length_table(name + ": score table in shared memory over gathered, ratio", lengths,
-                          placed, [&](const std::string& variant, int M) {
-                            const double shared = rate_of(variant + " (shared)", M),
-                                         global = rate_of(variant + " (global)", M);
-                            return shared > 0 && global > 0 ? fmt::format("{:.2f}", shared / global)
-                                                            : std::string("-");
-                          });
-    }
-
-    const std::vector<std::string> core{"one CPU core, GCUPS", "fastest kernel", "speed-up"};
-    out += length_table(name + ": against one core of this machine", lengths, core,
-                        [&](const std::string& label, int M) {
-                          const auto at = one_core_.find({stage, M});
-                          const double cpu = at == one_core_.end() ? 0 : at->second;
-                          if (label == core[0]) return rate_cell(cpu);
-                          if (label == core[1]) return rate_cell(fastest[M]->gcups);
-                          return cpu > 0 ? fmt::format("{:.0f}", fastest[M]->gcups / cpu)
-                                         : std::string("-");
-                        });
+                          placed);
+    out += length_table(
+        name + ": against one core of this machine", lengths,
+        {{"one CPU core, GCUPS", [&](int M) { return rate_cell(core_of(M)); }},
+         {"fastest kernel", [&](int M) { return rate_cell(fastest_of(M)); }},
+         {"speed-up", [&](int M) { return ratio_cell(fastest_of(M), core_of(M), 0); }}});
   }
   return out;
 }
