@@ -746,7 +746,7 @@ def one_search(runner, case, settings):
 # ---- a difference is reduced -----------------------------------------------------------------------
 
 class Reduction:
-    """Delta debugging over the models, then the targets, of a search that differs."""
+    """Leaves out models, then targets, without which a search still differs."""
 
     def __init__(self, runner, case, number, seconds):
         self.runner, self.case, self.run, self.number = runner, case, case.runs[number], number
@@ -769,37 +769,23 @@ class Reduction:
         return bool(found)
 
     def reduced(self, items, test):
-        """Zeller & Hildebrandt 2002: parts and their complements, ever smaller ones."""
-        parts = 2
-        while len(items) >= 2 and time.monotonic() < self.end:
-            size = math.ceil(len(items) / parts)
-            chunks = [items[i:i + size] for i in range(0, len(items), size)]
-            rests = [[x for j, c in enumerate(chunks) if j != i for x in c] for i in range(len(chunks))]
-            for i, candidate in enumerate(chunks + (rests if len(chunks) > 2 else [])):
-                if time.monotonic() > self.end:
-                    return items
-                if test(candidate):
-                    items, parts = candidate, 2 if i < len(chunks) else max(parts - 1, 2)
-                    break
-            else:
-                if parts >= len(items):
-                    return items
-                parts = min(len(items), 2 * parts)
+        """Leaves out ever shorter parts."""
+        size = len(items) // 2
+        while size:
+            for at in reversed(range(0, len(items), size)):
+                rest = items[:at] + items[at + size:]
+                if time.monotonic() < self.end and rest and test(rest):
+                    items = rest
+            size //= 2
         return items
 
     def work(self):
         case, models, targets = self.case, self.case.models, self.case.targets
-        again = 0
-        while again < 5 and not self.differs(models, targets):
-            again += 1
-        if again == 5:
+        if not any(self.differs(models, targets) for _ in range(5)):
             return {"repeats": False, "tries": self.tries}
         for _ in range(2):  # once more, with fewer targets
-            before = len(models), len(targets)
             models = self.reduced(models, lambda some: self.differs(some, targets))
             targets = self.reduced(targets, lambda some: self.differs(models, some))
-            if (len(models), len(targets)) == before:
-                break
         self.runner.write(case, models, targets)
         out = {"repeats": True, "tries": self.tries, "models": [(m.name, m.M) for m in models][:50],
                "model_count": len(models), "target_count": len(targets),
