@@ -12,7 +12,6 @@
 
 #include "cpu/kernels.hpp"
 #include "cpu/lanes-inl.h"
-#include "cpu/select_kernels.hpp"
 #include "hwy/highway.h"
 
 #if HMMJIT_CPU_TARGET
@@ -223,7 +222,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hmmjit::cpu {
 
-const BiasKernels* bias_kernels(std::int64_t target) { HMMJIT_SELECT_KERNELS(target, BiasOfTarget) }
+const BiasKernels* bias_kernels(std::int64_t target) {
+#define HMMJIT_OF_TARGET BiasOfTarget
+#include "cpu/select_kernels-inl.h"
+}
 
 }  // namespace hmmjit::cpu
 #endif

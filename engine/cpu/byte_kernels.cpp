@@ -14,7 +14,6 @@
 
 #include "cpu/kernels.hpp"
 #include "cpu/lanes-inl.h"
-#include "cpu/select_kernels.hpp"
 #include "hwy/highway.h"
 
 #if HMMJIT_CPU_TARGET
@@ -491,7 +490,8 @@ HWY_AFTER_NAMESPACE();
 namespace hmmjit::cpu {
 
 const ByteKernels* byte_kernels(std::int64_t target) {
-  HMMJIT_SELECT_KERNELS(target, BytesOfTarget)
+#define HMMJIT_OF_TARGET BytesOfTarget
+#include "cpu/select_kernels-inl.h"
 }
 
 }  // namespace hmmjit::cpu

@@ -12,7 +12,6 @@
 
 #include "cpu/kernels.hpp"
 #include "cpu/lanes-inl.h"
-#include "cpu/select_kernels.hpp"
 #include "hwy/highway.h"
 
 #if HMMJIT_CPU_TARGET
@@ -274,7 +273,8 @@ HWY_AFTER_NAMESPACE();
 namespace hmmjit::cpu {
 
 const WordKernels* word_kernels(std::int64_t target) {
-  HMMJIT_SELECT_KERNELS(target, WordsOfTarget)
+#define HMMJIT_OF_TARGET WordsOfTarget
+#include "cpu/select_kernels-inl.h"
 }
 
 }  // namespace hmmjit::cpu
