@@ -81,9 +81,12 @@ class Table:
     def cache(self, program):
         return self.at(f"cache.{program}")
 
-    def empty_cache(self, program):
-        shutil.rmtree(self.cache(program), ignore_errors=True)
-        os.makedirs(self.cache(program), mode=0o700)
+    def empty_cache(self, program=None):
+        """The folder of a program's cache, or of another one, now empty."""
+        folder = self.cache(program) if program else self.at("empty")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder, mode=0o700)
+        return folder
 
     def run(self, row, program, models, targets, device="gpu", **more):
         """One search; its outputs' digests must be those of the row's other runs."""
@@ -91,7 +94,7 @@ class Table:
         command = [self.programs[program], "search", "--quiet", "--cpu", str(self.arguments.cpu), "--device", device,
                    "--stats", prefix + ".json", "-o", prefix + ".out", "--tblout", prefix + ".tbl",
                    "--domtblout", prefix + ".dom", models, targets]
-        environment = dict(os.environ, HMMJIT_CACHE_DIR=self.cache(program), **more)
+        environment = {**os.environ, "HMMJIT_CACHE_DIR": self.cache(program), **more}
         joules, start = self.energy.joules(), time.perf_counter()
         child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         errors = child.stderr.read()
@@ -157,11 +160,8 @@ class Table:
                 for program in self.programs:
                     self.run(number, program, a.models, small)
             for program in self.programs:
-                os.rename(self.cache(program), self.at("installed"))
-                self.empty_cache(program)
-                self.run("installed", program, a.models, small, HMMJIT_CACHE_SYSTEM_DIR=self.at("installed"))
-                shutil.rmtree(self.cache(program))
-                os.rename(self.at("installed"), self.cache(program))
+                self.run("installed", program, a.models, small, HMMJIT_CACHE_DIR=self.empty_cache(),
+                         HMMJIT_CACHE_SYSTEM_DIR=self.cache(program))
             self.compare(("first", "second", "third", "fourth", "installed", "warm", "cpu"))
         if "warm" in chosen:
             for program in self.in_turn(a.repeats):
@@ -172,12 +172,7 @@ class Table:
         self.compare(("first", "second", "third", "fourth", "installed", "warm", "cpu"))
         if "large" in chosen:
             for program in self.programs:
-                kept = self.at("kept")
-                os.rename(self.cache(program), kept)
-                self.empty_cache(program)
-                self.run("large, empty", program, a.models, many)
-                shutil.rmtree(self.cache(program))
-                os.rename(kept, self.cache(program))
+                self.run("large, empty", program, a.models, many, HMMJIT_CACHE_DIR=self.empty_cache())
             for program in self.in_turn(max(1, a.repeats // 2)):
                 self.run("large", program, a.models, many)
             self.compare(("large", "large, empty"))
