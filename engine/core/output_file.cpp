@@ -125,15 +125,14 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 std::expected<std::filesystem::path, int> follow_links(const std::string& path) {
   std::filesystem::path file = path;
   for (int links = 0; links < 40; ++links) {
-    const int link = ::open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (link < 0) break;
+    const Descriptor link(::open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (link.get() < 0) break;
     struct stat info {
     }, folder{};
     std::array<char, PATH_MAX> text;
     ssize_t length = -1;
-    if (::fstat(link, &info) == 0 && S_ISLNK(info.st_mode))
-      length = ::readlinkat(link, "", text.data(), text.size());
-    ::close(link);
+    if (::fstat(link.get(), &info) == 0 && S_ISLNK(info.st_mode))
+      length = ::readlinkat(link.get(), "", text.data(), text.size());
     if (length <= 0) break;
     if (::stat(folder_of(file).c_str(), &folder) == 0 && is_shared_folder(folder) &&
         info.st_uid != ::geteuid() && info.st_uid != folder.st_uid)
@@ -174,30 +173,15 @@ bool take_lock(int descriptor, const std::string& name, bool without_locks) {
          same_inode(open, named);
 }
 
-// Returns an open descriptor, or -1 and errno.
-int create_temporary(const std::string& name, int* slot) {
-  const InterruptionHold hold;  // until the name is registered
-  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) return -1;
-  if (!take_lock(descriptor, name, true)) {  // another process took it for abandoned and removes it
-    ::close(descriptor);
-    errno = EEXIST;
-    return -1;
-  }
-  *slot = register_temporary(name);
-  return descriptor;
-}
-
 void remove_if_abandoned(const std::string& name) {
-  const int descriptor = ::open(name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) return;
+  const Descriptor file(::open(name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) return;
   struct stat info {};
   // A temporary of root may belong to the owner of the file to replace.
   const uid_t user = ::geteuid();
-  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
-      (user == 0 || info.st_uid == user) && take_lock(descriptor, name, false))
+  if (::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+      (user == 0 || info.st_uid == user) && take_lock(file.get(), name, false))
     ::unlink(name.c_str());
-  ::close(descriptor);
 }
 
 // Waits until the file system has accepted all bytes, as on closing; returns 0 or an errno. The
@@ -216,8 +200,8 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   // The system would end the name at the NUL.
   if (path.contains('\0')) return output_error(path, "open", EINVAL);
   if (const int number = named_descriptor(path); number >= 0) {
-    file.descriptor_ = ::fcntl(number, F_DUPFD_CLOEXEC, 0);
-    if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);
+    file.descriptor_ = Descriptor(::fcntl(number, F_DUPFD_CLOEXEC, 0));
+    if (file.descriptor_.get() < 0) return output_error(path, "open for writing", errno);
     return file;
   }
   const auto place = follow_links(path);
@@ -226,43 +210,42 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   // Absolute: the process may change its folder before publication.
   file.place_ = std::filesystem::absolute(*place, no_folder).string();
   // The kernel follows the links too, and may refuse. Only ENOENT means that the file is new.
-  const int found = ::open(path.c_str(), O_PATH | O_CLOEXEC);
-  if (found < 0 && errno != ENOENT) return output_error(path, "open", errno);
-  const bool exists = found >= 0;
+  const Descriptor found(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  const bool exists = found.get() >= 0;
   struct stat info {};
+  if (exists ? ::fstat(found.get(), &info) != 0 : errno != ENOENT)
+    return output_error(path, "open", errno);
   if (exists) {
-    const bool known = ::fstat(found, &info) == 0;
-    const int error = errno;
-    ::close(found);
-    if (!known) return output_error(path, "open", error);
     if (S_ISDIR(info.st_mode)) return output_error(path, "write", EISDIR);
     if (!S_ISREG(info.st_mode)) {  // /dev/null or a pipe: no name to protect
       file.place_.clear();
-      file.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-      if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);
+      file.descriptor_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+      if (file.descriptor_.get() < 0) return output_error(path, "open for writing", errno);
       return file;
     }
-    file.old_ = ::open(file.place_.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file.old_ < 0) return output_error(path, "overwrite", errno);
+    file.old_ =
+        Descriptor(::open(file.place_.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.old_.get() < 0) return output_error(path, "overwrite", errno);
     struct stat old {};
-    if (::fstat(file.old_, &old) != 0 || !same_inode(info, old))
+    if (::fstat(file.old_.get(), &old) != 0 || !same_inode(info, old))
       return output_error(path, "overwrite", ESTALE);
   }
   int error = file.begin_temporary();
   if (error == 0) {
-    if (exists) take_permissions(file.descriptor_, info);
+    if (exists) take_permissions(file.descriptor_.get(), info);
     if (!exists || file.may_replace(info)) {
       // The program that made an empty file (mkstemp) may read the result through its descriptor.
-      if (exists && info.st_size > 0) ::close(std::exchange(file.old_, -1));
+      if (exists && info.st_size > 0) file.old_ = Descriptor();
       return file;
     }
-    file.discard_temporary();
+    file.temporary_.reset();
+    file.descriptor_ = Descriptor();
     error = EPERM;
   }
   if (exists && (error == EACCES || error == EPERM || error == EROFS)) {
-    file.descriptor_ = open_unnamed_file();
+    file.descriptor_ = Descriptor(open_unnamed_file());
     file.place_.clear();
-    if (file.descriptor_ >= 0) return file;
+    if (file.descriptor_.get() >= 0) return file;
     return output_error(path, "create a temporary file for", errno);
   }
   return output_error(path, "create", error);
@@ -271,10 +254,13 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
 // Creates an empty file next to `place_`; 0 or an errno.
 int OutputFile::begin_temporary() {
   const auto begin = [this](const std::string& name) {
-    descriptor_ = create_temporary(name, &slot_);
-    if (descriptor_ < 0) return errno;
-    temporary_ = name;
-    process_ = ::getpid();
+    const InterruptionHold hold;  // until the name is registered
+    Descriptor made(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (made.get() < 0) return errno;
+    // Otherwise another process took it for abandoned and removes it.
+    if (!take_lock(made.get(), name, true)) return EEXIST;
+    descriptor_ = std::move(made);
+    temporary_.reset(new Temporary{name, register_temporary(name), ::getpid()});
     return 0;
   };
   std::string stem = place_ + ".hmmjit.tmp-";
@@ -286,7 +272,7 @@ int OutputFile::begin_temporary() {
   if (error != 0 && error != EEXIST) return error;
   for (int number = 0; number < kNumberedNames; ++number) {
     const std::string name = stem + std::to_string(number);
-    if (name == temporary_) continue;
+    if (temporary_ != nullptr && name == temporary_->name) continue;
     remove_if_abandoned(name);
     if (error == EEXIST) error = begin(name);
   }
@@ -313,40 +299,10 @@ bool OutputFile::may_replace(const struct stat& old) const {
          (folder.st_mode & S_ISVTX) == 0 || user == folder.st_uid;
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
-
-OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
-  if (this == &other) return *this;
-  discard();
-  path_ = std::move(other.path_);
-  place_ = std::move(other.place_);
-  temporary_ = std::exchange(other.temporary_, {});
-  descriptor_ = std::exchange(other.descriptor_, -1);
-  old_ = std::exchange(other.old_, -1);
-  slot_ = std::exchange(other.slot_, -1);
-  process_ = other.process_;
-  step_ = other.step_;
-  durable_ = other.durable_;
-  write_error_ = other.write_error_;
-  buffer_ = std::exchange(other.buffer_, {});
-  return *this;
-}
-
-OutputFile::~OutputFile() { discard(); }
-
-void OutputFile::discard() noexcept {
-  discard_temporary();
-  if (old_ >= 0) ::close(std::exchange(old_, -1));
-}
-
-void OutputFile::discard_temporary() noexcept {
-  if (!temporary_.empty()) {
-    const InterruptionHold hold;
-    if (process_ == ::getpid()) ::unlink(temporary_.c_str());
-    forget_temporary(std::exchange(slot_, -1));
-    temporary_.clear();
-  }
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+OutputFile::Temporary::~Temporary() {
+  const InterruptionHold hold;
+  if (!name.empty() && process == ::getpid()) ::unlink(name.c_str());
+  forget_temporary(slot);
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -355,7 +311,7 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 Status OutputFile::flush() {
-  if (write_error_ == 0) write_error_ = write_all(descriptor_, buffer_);
+  if (write_error_ == 0) write_error_ = write_all(descriptor_.get(), buffer_);
   buffer_.clear();
   return status();
 }
@@ -366,7 +322,8 @@ Status OutputFile::status() const {
 }
 
 Status OutputFile::require_start() const {
-  if (::lseek(descriptor_, 0, SEEK_CUR) == 0 && (::fcntl(descriptor_, F_GETFL) & O_APPEND) == 0)
+  if (::lseek(descriptor_.get(), 0, SEEK_CUR) == 0 &&
+      (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) == 0)
     return {};
   return fail(ErrorCode::kOutput, "not an empty file that can be written at any place", path_,
               "give the name of a file");
@@ -374,7 +331,7 @@ Status OutputFile::require_start() const {
 
 Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   HMMJIT_TRY(flush());
-  write_error_ = write_all(descriptor_, bytes, offset);
+  write_error_ = write_all(descriptor_.get(), bytes, offset);
   return status();
 }
 
@@ -382,12 +339,12 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
 // Otherwise releases it, and the temporary takes its name.
 bool OutputFile::fills_old_file() {
   struct stat info {};
-  if (old_ >= 0 && !durable_ && take_lock(old_, place_, true) && ::fstat(old_, &info) == 0 &&
-      info.st_size == 0) {
+  if (old_.get() >= 0 && !durable_ && take_lock(old_.get(), place_, true) &&
+      ::fstat(old_.get(), &info) == 0 && info.st_size == 0) {
     step_ = Step::kFilled;
     return true;
   }
-  if (old_ >= 0) ::close(std::exchange(old_, -1));
+  old_ = Descriptor();
   return false;
 }
 
@@ -396,16 +353,16 @@ Status OutputFile::copy_into_place() {
   int error = 0;
   std::string bytes(kBufferBytes, '\0');
   std::uint64_t position = 0;
-  if (::ftruncate(old_, 0) != 0) error = errno;
+  if (::ftruncate(old_.get(), 0) != 0) error = errno;
   while (error == 0) {
-    const ssize_t got = read_fully(descriptor_, bytes, position);
+    const ssize_t got = read_fully(descriptor_.get(), bytes, position);
     if (got < 0) error = errno;
     if (got <= 0) break;
     const auto size = static_cast<std::size_t>(got);
-    error = write_all(old_, {bytes.data(), size}, position);
+    error = write_all(old_.get(), {bytes.data(), size}, position);
     position += size;
   }
-  if (error == 0) error = wait_until_accepted(old_);
+  if (error == 0) error = wait_until_accepted(old_.get());
   if (error != 0) return output_error(path_, "write", error);
   return {};
 }
@@ -413,9 +370,9 @@ Status OutputFile::copy_into_place() {
 // Ensures that all bytes have left this process and the file system has accepted them.
 Status OutputFile::finish() {
   HMMJIT_TRY(flush());
-  if (durable_ && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
+  if (durable_ && ::fdatasync(descriptor_.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     return output_error(path_, "synchronise", errno);
-  if (const int error = wait_until_accepted(descriptor_); error != 0)
+  if (const int error = wait_until_accepted(descriptor_.get()); error != 0)
     return output_error(path_, "close", error);
   return {};
 }
@@ -425,23 +382,24 @@ int OutputFile::rename_into_place() {
   struct stat info {};
   const bool exists = ::lstat(place_.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return EISDIR;
-  if (exists &&
-      ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
+  if (exists && ::renameat2(AT_FDCWD, temporary_->name.c_str(), AT_FDCWD, place_.c_str(),
+                            RENAME_EXCHANGE) == 0) {
     step_ = Step::kExchanged;
     return 0;
   }
   if (exists && errno != EINVAL && errno != ENOSYS && errno != ENOENT) return errno;
-  if (::rename(temporary_.c_str(), place_.c_str()) != 0) return errno;
+  if (::rename(temporary_->name.c_str(), place_.c_str()) != 0) return errno;
   step_ = exists ? Step::kReplaced : Step::kNew;
   return 0;
 }
 
 void OutputFile::undo() {
-  if (step_ == Step::kFilled && ::ftruncate(old_, 0) != 0) return;  // nothing else can be done
+  if (step_ == Step::kFilled && ::ftruncate(old_.get(), 0) != 0)
+    return;  // nothing else can be done
   if (step_ == Step::kExchanged)
-    ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE);
-  if (step_ == Step::kNew) ::rename(place_.c_str(), temporary_.c_str());
-  if (step_ == Step::kReplaced) temporary_.clear();
+    ::renameat2(AT_FDCWD, temporary_->name.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE);
+  if (step_ == Step::kNew) ::rename(place_.c_str(), temporary_->name.c_str());
+  if (step_ == Step::kReplaced) temporary_->name.clear();
   step_ = Step::kWritten;
 }
 
@@ -450,13 +408,13 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
   InterruptionHold hold;
   Status published;
   for (OutputFile* file : files) {
-    if (!published || file->temporary_.empty() || file->fills_old_file()) continue;
+    if (!published || file->temporary_ == nullptr || file->fills_old_file()) continue;
     if (const int error = file->rename_into_place(); error != 0)
       published = output_error(file->path_, "rename to", error);
   }
   // Copies come last because those over an unchanged file cannot be undone.
   for (OutputFile* file : files) {
-    if (published && file->old_ >= 0) published = file->copy_into_place();
+    if (published && file->old_.get() >= 0) published = file->copy_into_place();
   }
   if (!published) {
     for (auto file = files.rbegin(); file != files.rend(); ++file) (*file)->undo();
@@ -464,9 +422,10 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
   }
   for (OutputFile* file : files) {
     // In the other steps, the temporary name belongs to the replaced file or to the copied bytes.
-    if (file->step_ == Step::kNew || file->step_ == Step::kReplaced) file->temporary_.clear();
-    forget_temporary(std::exchange(file->slot_, -1));
-    file->discard();
+    if (file->step_ == Step::kNew || file->step_ == Step::kReplaced) file->temporary_->name.clear();
+    file->temporary_.reset();
+    file->descriptor_ = Descriptor();
+    file->old_ = Descriptor();
   }
   if (!files.empty()) g_any_published = true;
   if (afterwards == Afterwards::kProcessEnds) hold.for_good();

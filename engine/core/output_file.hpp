@@ -5,11 +5,12 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 
 namespace hmmjit {
@@ -31,9 +32,6 @@ class OutputFile {
  public:
   /// Fails with kOutput.
   static Result<OutputFile> create(const std::string& path);
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&& other) noexcept;
-  ~OutputFile();
 
   /// Makes publication wait for the disk: after a power failure, the name refers to the complete
   /// new file or the old one.
@@ -73,21 +71,26 @@ class OutputFile {
   OutputFile() = default;
   int begin_temporary();
   bool may_replace(const struct stat& old) const;
-  void discard_temporary() noexcept;
-  void discard() noexcept;
   Status finish();
   bool fills_old_file();
   Status copy_into_place();
   int rename_into_place();
   void undo();
 
-  std::string path_;       // as given
-  std::string place_;      // the final file after following links; empty when written in place
-  std::string temporary_;  // empty when written in place, or if unnamed
-  int descriptor_ = -1;
-  int old_ = -1;   // the file to overwrite from the temporary
-  int slot_ = -1;  // index in the process-wide table of temporaries
-  int process_ = 0;  // creator of the temporary: a forked child leaves it alone
+  // Removes its file on destruction.
+  struct Temporary {
+    ~Temporary();
+    std::string name;  // empty: the file is published
+    int slot;          // index in the process-wide table of temporaries
+    int process;       // creator: a forked child leaves the file alone
+  };
+
+  std::string path_;   // as given
+  std::string place_;  // the final file after following links; empty when written in place
+  Descriptor descriptor_;
+  Descriptor old_;  // the file to overwrite from the temporary
+  // Null when written in place, or if unnamed. Removed before `descriptor_`, which holds its lock.
+  std::unique_ptr<Temporary> temporary_;
   Step step_ = Step::kWritten;
   bool durable_ = false;
   int write_error_ = 0;
