@@ -58,15 +58,10 @@ class KeptTargets final : public ForwardingSource {
       : ForwardingSource(std::move(source)), memory_(memory) {}
 
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
-    if (complete_) {
-      if (position_ == blocks_.size()) return false;
-      block = blocks_[position_++];
-      return true;
-    }
+    if (replay_ != nullptr) return replay_->next(block, residues);
     HMMJIT_ASSIGN(const bool more, source_->next(block, residues));
     if (!more) {
       complete_ = keeping_;
-      position_ = blocks_.size();
       return false;
     }
     if (!keeping_) return true;
@@ -82,9 +77,8 @@ class KeptTargets final : public ForwardingSource {
   }
   Status rewind() override {
     if (complete_) {
-      position_ = 0;
-      replays_ = true;
-      return {};
+      if (replay_ == nullptr) replay_ = resident_targets(std::move(blocks_))->open();
+      return replay_->rewind();
     }
     if (!source_->rewindable())
       return fail(ErrorCode::kResources, "the targets do not fit in memory and come from a pipe",
@@ -97,13 +91,15 @@ class KeptTargets final : public ForwardingSource {
   }
   bool rewindable() const override { return complete_ || source_->rewindable(); }
   bool compressed() const override { return !complete_ && source_->compressed(); }
-  std::uint64_t bytes_read() const override { return replays_ ? 0 : source_->bytes_read(); }
+  std::uint64_t bytes_read() const override {
+    return replay_ != nullptr ? 0 : source_->bytes_read();
+  }
 
  private:
   std::uint64_t memory_, kept_ = 0;
-  bool keeping_ = true, complete_ = false, replays_ = false;
+  bool keeping_ = true, complete_ = false;
   std::vector<TargetBlock> blocks_;
-  std::size_t position_ = 0;
+  std::unique_ptr<TargetSource> replay_;  // of the blocks, from the second pass on
 };
 
 class LoadedTargets final : public ResidentTargets,
