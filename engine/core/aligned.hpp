@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -29,6 +30,12 @@ inline constexpr bool kAddressSanitizer = false;
 #else
 inline constexpr bool kAddressSanitizer = false;
 #endif
+
+/// Ends a mapping of `size` bytes.
+struct Unmap {
+  std::size_t size = 0;
+  void operator()(const void* pages) const { ::munmap(const_cast<void*>(pages), size); }
+};
 
 /// Rounds up to whole system pages.
 inline std::size_t whole_pages(std::size_t bytes) {
@@ -63,10 +70,7 @@ class AlignedArray {
   AlignedArray() = default;
   explicit AlignedArray(std::size_t count) { ensure(count); }
   ~AlignedArray() { release(); }
-  AlignedArray(AlignedArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        capacity_(std::exchange(other.capacity_, 0)),
-        mapped_(std::exchange(other.mapped_, 0)) {}
+  AlignedArray(AlignedArray&& other) noexcept { *this = std::move(other); }
   AlignedArray& operator=(AlignedArray&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
@@ -145,26 +149,20 @@ class ZeroPages {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  explicit ZeroPages(std::size_t count) : bytes_(count * sizeof(T)) {
-    void* pages = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  explicit ZeroPages(std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
-    data_ = static_cast<T*>(pages);
     // A single value would occupy a whole large page.
-    ::madvise(data_, bytes_, MADV_NOHUGEPAGE);
+    ::madvise(pages, bytes, MADV_NOHUGEPAGE);
+    data_ = {static_cast<T*>(pages), Unmap{bytes}};
   }
-  ~ZeroPages() {
-    if (data_ != nullptr) ::munmap(data_, bytes_);
-  }
-  ZeroPages(ZeroPages&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
-  ZeroPages& operator=(ZeroPages&&) = delete;
 
-  T* data() { return data_; }
+  T* data() { return data_.get(); }
 
  private:
-  T* data_ = nullptr;
-  std::size_t bytes_;
+  std::unique_ptr<T, Unmap> data_;
 };
 
 }  // namespace hmmjit

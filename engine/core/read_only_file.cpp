@@ -76,10 +76,6 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   return mapped;
 }
 
-void MappedFile::Unmap::operator()(const char* data) const {
-  ::munmap(const_cast<char*>(data), size);
-}
-
 Result<std::string> read_whole_file(const std::string& path) {
   return read_beginning(path, std::numeric_limits<std::size_t>::max());
 }

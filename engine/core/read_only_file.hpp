@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/aligned.hpp"
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
 
@@ -43,11 +44,7 @@ class MappedFile {
   std::span<const char> bytes() const { return {data_.get(), data_.get_deleter().size}; }
 
  private:
-  struct Unmap {
-    std::size_t size;
-    void operator()(const char* data) const;
-  };
-  std::unique_ptr<const char, Unmap> data_{nullptr, Unmap{0}};
+  std::unique_ptr<const char, Unmap> data_;
 };
 
 /// All bytes of a file. Fails as ReadOnlyFile does.
