@@ -123,9 +123,11 @@ class Owned {
   Owned() = default;
   Owned(DevicePtr device, const T& value, Release release)
       : device_(std::move(device)), value_(value), release_(release) {}
-  Owned(Owned&& other) noexcept { swap(other); }
+  Owned(Owned&& other) noexcept { *this = std::move(other); }
   Owned& operator=(Owned&& other) noexcept {
-    swap(other);
+    std::swap(device_, other.device_);
+    std::swap(value_, other.value_);
+    std::swap(release_, other.release_);
     return *this;
   }
   ~Owned() {
@@ -136,12 +138,6 @@ class Owned {
   const DevicePtr& device() const { return device_; }
 
  private:
-  void swap(Owned& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(value_, other.value_);
-    std::swap(release_, other.release_);
-  }
-
   DevicePtr device_;
   T value_{};
   Release release_ = nullptr;

@@ -17,6 +17,7 @@
 #include <new>
 #include <optional>
 
+#include "core/descriptor.hpp"
 #include "core/read_only_file.hpp"
 #include "core/remedy.hpp"
 
@@ -48,13 +49,8 @@ class RawBytes {
  public:
   explicit RawBytes(std::span<const char> bytes) : first_(bytes.data(), bytes.size()) {}
   RawBytes(int fd, bool owned, std::string name)
-      : fd_(fd), owned_(owned), name_(std::move(name)), start_(::lseek(fd, 0, SEEK_CUR)) {
+      : fd_(fd), owned_(owned ? fd : -1), name_(std::move(name)), start_(::lseek(fd, 0, SEEK_CUR)) {
     if (start_ == 0) ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
-  }
-  RawBytes(const RawBytes&) = delete;
-  RawBytes& operator=(const RawBytes&) = delete;
-  ~RawBytes() {
-    if (owned_) ::close(fd_);
   }
 
   // Peeks at the first bytes without consuming them. Called once.
@@ -101,7 +97,7 @@ class RawBytes {
 
  private:
   int fd_ = -1;
-  bool owned_ = false;
+  Descriptor owned_;
   std::string name_;
   off_t start_ = 0;
   std::array<char, 4> head_{};
