@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/at_end.hpp"
 #include "core/descriptor.hpp"
 #include "core/folder.hpp"
 
@@ -296,12 +297,10 @@ Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                          static_cast<mode_t>(file_mode())));
   if (file.get() < 0) return failed("make a temporary cache file", errno);
-  struct Unlink {
-    const std::string* path;
-    ~Unlink() {
-      if (path != nullptr) ::unlink(path->c_str());
-    }
-  } unlink_temporary{&temporary};
+  bool renamed = false;
+  const AtEnd unlink_temporary{[&] {
+    if (!renamed) ::unlink(temporary.c_str());
+  }};
   if (const int error = share(file.get(), file_mode())) {
     return failed("set the rights of a cache file", error);
   }
@@ -321,7 +320,7 @@ Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string
 
   HMMJIT_TRY(step(PublishStep::kRename, path));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename", errno);
-  unlink_temporary.path = nullptr;
+  renamed = true;
   // Renaming updates the change time, a part of the identity.
   if (identity != nullptr) {
     const bool ours = ::lstat(path.c_str(), &info) == 0 && info.st_ino == written;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/at_end.hpp"
 #include "core/folder.hpp"
 #include "core/numbers.hpp"
 #include "core/own_file.hpp"
@@ -322,11 +323,7 @@ Result<NvrtcOutcome> NvrtcLibrary::compile(const std::string& source, const std:
                 fmt::format("the run-time compiler cannot start: {}", f.error_string(status)),
                 file_name);
   }
-  struct Destroy {
-    const Functions& f;
-    nvrtcProgram& program;
-    ~Destroy() { f.destroy(&program); }
-  } const destroy{f, program};
+  const AtEnd destroy{[&] { f.destroy(&program); }};
 
   struct Flow {
     const std::function<bool()>& cancelled;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/at_end.hpp"
 #include "core/mutex.hpp"
 #include "core/threads.hpp"
 #include "gpu/chain_plans.hpp"
@@ -206,14 +207,11 @@ Status WindowParser::State::serve(Lane& lane, const Work& next) {
   const Result<gpu::DomainKernels> chosen = kernels_of(lengths, next.model()->bytes.Kp);
   const std::vector<WorkPtr> batch = take_batch(lengths);
   if (batch.empty()) return {};
-  struct Running {
-    State& state;
-    ~Running() {
-      const MutexLock lock(state.mutex);
-      --state.running;
-      state.changed.notify_all();
-    }
-  } const ends{*this};
+  const AtEnd ends{[this] {
+    const MutexLock lock(mutex);
+    --running;
+    changed.notify_all();
+  }};
   Status done;
   if (!chosen) done = std::unexpected(chosen.error());
   if (done && lane.stage == nullptr) done = open(lane);

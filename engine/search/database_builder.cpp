@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/at_end.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit {
@@ -170,13 +171,9 @@ Status write_in_turn(std::span<const DatabaseInput> inputs, DatabaseWriter& writ
 Status write_with_threads(std::span<const DatabaseInput> inputs, int parsers,
                           DatabaseWriter& writer) {
   ParsedInputs parsed(inputs);
-  // However this function ends, the parsers must not wait for room.
-  struct Close {
-    ParsedInputs& inputs;
-    ~Close() { inputs.close(); }
-  };
   std::vector<std::jthread> threads;
-  const Close close{parsed};
+  // However this function ends, the parsers must not wait for room.
+  const AtEnd close{[&parsed] { parsed.close(); }};
   try {
     for (int t = 0; t < parsers; ++t) threads.emplace_back([&parsed] { parsed.parse(); });
   } catch (const std::system_error&) {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/at_end.hpp"
 #include "core/random_seed.hpp"
 #include "core/threads.hpp"
 #include "core/workers.hpp"
@@ -165,17 +166,11 @@ void Run::warn_of_threads() {
 Result<SearchStatistics> Run::run(LateModels* late) {
   {
     // Whatever ends later finds the search stopped.
-    struct Stop {
-      Agenda& agenda;
-      gpu::GpuFilters* device;
-      LateModels* late;
-      ~Stop() {
-        if (late != nullptr) late->listen(nullptr);
-        agenda.stop();
-        if (device != nullptr) device->detach();
-      }
-    };
-    const Stop stop{agenda_, device_, late};
+    const AtEnd stop{[this, late] {
+      if (late != nullptr) late->listen(nullptr);
+      agenda_.stop();
+      if (device_ != nullptr) device_->detach();
+    }};
     if (late != nullptr) {
       late->listen([this] {
         models_.reopen();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "core/at_end.hpp"
 #include "core/threads.hpp"
 #include "search/shared_run.hpp"
 
@@ -145,10 +146,7 @@ Result<SearchStatistics> Session::share(const SearchOptions& options, const Mode
   }
   ended.clear();
   run->announce();
-  struct Leave {
-    search_run::SharedRun& run;
-    ~Leave() { run.leave(); }
-  } const leave{*run};
+  const AtEnd leave{[&run] { run->leave(); }};
   return search->wait();
 }
 
