@@ -18,6 +18,7 @@
 #include "core/numbers.hpp"
 #include "core/own_file.hpp"
 #include "core/read_only_file.hpp"
+#include "core/text_fields.hpp"
 
 #if HMMJIT_HAVE_CUDA_HEADERS
 #include <nvrtc.h>
@@ -67,12 +68,7 @@ NvrtcSearch NvrtcSearch::from_environment() {
     return search;
   }
   if (const char* list = std::getenv("LD_LIBRARY_PATH"); list != nullptr) {
-    std::string_view rest = list;
-    while (!rest.empty()) {
-      const std::size_t colon = std::min(rest.find(':'), rest.size());
-      add(std::string(rest.substr(0, colon)));
-      rest.remove_prefix(std::min(colon + 1, rest.size()));
-    }
+    for (std::string_view rest = list; !rest.empty();) add(std::string(take_up_to(&rest, ':')));
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     const char* root = std::getenv(variable);

@@ -261,11 +261,7 @@ std::string replaced(std::string_view text, Replacements words) {
 
 std::vector<std::string> split_list(std::string_view list, char separator) {
   std::vector<std::string> items;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(separator), list.size());
-    items.emplace_back(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
+  while (!list.empty()) items.emplace_back(take_up_to(&list, separator));
   return items;
 }
 

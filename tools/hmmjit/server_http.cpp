@@ -18,6 +18,7 @@
 #include <boost/beast/http/parser.hpp>
 #endif
 
+#include "core/text_fields.hpp"
 #include "server_wire.hpp"
 
 namespace hmmjit::tools {
@@ -217,16 +218,12 @@ std::optional<HttpRequest> HttpConnection::read_head() {
   HttpRequest request;
   request.method = std::string(message.method_string());
   const std::string target(message.target());
-  const std::size_t mark = std::min(target.find('?'), target.size());
-  request.path = target.substr(0, mark);
-  for (std::string_view rest = std::string_view(target).substr(std::min(mark + 1, target.size()));
-       !rest.empty();) {
-    const std::string_view pair = rest.substr(0, rest.find('&'));
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    request.parameters.emplace_back(
-        percent_decoded(pair.substr(0, equals)),
-        percent_decoded(pair.substr(std::min(equals + 1, pair.size()))));
-    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+  std::string_view rest = target;
+  request.path = take_up_to(&rest, '?');
+  while (!rest.empty()) {
+    std::string_view value = take_up_to(&rest, '&');
+    const std::string_view name = take_up_to(&value, '=');
+    request.parameters.emplace_back(percent_decoded(name), percent_decoded(value));
   }
   const std::string authorization(message[http::field::authorization]);
   if (authorization.starts_with("Bearer ")) request.token = authorization.substr(7);
