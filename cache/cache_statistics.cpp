@@ -49,13 +49,6 @@ std::uint64_t Counters::hits() const {
   return get(Counter::kMemoryHits) + get(Counter::kUserHits) + get(Counter::kSystemHits);
 }
 
-bool Counters::empty() const {
-  for (const auto& value : values_) {
-    if (value.load(std::memory_order_relaxed) != 0) return false;
-  }
-  return true;
-}
-
 std::string StoredStatistics::to_text() const {
   std::string text = fmt::format("{}\n", kFirstLine);
   for (unsigned i = 0; i < kCounters; ++i) {

@@ -45,7 +45,6 @@ class Counters {
   void add(Counter counter, std::uint64_t amount = 1);
   std::uint64_t get(Counter counter) const;
   std::uint64_t hits() const;
-  bool empty() const;
 
  private:
   std::array<std::atomic<std::uint64_t>, static_cast<unsigned>(Counter::kCount)> values_{};
