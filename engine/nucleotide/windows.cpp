@@ -75,8 +75,11 @@ void add_extended(std::vector<Window>& windows, const WindowModel& model,
       static_cast<double>(d.first) - W * (0.1 + share(model.before, d.last_node - d.length + 1));
   const double last =
       static_cast<double>(d.first + d.length) + W * (0.1 + share(model.after, d.last_node));
-  const auto start = static_cast<std::int64_t>(std::max(1.0, first));
-  const auto end = static_cast<std::int64_t>(std::min(static_cast<double>(L), last));
+  // Lengths that add up to zero give infinite and undefined shares.
+  constexpr double kFar = 1e15;
+  const auto start = first > 1 ? static_cast<std::int64_t>(std::min(first, kFar)) : 1;
+  const auto end =
+      last < static_cast<double>(L) ? static_cast<std::int64_t>(std::max(last, -kFar)) : L;
   windows.push_back({sequence, start, end - start + 1, group});
 }
 

@@ -77,6 +77,12 @@ int refuse_program(std::string_view name) {
   ::_exit(128 + number);  // in a container, process 1 survives its own signals
 }
 
+// Called by a name of HMMER's, whose programs have one status for all failures; callers compare
+// with it.
+bool as_hmmer = false;
+
+int status_of(ErrorCode code) { return as_hmmer ? EXIT_FAILURE : static_cast<int>(code); }
+
 // Removes temporaries: no partial output may remain.
 void on_interrupt(int number) {
   if (!hmmjit::interrupt(number)) return;
@@ -117,7 +123,7 @@ void on_crash(int number, siginfo_t* information, void*) {
     }
   }
   print_diagnostic(message);
-  ::_exit(static_cast<int>(code));
+  ::_exit(status_of(code));
 }
 
 // Reports that a mapped file was truncated, or that a disk failed, during the search.
@@ -127,7 +133,7 @@ void on_bus_error(int) {
       "hmmjit: an input file was cut short or could not be read while in use; do not change "
       "databases in place\n";
   print_diagnostic(kMessage);
-  ::_exit(static_cast<int>(ErrorCode::kInput));
+  ::_exit(status_of(ErrorCode::kInput));
 }
 
 // The signals by which people, terminals and batch systems end a process.
@@ -253,10 +259,13 @@ int main(int argc, char** argv) {
   called.remove_prefix(called.find_last_of('/') + 1);
   if (is_other_program(called)) return refuse_program(called);
   const auto replaced = std::ranges::find(kReplacedPrograms, called, &Replaced::first);
-  const bool as_hmmer = replaced != kReplacedPrograms.end();
+  as_hmmer = replaced != kReplacedPrograms.end();
   if (as_hmmer) {
     // Callers take any line on HMMER's standard error for a failure.
-    const bool verbose = std::ranges::find(arguments, "--verbose") != arguments.end();
+    constexpr std::string_view kVerbose = "--verbose", kLeast = "--verb";
+    const bool verbose = std::ranges::any_of(arguments, [&](const std::string& word) {
+      return word.starts_with(kLeast) && kVerbose.starts_with(word);
+    });
     if (::isatty(STDERR_FILENO) == 0 && !verbose) hmmjit::tools::drop_warnings();
     arguments.insert(arguments.begin(), {std::string(replaced->second), "--hmmer-banner"});
   }
@@ -274,8 +283,7 @@ int main(int argc, char** argv) {
     print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");
     code = static_cast<int>(ErrorCode::kOutput);
   }
-  // HMMER's programs have one status for all failures, and callers compare with it.
-  if (as_hmmer && code != 0 && code < 128) code = EXIT_FAILURE;
+  if (code != 0 && code < 128) code = status_of(static_cast<ErrorCode>(code));
   hmmjit::driver::end_process_beside_abandoned(code);
   return code;
 }

@@ -165,8 +165,12 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
   HMMJIT_ASSIGN(request.part, make_part_request(options));
   HMMJIT_TRY(check_files(program, options, request.part));
   HMMJIT_ASSIGN(request.search, make_search_options(options));
-  request.search.on_warning = [warn = context.warn](const Error& error) {
-    warn(error.to_string());
+  request.search.on_warning = [warn = context.warn, say = context.say](const Error& error) {
+    // A device has computed wrong scores: said under HMMER's names, too.
+    if (error.code == ErrorCode::kInternal)
+      say(fmt::format("hmmjit: warning: {}\n", error.to_string()));
+    else
+      warn(error.to_string());
   };
   if (const auto& bounds = context.request) {
     request.search.cancellation = bounds->cancellation;

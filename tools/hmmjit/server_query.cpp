@@ -244,6 +244,7 @@ void Query::run(const QueryBounds& bounds, int running) {
   RunContext context;
   context.say = [this](std::string_view text) { say(text); };
   context.warn = [this](const std::string& text) {
+    if (options_->is_set("--hmmer-banner") && !options_->is_set("--verbose")) return;
     {
       const std::lock_guard lock(mutex_);
       if (!warned_.insert(text).second) return;
