@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "report/report_writer.hpp"
+#include "report/run_statistics.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/unit/report/made_up.hpp"
 
@@ -100,6 +102,40 @@ TEST(ReportWriter, PartsAndLotsMakeTheTextMadeAtOnce) {
 }
 
 // In means, the code 0 stands for 0.01, as in Easel: hmmsearch prints 4 for 0 and 7.
+TEST(RunStatistics, EveryCountOfADeviceHasItsName) {
+  using Counts = gpu::Statistics;
+  constexpr std::pair<const char*, std::uint64_t Counts::*> kNames[] = {
+      {"segments", &Counts::segments},
+      {"evictions", &Counts::evictions},
+      {"upload_bytes", &Counts::upload_bytes},
+      {"peak_device_bytes", &Counts::peak_device_bytes},
+      {"launches", &Counts::launches},
+      {"cells", &Counts::cells},
+      {"chains", &Counts::chains},
+      {"targets", &Counts::targets},
+      {"passed_msv", &Counts::survivors},
+      {"undecided", &Counts::undecided},
+      {"viterbi_targets", &Counts::viterbi},
+      {"viterbi_flagged", &Counts::viterbi_flagged},
+      {"forward_targets", &Counts::forward},
+      {"left_open", &Counts::open},
+      {"parsed_targets", &Counts::parsed},
+      {"sampled_regions", &Counts::sampled},
+      {"scored_envelopes", &Counts::envelopes},
+      {"passed", &Counts::passed},
+      {"blocks_done", &Counts::blocks_done},
+      {"blocks_given_back", &Counts::blocks_given_back},
+      {"models_declined", &Counts::models_declined}};
+  std::optional<Counts> counts(std::in_place);
+  std::uint64_t number = 100;
+  for (const auto& [name, count] : kNames) (*counts).*count = number++;
+  const SearchStatistics search;
+  const auto json =
+      nlohmann::json::parse(run_statistics_json({"hmmjit", "0", search, counts, {}}))["gpu"];
+  for (const auto& [name, count] : kNames)
+    EXPECT_EQ(json.value(name, 0u), (*counts).*count) << name;
+}
+
 TEST(Stockholm, TheLeastPosteriorIsNotZero) {
   Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
   first.score.domains[0].alignment.pp = "08*.765";
