@@ -283,6 +283,7 @@ TEST(ChainPlans, AModelWithAKernelOfItsOwnLengthHasOneToAskFor) {
         const auto alone = plan_of(own);
         if (!alone) continue;
         const std::vector<int> lengths = gpu::link_lengths(link, own, kCodes, *traits);
+        EXPECT_TRUE(lengths.back() == own || lengths == std::vector{1}) << "link " << i;
         EXPECT_TRUE(
             std::ranges::any_of(lengths, [&](int length) { return plan_of(length).has_value(); }))
             << name << " M " << M << " link " << i;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -671,6 +672,31 @@ TEST(AgendaTest, OnceTargetsHaveBeenReadDevicesKnowWhatIsLeftToFilter) {
   EXPECT_TRUE(agenda.more_models());
   worker.join();
   agenda.stop();
+}
+
+TEST(AgendaTest, TheEndWakesWhoWaits) {
+  for (const bool by_error : {false, true}) {
+    SearchProgress progress;
+    Agenda agenda({.in_flight = {.model_bytes = kModelBytes,
+                                 .target_bytes = 1,
+                                 .threads = 2,
+                                 .device = false},
+                   .result_bytes = 1,
+                   .task_cells = 1,
+                   .batch_rows = 1},
+                  progress);
+    Agenda::Worker busy[2], idle;
+    for (Agenda::Worker& one : busy) ASSERT_TRUE(agenda.try_next(one));
+    ASSERT_FALSE(agenda.try_next(idle));
+    std::thread worker([&] { EXPECT_TRUE(std::holds_alternative<End>(agenda.next(idle))); });
+    // Enough for it to wait, in most runs.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (by_error)
+      agenda.abort({ErrorCode::kResources, "expected", {}, {}});
+    else
+      agenda.stop();
+    worker.join();
+  }
 }
 
 }  // namespace
