@@ -259,8 +259,9 @@ int OutputFile::begin_temporary() {
     if (made.get() < 0) return errno;
     // Otherwise another process took it for abandoned and removes it.
     if (!take_lock(made.get(), name, true)) return EEXIST;
+    const int slot = register_temporary(name);  // before memory may run out
     descriptor_ = std::move(made);
-    temporary_.reset(new Temporary{name, register_temporary(name), ::getpid()});
+    temporary_.reset(new Temporary{name, slot, ::getpid()});
     return 0;
   };
   std::string stem = place_ + ".hmmjit.tmp-";
