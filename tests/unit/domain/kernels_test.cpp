@@ -118,6 +118,14 @@ std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c
   AlignedArray<float> cells(static_cast<std::size_t>(lanes.rows + 2) * layout.row);
   const int last = lanes.rows - 1;
   kernel.forward(t, lanes, 0, last, c.odds.ec, c.odds.ej, cells.data(), layout.row);
+  // Backward of every third job has to leave Forward's scales; the next job in its lane has not.
+  for (const Job& job : c.jobs) {
+    for (int i = 1; job.owner % 3 == 1 && i <= job.L; ++i) {
+      SpecialRow row = lanes.forward_of(job)[i];
+      row.scale = 1;
+      SpecialRows::put(row, kernel.groups, lanes.forward_row(job.start + i) + job.group * kLanes);
+    }
+  }
   for (const Job& job : c.jobs) {
     put_rows(trails[job.owner], lanes.forward_of(job), job.L);
     for (std::size_t i = 0; i <= static_cast<std::size_t>(job.L); ++i) {
