@@ -42,10 +42,10 @@ BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes,
   if (!open_) return {};
   residues_ += block.targets->residue_count();
   blocks_.push_back(std::move(block));
-  const bool enough = residues_ >= segment_residues(device_bytes, at_once) * devices();
-  Groups out = take(enough ? std::max<std::uint64_t>(
-                                 residues_ / (segment_residues(device_bytes, false) * devices()), 1)
-                           : 0);
+  std::uint64_t rounds = residues_ / (segment_residues(device_bytes, false) * devices());
+  if (residues_ >= segment_residues(device_bytes, at_once) * devices())
+    rounds = std::max<std::uint64_t>(rounds, 1);
+  Groups out = take(rounds);
   if (!out.empty())
     next_residues_ = std::min(next_residues_ * settings_.segment_growth, settings_.largest_segment);
   return out;
