@@ -49,6 +49,11 @@ Result<ReadOnlyFile> ReadOnlyFile::open(const std::string& path) {
   return file;
 }
 
+bool ReadOnlyFile::has_size() const {
+  struct stat info {};
+  return ::fstat(descriptor_.get(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size_;
+}
+
 Status ReadOnlyFile::read(std::uint64_t at, std::span<char> to) const {
   const ssize_t got = read_fully(descriptor_.get(), to, at);
   if (got < 0)

@@ -23,6 +23,8 @@ class ReadOnlyFile {
   static Result<ReadOnlyFile> open(const std::string& path);
   /// Size when the file was opened.
   std::uint64_t size() const { return size_; }
+  /// Whether the file has this size still.
+  bool has_size() const;
   /// Fills `to` with the bytes from offset `at` on. Fails with kInput if the file is shorter or
   /// unreadable.
   Status read(std::uint64_t at, std::span<char> to) const;

@@ -18,7 +18,6 @@
 #include <optional>
 
 #include "core/descriptor.hpp"
-#include "core/read_only_file.hpp"
 #include "core/remedy.hpp"
 
 namespace hmmjit {
@@ -420,13 +419,14 @@ Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::
 // A byte range of an uncompressed file.
 class FileRange final : public ByteSource {
  public:
-  FileRange(ReadOnlyFile file, const std::string& path, std::uint64_t first, std::uint64_t last)
+  FileRange(std::shared_ptr<const ReadOnlyFile> file, std::string name, std::uint64_t first,
+            std::uint64_t last)
       : file_(std::move(file)), first_(first), last_(last), at_(first) {
-    name_ = path;
+    name_ = std::move(name);
   }
   Result<std::span<const char>> next() override {
     bytes_.resize(std::min<std::uint64_t>(kChunk, last_ - at_));
-    HMMJIT_TRY(file_.read(at_, bytes_));
+    HMMJIT_TRY(file_->read(at_, bytes_));
     at_ += bytes_.size();
     return std::span<const char>(bytes_);
   }
@@ -437,7 +437,7 @@ class FileRange final : public ByteSource {
   bool rewindable() const override { return true; }
 
  private:
-  ReadOnlyFile file_;
+  std::shared_ptr<const ReadOnlyFile> file_;
   std::uint64_t first_, last_, at_;
   std::string bytes_;
 };
@@ -475,7 +475,12 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 Result<std::unique_ptr<ByteSource>> open_file_range(const std::string& path, std::uint64_t first,
                                                     std::uint64_t last) {
   HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(path));
-  return std::make_unique<FileRange>(std::move(file), path, first, last);
+  return file_range(std::make_shared<const ReadOnlyFile>(std::move(file)), path, first, last);
+}
+
+std::unique_ptr<ByteSource> file_range(std::shared_ptr<const ReadOnlyFile> file, std::string name,
+                                       std::uint64_t first, std::uint64_t last) {
+  return std::make_unique<FileRange>(std::move(file), std::move(name), first, last);
 }
 
 Result<std::string> read_text(const std::string& path, std::size_t most, std::string_view what,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit {
 
@@ -60,6 +61,9 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 /// Bytes [first, last) of an uncompressed file. Fails as ReadOnlyFile::open does.
 Result<std::unique_ptr<ByteSource>> open_file_range(const std::string& path, std::uint64_t first,
                                                     std::uint64_t last);
+/// The same of an open file, whose ranges any number of threads may read; `name` is for messages.
+std::unique_ptr<ByteSource> file_range(std::shared_ptr<const ReadOnlyFile> file, std::string name,
+                                       std::uint64_t first, std::uint64_t last);
 
 /// All bytes of a file, decompressed. Fails with kInput if they exceed `most`; the error says that
 /// this is too large for `what` ("a score matrix").

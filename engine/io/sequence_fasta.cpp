@@ -17,13 +17,15 @@ class FastaParser : public Parser {
       : input_(input),
         alphabet_(options.alphabet),
         table_(classes(options)),
+        lines_before_(options.lines_before),
+        lines_(lines_before_),
         first_(file_header ? State::kFileHeader : State::kStart),
         state_(first_) {}
 
   void reset() override {
     chunk_ = {};
     position_ = 0;
-    lines_ = 0;
+    lines_ = lines_before_;
     state_ = first_;
     header_.clear();
   }
@@ -265,7 +267,8 @@ class FastaParser : public Parser {
   std::array<Residue, kPiece + kTranslateSlack> buffer_;
   std::string_view chunk_;
   std::size_t position_ = 0;
-  std::uint64_t lines_ = 0;  // line ends before chunk_
+  const std::uint64_t lines_before_;
+  std::uint64_t lines_;  // line ends before chunk_
   char line_end_ = '\n';
   State first_;              // initial state of every pass
   State state_;

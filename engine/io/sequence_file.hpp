@@ -28,6 +28,8 @@ struct SequenceFormatOptions {
   std::string model = {};
   /// Refuses '.', '_' and '~' in unaligned sequences like '-', as HMMER's text mode does.
   bool text_mode = false;
+  /// Lines of a FASTA file before the part of it that is read, for the positions of errors.
+  std::uint64_t lines_before = 0;
 };
 
 /// Opens `path`, a result of find_sequence_file ("-": standard input). Opens a BLAST database, and

@@ -31,7 +31,7 @@ Agenda::Choice Agenda::choose() const {
   if (pass_has_ended()) return Choice::kNextPass;
   if (device_waits_ && gpu::host_is_idle(host_load())) return Choice::kBackfill;
   if (may_set_up()) return Choice::kSetUp;
-  if (may_decode_ && !decoding_ && threads_ > 1) return Choice::kDecode;
+  if (may_read_ahead_ > 0 && reading_ahead_ + 1 < threads_) return Choice::kReadAhead;
   if (may_read()) return Choice::kRead;
   return ready_.empty() ? Choice::kWait : Choice::kReady;
 }
@@ -85,10 +85,10 @@ Work Agenda::take(Choice choice) {
     case Choice::kSetUp:
       in_flight_.start();
       return SetUpModel{announced_};
-    case Choice::kDecode:
-      decoding_ = true;
-      may_decode_ = false;
-      return DecodeAhead{};
+    case Choice::kReadAhead:
+      --may_read_ahead_;
+      ++reading_ahead_;
+      return ReadAhead{};
     case Choice::kRead:
       reading_ = true;
       return ReadBlock{};
@@ -254,7 +254,7 @@ void Agenda::done(const SetUpModel&, FinishedPtr empty) {
   add_result(std::move(empty));
 }
 
-bool Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
+bool Agenda::done(const ReadBlock&, BlockPtr block, int ahead) {
   const MutexLock lock(mutex_);
   reading_ = false;
   if (block == nullptr) {
@@ -265,7 +265,7 @@ bool Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
     }
     return true;
   }
-  may_decode_ = compressed;
+  may_read_ahead_ = std::max(0, ahead - reading_ahead_);
   block_bytes_ += block->bytes;
   if (limits_.in_flight.device) board_.add_block(block->id);
   for (auto& [id, model] : models_) {
@@ -279,9 +279,9 @@ bool Agenda::done(const ReadBlock&, BlockPtr block, bool compressed) {
   return !may_read();
 }
 
-void Agenda::done(const DecodeAhead&) {
+void Agenda::done(const ReadAhead&) {
   const MutexLock lock(mutex_);
-  decoding_ = false;
+  --reading_ahead_;
 }
 
 void Agenda::done(const BeginBatch&) {

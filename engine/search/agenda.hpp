@@ -69,10 +69,10 @@ class Agenda {
   void done(const SetUpModel&, std::size_t index, Result<JobPtr> model) HMMJIT_EXCLUDES(mutex_);
   /// The model has failed, and its sink has taken the error. `empty`: its result.
   void done(const SetUpModel&, FinishedPtr empty) HMMJIT_EXCLUDES(mutex_);
-  /// `block`: null at the end of the input. `compressed`: it can be decompressed ahead. Returns
-  /// true if no block follows for now, so that devices do not wait for one.
-  bool done(const ReadBlock&, BlockPtr block, bool compressed) HMMJIT_EXCLUDES(mutex_);
-  void done(const DecodeAhead&) HMMJIT_EXCLUDES(mutex_);
+  /// `block`: null at the end of the input. `ahead`: threads that can read ahead. Returns true if
+  /// no block follows for now, so that devices do not wait for one.
+  bool done(const ReadBlock&, BlockPtr block, int ahead) HMMJIT_EXCLUDES(mutex_);
+  void done(const ReadAhead&) HMMJIT_EXCLUDES(mutex_);
   void done(const BeginBatch&) HMMJIT_EXCLUDES(mutex_);
   /// `models`: there are further ones, and the input of targets is at its start.
   void done(const NextPass&, bool models) HMMJIT_EXCLUDES(mutex_);
@@ -161,7 +161,7 @@ class Agenda {
     kNextPass,
     kBackfill,
     kSetUp,
-    kDecode,
+    kReadAhead,
     kRead,
     kReady,
   };
@@ -211,7 +211,8 @@ class Agenda {
   std::uint64_t block_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::vector<BlockPtr> blocks_ HMMJIT_GUARDED_BY(mutex_);  // for later models; empty in batches
   bool reading_ HMMJIT_GUARDED_BY(mutex_) = false, input_ended_ HMMJIT_GUARDED_BY(mutex_) = false;
-  bool may_decode_ HMMJIT_GUARDED_BY(mutex_) = false, decoding_ HMMJIT_GUARDED_BY(mutex_) = false;
+  // Threads that read ahead, and more that may.
+  int reading_ahead_ HMMJIT_GUARDED_BY(mutex_) = 0, may_read_ahead_ HMMJIT_GUARDED_BY(mutex_) = 0;
   Batch batch_ HMMJIT_GUARDED_BY(mutex_) = Batch::kNone;
   bool device_waits_ HMMJIT_GUARDED_BY(mutex_) = false;
 

@@ -23,7 +23,7 @@ constexpr std::size_t kBlockResidues = std::size_t{1} << 21;
 
 // The queue between the threads that parse inputs and the one that writes. Each input is parsed by
 // one thread, several inputs at once; the writer takes their blocks in the order of the inputs.
-// Idle threads decompress ahead of the parsers.
+// Idle threads read ahead of the parsers.
 class ParsedInputs {
  public:
   explicit ParsedInputs(std::span<const DatabaseInput> inputs)
@@ -44,7 +44,7 @@ class ParsedInputs {
           states_[n].source.reset();
           change();
         } else {
-          decode_or_wait(lock);
+          read_ahead_or_wait(lock);
         }
       }
     } catch (const std::bad_alloc&) {
@@ -73,7 +73,7 @@ class ParsedInputs {
         ++writing_;
         change();
       } else {
-        decode_or_wait(lock);
+        read_ahead_or_wait(lock);
       }
     }
     return std::nullopt;
@@ -125,15 +125,15 @@ class ParsedInputs {
     return true;
   }
 
-  // Decompresses a piece of an input, or waits until something has changed.
-  void decode_or_wait(std::unique_lock<std::mutex>& lock) {
+  // Reads a piece of an input ahead, or waits until something has changed.
+  void read_ahead_or_wait(std::unique_lock<std::mutex>& lock) {
     const std::uint64_t seen = changes_;
     std::vector<std::shared_ptr<TargetSource>> sources;
     for (std::size_t n = writing_; n < next_; ++n)
       if (states_[n].source) sources.push_back(states_[n].source);
     lock.unlock();
     bool room = false;
-    for (const auto& source : sources) room = source->decode_ahead() || room;
+    for (const auto& source : sources) room = source->read_ahead() || room;
     sources.clear();
     lock.lock();
     if (!room) changed_.wait(lock, [&] { return closed_ || changes_ != seen; });
@@ -192,7 +192,8 @@ Result<DatabaseSummary> build_database(std::span<const DatabaseInput> inputs,
                                        const Alphabet& alphabet, const std::string& output,
                                        const std::string& program, int threads) {
   HMMJIT_ASSIGN(DatabaseWriter writer, DatabaseWriter::create(output, alphabet));
-  // An input keeps at most two threads busy: one that parses it and one that decompresses it.
+  // An input keeps at most two threads busy: one that parses it and one that reads ahead. The writer
+  // is no faster.
   const auto useful = static_cast<int>(std::min<std::size_t>(2 * inputs.size(), 1024));
   const int cores = threads > 0 ? threads : available_cores();
   const int parsers = std::min(cores - 1, useful);

@@ -90,7 +90,7 @@ class KeptTargets final : public ForwardingSource {
     return source_->rewind();
   }
   bool rewindable() const override { return complete_ || source_->rewindable(); }
-  bool compressed() const override { return !complete_ && source_->compressed(); }
+  int read_ahead_threads() const override { return complete_ ? 0 : source_->read_ahead_threads(); }
   std::uint64_t bytes_read() const override {
     return replay_ != nullptr ? 0 : source_->bytes_read();
   }

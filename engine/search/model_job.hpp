@@ -111,7 +111,7 @@ struct ThreadState {
   cpu::FilterScratch filter_scratch;
   FilterOutput filtered;
   FilterTimes times;
-  double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
+  double scoring_seconds = 0, setup_seconds = 0, read_ahead_seconds = 0;
   double report_seconds = 0;
   domain::DomainTimes alone_times;  // of workspaces already destroyed
   std::vector<TargetView> views;

@@ -9,6 +9,7 @@
 
 #include "core/mutex.hpp"
 #include "io/byte_source.hpp"
+#include "search/fasta_pieces.hpp"
 
 namespace hmmjit {
 namespace {
@@ -29,8 +30,10 @@ class ReaderTargets final : public TargetSource {
   }
   Status rewind() override { return reader_.rewind(); }
   bool rewindable() const override { return reader_.source().rewindable(); }
-  bool decode_ahead() override { return reader_.source().decode_ahead(); }
-  bool compressed() const override { return reader_.source().compression() != Compression::kNone; }
+  bool read_ahead() override { return reader_.source().decode_ahead(); }
+  int read_ahead_threads() const override {
+    return reader_.source().compression() != Compression::kNone ? 1 : 0;
+  }
   void limit_targets(std::uint64_t residues) override { reader_.limit_targets(residues); }
   std::uint64_t bytes_read() const override { return reader_.bytes_read(); }
   std::uint64_t bytes_total() const override { return total_; }
@@ -173,6 +176,10 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
   const std::uint64_t total =
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(source), known));
+  if (total > 0 && reader.format() == SequenceFormat::kFasta) {
+    HMMJIT_ASSIGN(auto pieces, open_fasta_pieces(path, known, std::uint64_t{1} << 18));
+    if (pieces != nullptr) return pieces;
+  }
   return std::make_unique<ReaderTargets>(std::move(reader), total);
 }
 

@@ -87,7 +87,7 @@ class Run final : private gpu::Client {
   Status perform(const End&) { return {}; }
   Status perform(const SetUpModel& work);
   Status perform(const ReadBlock& work);
-  Status perform(const DecodeAhead& work);
+  Status perform(const ReadAhead& work);
   Status perform(const BeginBatch& work);
   Status perform(const NextPass& work);
   Status perform(const Backfill& work);
@@ -151,6 +151,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       scorer_(options, limits_.shared, limits_.alone, verifier_),
       workers_(limits_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
   targets.limit_targets(limits_.memory.one_target);
+  targets.limit_ahead(limits_.memory.targets / 4);
 }
 
 void Run::warn_of_threads() {
@@ -270,7 +271,7 @@ Status Run::perform(const ReadBlock& work) {
   BlockPtr block;
   if (targets) block = std::make_shared<Block>(agenda_, *std::move(targets));
   if (device_ != nullptr && block != nullptr) device_->add_block({block->id, targets_of(block)});
-  const bool last = agenda_.done(work, std::move(block), targets_.compressed());
+  const bool last = agenda_.done(work, std::move(block), targets_.read_ahead_threads());
   if (device_ == nullptr) return {};
   if (last) device_->end_blocks();
   device_->look_at_board();
@@ -278,12 +279,12 @@ Status Run::perform(const ReadBlock& work) {
 }
 
 // As a task of its own, so that no more threads are busy than the user allows. A single thread
-// decompresses as it reads.
-Status Run::perform(const DecodeAhead& work) {
+// reads nothing ahead.
+Status Run::perform(const ReadAhead& work) {
   const double used = thread_seconds();
-  while (!agenda_.stopped() && targets_.decode_ahead()) {
+  while (!agenda_.stopped() && targets_.read_ahead()) {
   }
-  threads_.local().decode_seconds += thread_seconds() - used;
+  threads_.local().read_ahead_seconds += thread_seconds() - used;
   agenda_.done(work);
   return {};
 }
@@ -422,7 +423,7 @@ SearchStatistics Run::statistics() {
     out.scoring_seconds += local.scoring_seconds;
     out.setup_seconds += local.setup_seconds;
     out.report_seconds += local.report_seconds;
-    out.read_seconds += local.decode_seconds;
+    out.read_seconds += local.read_ahead_seconds;
     out.domain += local.workspace.times();
     out.domain += local.alone_times;
   });

@@ -12,7 +12,7 @@
 
 namespace hmmjit::search_run {
 
-/// For one thread at a time, except for decode_ahead().
+/// For one thread at a time, except for read_ahead().
 class TargetInput {
  public:
   /// `statistics`: it counts what it reads there.
@@ -25,9 +25,9 @@ class TargetInput {
 
   /// The next block; nullopt at the end.
   Result<std::optional<TargetBlock>> next();
-  bool compressed() const { return input_->compressed(); }
-  /// Decompresses a piece ahead of next(), on any thread; see TargetSource.
-  bool decode_ahead() { return source_.decode_ahead(); }
+  /// See TargetSource.
+  int read_ahead_threads() const { return input_->read_ahead_threads(); }
+  bool read_ahead() { return source_.read_ahead(); }
   /// Whether a second pass needs a copy of the targets.
   bool needs_copy() const { return statistics_.passes == 1 && !input_->rewindable() && !spool_; }
   /// Copies these blocks, and from now on those that are read.

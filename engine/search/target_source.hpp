@@ -35,10 +35,13 @@ class TargetSource {
   /// Starts again at the first target.
   virtual Status rewind() = 0;
   virtual bool rewindable() const = 0;
-  /// Decompresses a piece of the input ahead of `next`, from any thread, while that runs or not.
-  /// True when there is room for more at once; always false where nothing is compressed.
-  virtual bool decode_ahead() { return false; }
-  virtual bool compressed() const { return false; }
+  /// Decompresses or parses a piece of the input ahead of `next`, from any thread, while that runs
+  /// or not. True when there is room for more at once.
+  virtual bool read_ahead() { return false; }
+  /// The threads that read_ahead can keep busy after the first `next`; 0: it does nothing.
+  virtual int read_ahead_threads() const { return 0; }
+  /// Bytes of memory for what is read ahead; before the first `next`.
+  virtual void limit_ahead(std::uint64_t /*bytes*/) {}
   /// Residues of a target that there is memory for: one of more ends the search with kResources.
   /// Targets that are mapped, not read, have no such limit.
   virtual void limit_targets(std::uint64_t /*residues*/) {}
@@ -62,8 +65,9 @@ class ForwardingSource : public TargetSource {
   explicit ForwardingSource(std::unique_ptr<TargetSource> source) : source_(std::move(source)) {}
   Status rewind() override { return source_->rewind(); }
   bool rewindable() const override { return source_->rewindable(); }
-  bool decode_ahead() override { return source_->decode_ahead(); }
-  bool compressed() const override { return source_->compressed(); }
+  bool read_ahead() override { return source_->read_ahead(); }
+  int read_ahead_threads() const override { return source_->read_ahead_threads(); }
+  void limit_ahead(std::uint64_t bytes) override { source_->limit_ahead(bytes); }
   void limit_targets(std::uint64_t residues) override { source_->limit_targets(residues); }
   std::uint64_t bytes_read() const override { return source_->bytes_read(); }
   std::uint64_t bytes_total() const override { return source_->bytes_total(); }

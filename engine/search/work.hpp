@@ -42,9 +42,9 @@ struct SetUpModel {
 struct ReadBlock {
   static constexpr const char* kName = "read";
 };
-/// Decompress targets ahead of their reader.
-struct DecodeAhead {
-  static constexpr const char* kName = "decompress";
+/// Decompress or parse targets ahead of ReadBlock.
+struct ReadAhead {
+  static constexpr const char* kName = "read ahead";
 };
 /// Release the blocks kept so far; copy them first if the input cannot be read again.
 struct BeginBatch {
@@ -108,9 +108,9 @@ struct End {
   static constexpr const char* kName = "end";
 };
 
-using Work = std::variant<End, DeliverResult, FormatPart, FinishModel, BeginBatch, NextPass,
-                          Backfill, SetUpModel, DecodeAhead, ReadBlock, ScoreBatch, FilterRange,
-                          FilterPair, FilterRest>;
+using Work =
+    std::variant<End, DeliverResult, FormatPart, FinishModel, BeginBatch, NextPass, Backfill,
+                 SetUpModel, ReadAhead, ReadBlock, ScoreBatch, FilterRange, FilterPair, FilterRest>;
 
 /// Divides a block into ranges of about `each` cells for a model of `nodes` nodes.
 std::vector<std::pair<std::size_t, std::size_t>> filter_ranges(const TargetBlock& targets,

@@ -32,6 +32,7 @@ struct Scenario {
   std::size_t parts = 0;   // of the text of a result
   bool kept = true;        // the targets fit in memory
   std::size_t models_at_once = 100;
+  int ahead = 1;                    // threads that can read ahead
   std::size_t lanes = 0;            // of a device
   bool early = false;               // a lane delivers a part first
   bool memory_refused = false;      // to a lane, which drops its work
@@ -283,7 +284,7 @@ class Search {
     BlockPtr block;
     if (next_block_ < scenario_.blocks) block = next_block();
     if (block != nullptr) read_.push_back(block->id);
-    if (!agenda_.done(work, std::move(block), true) || read_.empty()) return;
+    if (!agenda_.done(work, std::move(block), scenario_.ahead) || read_.empty()) return;
     segments_.push_back(agenda_.board().make_segment(std::exchange(read_, {})));
   }
   BlockPtr next_block() {
@@ -296,7 +297,7 @@ class Search {
     }
     return std::make_shared<Block>(agenda_, std::move(targets));
   }
-  void report(const DecodeAhead& work) { agenda_.done(work); }
+  void report(const ReadAhead& work) { agenda_.done(work); }
   void report(const BeginBatch& work) { agenda_.done(work); }
   void report(const NextPass& work) {
     const bool more = next_model_ < models_seen_;
@@ -542,6 +543,7 @@ TEST(AgendaTest, EveryPairIsDoneOnceInAllOrders) {
   explore({.models = 2, .blocks = 1, .ranges = 2});
   explore({.models = 1, .blocks = 2, .workers = 3});
   explore({.models = 2, .blocks = 1, .parts = 2});
+  explore({.models = 1, .blocks = 2, .workers = 3, .ahead = 2});
 }
 
 TEST(AgendaTest, TargetsThatDoNotFitAreReadForBatchesOfModels) {
@@ -617,6 +619,7 @@ TEST(AgendaTest, ADeviceDeliversAPartFirst) {
 TEST(AgendaTest, ThreadsWakeEachOther) {
   const Scenario scenarios[] = {
       {.models = 20, .blocks = 4, .workers = 4, .ranges = 2, .parts = 3},
+      {.models = 20, .blocks = 9, .workers = 4, .ahead = 3},
       {.models = 20, .blocks = 4, .workers = 3, .kept = false, .models_at_once = 4},
       {.models = 20, .blocks = 4, .workers = 4, .lanes = 3, .early = true},
       {.models = 20, .blocks = 4, .workers = 4, .failing_model = 10},

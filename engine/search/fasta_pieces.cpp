@@ -1,0 +1,222 @@
+#include "search/fasta_pieces.hpp"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/read_only_file.hpp"
+#include "io/translate.hpp"
+
+namespace hmmjit {
+namespace {
+
+// Sixteen readers of 0.5 GB/s each are faster than a disk.
+constexpr std::size_t kMostAhead = 16;
+constexpr std::string_view kRecord = "\n>";
+
+// Piece k has the records that begin in bytes [k * piece_bytes, (k + 1) * piece_bytes). A header is
+// one line, so that a > which begins a line always begins a record.
+class FastaPieces final : public TargetSource {
+ public:
+  FastaPieces(std::shared_ptr<const ReadOnlyFile> file, std::string path,
+              const SequenceFormatOptions& options, std::uint64_t smallest_piece)
+      : file_(std::move(file)),
+        path_(std::move(path)),
+        options_(options),
+        smallest_piece_(smallest_piece) {
+    options_.format = SequenceFormat::kFasta;
+  }
+
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    std::unique_lock lock(mutex_);
+    if (ring_.empty()) plan(residues);
+    while (taken_ < pieces_) {
+      Piece& piece = ring_[taken_ % ring_.size()];
+      if (started_ == taken_) {
+        make_one(lock);
+      } else if (!piece.made) {
+        changed_.wait(lock);
+      } else if (piece.thrown != nullptr) {
+        std::rethrow_exception(piece.thrown);
+      } else if (!piece.blocks.empty()) {
+        block = std::move(piece.blocks.front());
+        piece.blocks.pop_front();
+        block.set_first_index(targets_read_);
+        targets_read_ += block.size();
+        return true;
+      } else if (piece.error) {
+        const std::size_t failed = taken_;
+        Error error = *std::move(piece.error);
+        lock.unlock();
+        return std::unexpected(with_line(failed, std::move(error)));
+      } else {
+        piece = {};
+        ++taken_;
+      }
+    }
+    if (rewound_ && !file_->has_size())
+      return fail(ErrorCode::kInput, "the file changed while it was read", path_,
+                  "do not change files that are in use");
+    return false;
+  }
+
+  bool read_ahead() override {
+    std::unique_lock lock(mutex_);
+    if (!has_room()) return false;
+    make_one(lock);
+    return has_room();
+  }
+  int read_ahead_threads() const override {
+    return ring_.size() > 1 ? static_cast<int>(ring_.size()) : 0;
+  }
+  Status rewind() override {
+    std::unique_lock lock(mutex_);
+    while (making_ > 0) changed_.wait(lock);
+    ring_ = std::vector<Piece>(ring_.size());
+    taken_ = started_ = 0;
+    targets_read_ = 0;
+    rewound_ = true;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+  void limit_targets(std::uint64_t residues) override { longest_ = residues; }
+  void limit_ahead(std::uint64_t bytes) override { most_ahead_ = bytes; }
+  std::uint64_t bytes_read() const override {
+    return std::min(taken_ * piece_bytes_, file_->size());
+  }
+  std::uint64_t bytes_total() const override { return file_->size(); }
+
+ private:
+  struct Piece {
+    bool made = false;
+    std::deque<TargetBlock> blocks = {};
+    std::optional<Error> error = std::nullopt;  // after these blocks
+    std::exception_ptr thrown = nullptr;
+  };
+
+  // Lays out the pieces for blocks of so many residues.
+  void plan(std::size_t residues) {
+    block_residues_ = residues;
+    piece_bytes_ = std::max<std::uint64_t>(residues, smallest_piece_);
+    pieces_ = (file_->size() + piece_bytes_ - 1) / piece_bytes_;
+    // A piece of short targets takes several times its bytes.
+    ring_ = std::vector<Piece>(std::clamp<std::uint64_t>(
+        most_ahead_ / (2 * piece_bytes_), 1, std::min<std::uint64_t>(kMostAhead, pieces_)));
+  }
+  bool has_room() const { return started_ < pieces_ && started_ - taken_ < ring_.size(); }
+
+  // Parses the next piece with the lock released.
+  void make_one(std::unique_lock<std::mutex>& lock) {
+    const std::size_t k = started_++;
+    ++making_;
+    lock.unlock();
+    Piece made;
+    try {
+      if (Status status = parse(k, 0, made.blocks); !status) made.error = std::move(status).error();
+    } catch (...) {
+      made.blocks.clear();
+      made.thrown = std::current_exception();
+    }
+    made.made = true;
+    lock.lock();
+    ring_[k % ring_.size()] = std::move(made);
+    --making_;
+    changed_.notify_all();
+  }
+
+  // `lines_before`: line ends before the piece, for the positions of errors.
+  Status parse(std::size_t k, std::uint64_t lines_before, std::deque<TargetBlock>& blocks) const {
+    HMMJIT_ASSIGN(const auto range, range_of(k));
+    if (!range) return {};
+    SequenceFormatOptions options = options_;
+    options.lines_before = lines_before;
+    HMMJIT_ASSIGN(
+        SequenceReader reader,
+        SequenceReader::open(file_range(file_, path_, range->first, range->second), options));
+    reader.limit_targets(longest_);
+    for (;;) {
+      TargetBlock block;
+      HMMJIT_ASSIGN(const bool more, reader.read_block(block, block_residues_));
+      if (!more) return {};
+      block.shrink_to_fit();
+      blocks.push_back(std::move(block));
+    }
+  }
+
+  // The bytes of piece k's records; nullopt if none begins in it.
+  Result<std::optional<std::pair<std::uint64_t, std::uint64_t>>> range_of(std::size_t k) const {
+    const std::uint64_t begin = k * piece_bytes_;
+    const std::uint64_t end = std::min(begin + piece_bytes_, file_->size());
+    HMMJIT_ASSIGN(const std::uint64_t first, k == 0 ? 0 : first_record(begin, end));
+    if (first == end) return std::nullopt;
+    HMMJIT_ASSIGN(const std::uint64_t last, first_record(end, file_->size()));
+    return std::pair(first, last);
+  }
+
+  // The offset of the first > that begins a line, from `at` to before `end`; `end` if there is
+  // none.
+  Result<std::uint64_t> first_record(std::uint64_t at, std::uint64_t end) const {
+    std::array<char, 16384> buffer;
+    for (std::uint64_t from = at - 1; from + 1 < end; from += buffer.size() - 1) {
+      const std::size_t n = std::min<std::uint64_t>(buffer.size(), end - from);
+      HMMJIT_TRY(file_->read(from, std::span(buffer).first(n)));
+      const std::size_t found = std::string_view(buffer.data(), n).find(kRecord);
+      if (found != std::string_view::npos) return from + found + 1;
+    }
+    return end;
+  }
+
+  // The error of piece k, whose line counts from the start of the piece, as of the whole file.
+  Error with_line(std::size_t k, Error error) const {
+    const auto range = range_of(k);
+    if (!range || !*range) return error;
+    std::string buffer;
+    std::uint64_t lines = 0;
+    for (std::uint64_t at = 0; at < (*range)->first; at += buffer.size()) {
+      buffer.resize(std::min<std::uint64_t>((*range)->first - at, std::uint64_t{1} << 20));
+      if (!file_->read(at, buffer)) return error;
+      lines += sequence_parsing::count_lines(buffer.data(), buffer.size(), '\n');
+    }
+    std::deque<TargetBlock> blocks;
+    Status again = parse(k, lines, blocks);
+    return again ? error : std::move(again).error();
+  }
+
+  const std::shared_ptr<const ReadOnlyFile> file_;
+  const std::string path_;
+  SequenceFormatOptions options_;
+  const std::uint64_t smallest_piece_;
+  std::uint64_t longest_ = ~std::uint64_t{0}, most_ahead_ = std::uint64_t{1} << 27;
+  // Since the first next().
+  std::size_t block_residues_ = 0, pieces_ = 0;
+  std::uint64_t piece_bytes_ = 0;
+
+  std::mutex mutex_;  // guards the members below
+  std::condition_variable changed_;
+  std::vector<Piece> ring_;  // of the pieces from `taken_` to before `started_`
+  std::size_t taken_ = 0, started_ = 0, making_ = 0;
+  std::uint64_t targets_read_ = 0;
+  bool rewound_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TargetSource>> open_fasta_pieces(const std::string& path,
+                                                        const SequenceFormatOptions& options,
+                                                        std::uint64_t smallest_piece) {
+  HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(path));
+  std::string head(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20), '\0');
+  HMMJIT_TRY(file.read(0, head));
+  if (file.size() < 2 * smallest_piece || !head.contains(kRecord)) return nullptr;
+  return std::make_unique<FastaPieces>(std::make_shared<const ReadOnlyFile>(std::move(file)), path,
+                                       options, smallest_piece);
+}
+
+}  // namespace hmmjit
