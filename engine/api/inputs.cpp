@@ -358,16 +358,16 @@ TargetBlock copy_of(const TargetBlock& from, const hmmjit::Alphabet& alphabet) {
   return out;
 }
 
-/// `next` reads the next block; blocks of a database are views.
+/// `next` reads the next block.
 template <typename Next>
 void read_targets(Next&& next, Targets::Impl& out) {
   for (;;) {
     auto block = std::make_shared<TargetBlock>();
     if (!value(next(*block))) return;
-    if (!block->packed_residues().empty()) {
+    if (block->borrowed()) {
       block = std::make_shared<TargetBlock>(copy_of(*block, *out.alphabet));
     }
-    block->shrink_to_fit();
+    block->finish();
     block->set_first_index(out.targets);
     out.targets += block->size();
     out.residues += block->residue_count();

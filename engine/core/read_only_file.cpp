@@ -51,7 +51,8 @@ Result<ReadOnlyFile> ReadOnlyFile::open(const std::string& path) {
 
 bool ReadOnlyFile::has_size() const {
   struct stat info {};
-  return ::fstat(descriptor_.get(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size_;
+  return ::fstat(descriptor_.get(), &info) == 0 &&
+         static_cast<std::uint64_t>(info.st_size) == size_;
 }
 
 Status ReadOnlyFile::read(std::uint64_t at, std::span<char> to) const {

@@ -559,6 +559,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   storage.entries = entries;
   storage.occupied = {begin, stored->residue_bytes};
   storage.owner = stored;
+  storage.borrowed = residues.own == nullptr;
   bytes_read_ += storage.occupied.size() + storage.entries.size_bytes() + stored->text_bytes;
   block = TargetBlock(std::move(storage), next_);
   next_ += entries.size();

@@ -8,7 +8,7 @@ namespace hmmjit {
 Result<std::span<const Residue>> ResidueCopies::of(const TargetBlock& block, std::size_t i,
                                                    const Alphabet& alphabet) {
   const std::span<const Residue> residues = block[i].residues;
-  if (block.packed_residues().empty()) return residues;
+  if (!block.borrowed()) return residues;
   auto copy = std::make_unique_for_overwrite<Residue[]>(residues.size() + 2);
   Residue* const begin = copy.get() + 1;
   Residue* const end = std::ranges::copy(residues, begin).out;

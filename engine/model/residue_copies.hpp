@@ -13,7 +13,7 @@ namespace hmmjit {
 
 /// Residues of targets, for code that uses them as table indices or reads them twice. Copies and
 /// checks the residues of a mapped database, because another process may overwrite the file at any
-/// time. Uses residues in a block's own storage in place. One thread at a time.
+/// time. Uses other residues in place. One thread at a time.
 class ResidueCopies {
  public:
   /// The residues of target `i` of `block`, with one readable byte on either side; valid until

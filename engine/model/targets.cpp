@@ -9,6 +9,8 @@ namespace {
 // vector would only copy it.
 constexpr std::size_t kOwnMapping = std::size_t{1} << 25;
 
+constexpr std::size_t kAlignment = 16;  // of a target's residues, as kernels read them
+
 }  // namespace
 
 TargetBlock::TargetBlock() : residues_(1, kPaddingCode) {}
@@ -85,10 +87,42 @@ void TargetBlock::abandon_target() {
   targets_.pop_back();
 }
 
-void TargetBlock::shrink_to_fit() {
-  if (residues_.size() < kOwnMapping) residues_.shrink_to_fit();
-  text_.shrink_to_fit();
-  targets_.shrink_to_fit();
+void TargetBlock::finish() {
+  if (view_.owner == nullptr && residues_.size() < kOwnMapping) *this = packed();
+}
+
+TargetBlock TargetBlock::packed() const {
+  if (view_.owner != nullptr) return *this;
+  struct Arrays {
+    std::vector<Residue> residues;
+    std::vector<char> text;
+    std::vector<Entry> entries;
+  };
+  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= kAlignment);
+  const auto arrays = std::make_shared<Arrays>();
+  arrays->text = text_;
+  arrays->entries = targets_;
+  const auto stored = [](std::size_t length) {
+    return length / kAlignment * kAlignment + kAlignment;  // one byte of padding at least
+  };
+  std::size_t bytes = kAlignment;
+  for (const Entry& e : targets_) bytes += stored(e.length);
+  std::vector<Residue>& residues = arrays->residues;
+  residues.reserve(bytes);
+  residues.assign(kAlignment, kPaddingCode);
+  for (Entry& e : arrays->entries) {
+    const auto begin = residues_.begin() + static_cast<std::ptrdiff_t>(e.residues);
+    e.residues = residues.size();
+    residues.insert(residues.end(), begin, begin + e.length);
+    residues.resize(e.residues + stored(e.length), kPaddingCode);
+  }
+  return {{.residues = residues.data(),
+           .text = arrays->text.data(),
+           .entries = arrays->entries,
+           .residue_count = residue_count_,
+           .occupied = std::span(residues).subspan(kAlignment),
+           .owner = arrays},
+          first_index_};
 }
 
 }  // namespace hmmjit

@@ -41,6 +41,7 @@ struct TargetStorage {
   /// The residues of these entries, including padding.
   std::span<const Residue> occupied;
   std::shared_ptr<const void> owner;  ///< keeps the arrays alive
+  bool borrowed = false;              ///< others may overwrite the arrays: a mapped file
 };
 
 /// Consecutive targets of one file. Filled by a sequence reader, then immutable: threads may share
@@ -67,6 +68,7 @@ class TargetBlock {
   std::span<const Residue> packed_residues() const { return view_.occupied; }
   /// Owner of a view's arrays; null for a block with its own storage.
   const std::shared_ptr<const void>& owner() const { return view_.owner; }
+  bool borrowed() const { return view_.borrowed; }
 
   /// Empties the block but keeps its memory for further targets.
   void clear();
@@ -82,7 +84,11 @@ class TargetBlock {
   void end_target();
   /// Drops a target that was begun but not ended.
   void abandon_target();
-  void shrink_to_fit();
+  /// Ends building: releases unused memory. A block of less than 32 MiB becomes a view of arrays of
+  /// its own.
+  void finish();
+  /// A view of the same targets: this block, or a copy.
+  TargetBlock packed() const;
   /// True with `residues` residues, as many bytes of entries and text (short targets take memory
   /// too), or `targets` targets.
   bool full(std::uint64_t residues,

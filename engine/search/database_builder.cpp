@@ -192,8 +192,8 @@ Result<DatabaseSummary> build_database(std::span<const DatabaseInput> inputs,
                                        const Alphabet& alphabet, const std::string& output,
                                        const std::string& program, int threads) {
   HMMJIT_ASSIGN(DatabaseWriter writer, DatabaseWriter::create(output, alphabet));
-  // An input keeps at most two threads busy: one that parses it and one that reads ahead. The writer
-  // is no faster.
+  // An input keeps at most two threads busy: one that parses it and one that reads ahead. The
+  // writer is no faster.
   const auto useful = static_cast<int>(std::min<std::size_t>(2 * inputs.size(), 1024));
   const int cores = threads > 0 ? threads : available_cores();
   const int parsers = std::min(cores - 1, useful);

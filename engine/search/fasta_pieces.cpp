@@ -50,6 +50,7 @@ class FastaPieces final : public TargetSource {
         piece.blocks.pop_front();
         block.set_first_index(targets_read_);
         targets_read_ += block.size();
+        if (piece.blocks.empty() && !piece.error) release(piece);
         return true;
       } else if (piece.error) {
         const std::size_t failed = taken_;
@@ -57,8 +58,7 @@ class FastaPieces final : public TargetSource {
         lock.unlock();
         return std::unexpected(with_line(failed, std::move(error)));
       } else {
-        piece = {};
-        ++taken_;
+        release(piece);
       }
     }
     if (rewound_ && !file_->has_size())
@@ -110,6 +110,10 @@ class FastaPieces final : public TargetSource {
     ring_ = std::vector<Piece>(std::clamp<std::uint64_t>(
         most_ahead_ / (2 * piece_bytes_), 1, std::min<std::uint64_t>(kMostAhead, pieces_)));
   }
+  void release(Piece& piece) {
+    piece = {};
+    ++taken_;
+  }
   bool has_room() const { return started_ < pieces_ && started_ - taken_ < ring_.size(); }
 
   // Parses the next piece with the lock released.
@@ -145,7 +149,7 @@ class FastaPieces final : public TargetSource {
       TargetBlock block;
       HMMJIT_ASSIGN(const bool more, reader.read_block(block, block_residues_));
       if (!more) return {};
-      block.shrink_to_fit();
+      block.finish();
       blocks.push_back(std::move(block));
     }
   }

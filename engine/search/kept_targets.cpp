@@ -8,50 +8,6 @@
 namespace hmmjit {
 namespace {
 
-constexpr std::size_t kAlignment = 16;  // of a target's residues, as kernels read them
-
-// The arrays of one block.
-struct Packed {
-  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= kAlignment);
-  std::vector<Residue> residues;
-  std::vector<char> text;
-  std::vector<TargetEntry> entries;
-};
-
-// A block whose arrays stay in memory: one that is a view already, or a copy.
-TargetBlock kept(const TargetBlock& block) {
-  if (!block.packed_residues().empty()) return block;
-  auto packed = std::make_shared<Packed>();
-  std::size_t bytes = kAlignment, text = 0;
-  packed->entries.reserve(block.size());
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    const TargetView target = block[i];
-    packed->entries.push_back({bytes, text, static_cast<std::uint32_t>(target.residues.size()),
-                               static_cast<std::uint32_t>(target.name.size()),
-                               static_cast<std::uint32_t>(target.accession.size()),
-                               static_cast<std::uint32_t>(target.description.size())});
-    bytes +=
-        target.residues.size() / kAlignment * kAlignment + kAlignment;  // one byte over at least
-    text += target.name.size() + target.accession.size() + target.description.size();
-  }
-  packed->residues.assign(bytes, kPaddingCode);
-  packed->text.reserve(text);
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    const TargetView target = block[i];
-    std::ranges::copy(target.residues, packed->residues.data() + packed->entries[i].residues);
-    for (const std::string_view part : {target.name, target.accession, target.description})
-      packed->text.insert(packed->text.end(), part.begin(), part.end());
-  }
-  TargetStorage storage;
-  storage.residues = packed->residues.data();
-  storage.text = packed->text.data();
-  storage.entries = packed->entries;
-  storage.residue_count = block.residue_count();
-  storage.occupied = std::span(packed->residues).subspan(kAlignment);
-  storage.owner = packed;
-  return {std::move(storage), block.first_index()};
-}
-
 class KeptTargets final : public ForwardingSource {
  public:
   KeptTargets(std::unique_ptr<TargetSource> source, std::uint64_t memory)
@@ -65,7 +21,7 @@ class KeptTargets final : public ForwardingSource {
       return false;
     }
     if (!keeping_) return true;
-    block = kept(block);
+    block = block.packed();
     kept_ += block.bytes();
     if (kept_ > memory_) {
       keeping_ = false;
@@ -149,7 +105,7 @@ Result<std::shared_ptr<const ResidentTargets>> load_targets(TargetSource& source
     TargetBlock block;
     HMMJIT_ASSIGN(const bool more, source.next(block, kResidues));
     if (!more) return resident_targets(std::move(blocks));
-    blocks.push_back(kept(block));
+    blocks.push_back(block.packed());
     bytes += blocks.back().bytes();
     if (memory > 0 && bytes > memory)
       return fail(ErrorCode::kResources, "the targets do not fit in memory", {},
@@ -165,7 +121,7 @@ std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
 Result<TargetBlock> load_block(TargetSource& source, std::size_t residues) {
   TargetBlock block;
   HMMJIT_ASSIGN(const bool more, source.next(block, residues));
-  return more ? kept(block) : TargetBlock();
+  return more ? block.packed() : TargetBlock();
 }
 
 std::shared_ptr<const ResidentTargets> resident_targets(std::vector<TargetBlock> blocks) {

@@ -8,7 +8,7 @@ Result<std::optional<TargetBlock>> TargetInput::next() {
   TargetBlock targets;
   const double used = thread_seconds();
   const auto more = input_->next(targets, block_residues_);
-  if (more && *more) targets.shrink_to_fit();
+  if (more && *more) targets.finish();
   statistics_.read_seconds += thread_seconds() - used;
   progress_.target_bytes_read = input_->bytes_read();
   progress_.target_bytes_total = input_->bytes_total();

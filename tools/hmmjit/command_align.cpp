@@ -106,7 +106,7 @@ Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm
     Work work;
     HMMJIT_ASSIGN(const bool more, reader.read_block(work.block, kResidues, kSequences));
     if (!more) break;
-    work.block.shrink_to_fit();
+    work.block.finish();
     out.push_back(std::move(work));
   }
   if (out.empty())
