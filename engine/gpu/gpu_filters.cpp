@@ -125,6 +125,8 @@ void GpuFilters::detach() {
   engine.targets.clear();
 }
 
+void GpuFilters::release_unknown_targets() { state_->engine.targets.release_unknown(); }
+
 void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
   EngineState& engine = state_->engine;
   if (engine.phase() == Phase::kFailed) return;

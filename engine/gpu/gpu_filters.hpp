@@ -151,6 +151,8 @@ class GpuFilters {
   /// Returns once no call of the client is running or will follow and no claim is left; forgets
   /// models and blocks.
   void detach();
+  /// Releases the targets of earlier searches that no search can have again.
+  void release_unknown_targets();
   /// Uses the devices no more: statistics() has the state "failed" with this reason.
   void give_up(const Error& error);
 

@@ -84,13 +84,8 @@ std::vector<BlockRef> BlockGroups::end() {
 // ---- a search begins and ends ------------------------------------------------------------------
 
 void TargetStore::attach(WorkBoard& board, std::uint64_t host_bytes) {
-  Segments unknown;  // no search can have their views any more
+  release_unknown();
   const MutexLock lock(mutex_);
-  for (auto at = kept_.begin(); at != kept_.end();) {
-    const auto segment = at++;
-    if (std::ranges::any_of((*segment)->views, [](const auto& v) { return v.owner.expired(); }))
-      unknown.splice(unknown.end(), kept_, segment);
-  }
   board_ = &board;
   streaming_ = false;
   groups_.begin(host_bytes);
@@ -121,6 +116,16 @@ void TargetStore::clear() {
   }
   const MutexLock lock(mutex_);
   kept_.splice(kept_.end(), kept);
+}
+
+void TargetStore::release_unknown() {
+  Segments unknown;
+  const MutexLock lock(mutex_);
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    const auto segment = at++;
+    if (std::ranges::any_of((*segment)->views, [](const auto& v) { return v.owner.expired(); }))
+      unknown.splice(unknown.end(), kept_, segment);
+  }
 }
 
 void TargetStore::forget() {

@@ -94,7 +94,10 @@ class TargetStore {
   void attach(WorkBoard& board, std::uint64_t host_bytes);
   /// Forgets the segments of the search, and accepts no blocks until the next client is attached.
   void clear();
-  /// The same, but keeps nothing.
+  /// Releases the segments of earlier searches whose targets are gone from memory: no search can
+  /// have them again.
+  void release_unknown();
+  /// As clear(), but keeps nothing.
   void forget();
   void use_devices(std::vector<ActiveDevice*> devices);
   void add(BlockRef block);

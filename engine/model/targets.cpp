@@ -1,5 +1,6 @@
 #include "model/targets.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 namespace hmmjit {
@@ -55,6 +56,7 @@ std::size_t TargetBlock::bytes() const {
 
 void TargetBlock::begin_target(std::string_view name, std::string_view accession,
                                std::string_view description) {
+  if (view_.owner != nullptr) throw std::logic_error("a view takes no further target");
   Entry e{residues_.size(), text_.size(), 0, static_cast<std::uint32_t>(name.size()), 0, 0};
   text_.insert(text_.end(), name.begin(), name.end());
   targets_.push_back(e);

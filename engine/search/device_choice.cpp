@@ -84,8 +84,8 @@ std::optional<double> residues_of_file(const std::string& path) {
 
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
                  std::optional<double> residues, std::string& note, bool started) {
-  // Cells a second in all steps of a search. Measured with AVX-512 on 16 cores: 30 G with libraries
-  // of models, 7 to 18 G with single models and queries rich in hits.
+  // Cells a second in all steps of a search. Measured with AVX-512 on 16 cores: 30 G with models, 7
+  // to 18 G with queries rich in hits.
   constexpr double kCoreRate = 15e9;
   // From this time on the CPU takes longer than a GPU: driver, context, first upload, and the
   // search; if started, kernels, the model's tables, and the chain's launches.

@@ -514,9 +514,12 @@ Result<SearchStatistics> search(const SearchOptions& options, const ModelSource&
   granted.memory = grant.bound;
   granted.threads = grant.threads;
   SearchProgress unused;
-  search_run::Run run(granted, grant.available, models, targets, device, sink,
-                      progress != nullptr ? *progress : unused);
-  return run.run(late);
+  Result<SearchStatistics> statistics =
+      search_run::Run(granted, grant.available, models, targets, device, sink,
+                      progress != nullptr ? *progress : unused)
+          .run(late);
+  if (device != nullptr) device->release_unknown_targets();
+  return statistics;
 }
 
 }  // namespace hmmjit
