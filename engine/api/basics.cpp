@@ -48,7 +48,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"leave out --hand", "set columns to those with residues"},
     {"lower --symfrac", "lower least_occupied"},
     {"leave out --wgiven", "set weights to another kind"},
-    {"lower --eset", "lower effective_number"},
+    {"--eset", "effective_number"},
     {"or a file with --mxfile", "or set matrix_file"},
     {"--EmN, --EvN, --EfN", "msv_targets, viterbi_targets, forward_targets"},
     {"--restrictdb_stkey", "first_target"},

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,8 +47,8 @@ LikelihoodSlope likelihood_slope(std::span<const double> x, double lambda) {
 }
 
 // Maximum likelihood lambda of a Gumbel distribution, by Newton-Raphson from the moment estimate,
-// or by bisection if that does not converge.
-double gumbel_lambda(std::span<const double> x) {
+// or by bisection if that does not converge. Empty where HMMER finds none.
+std::optional<double> gumbel_lambda(std::span<const double> x) {
   constexpr double kTolerance = 1e-5;
   constexpr int kSteps = 100;
   double sum = 0, squares = 0;
@@ -64,14 +65,17 @@ double gumbel_lambda(std::span<const double> x) {
     if (lambda <= 0.0) lambda = 0.001;
   }
   double left = 0, right = start;
-  while (right < 100.0 && likelihood_slope(x, right).f > 0) right *= 2;
+  for (double f = likelihood_slope(x, lambda).f; f > 0; f = likelihood_slope(x, right).f) {
+    right *= 2;
+    if (right > 1000.0) return std::nullopt;
+  }
   for (int step = 0; step < kSteps; ++step) {
     lambda = (left + right) / 2;
     const double f = likelihood_slope(x, lambda).f;
-    if (std::abs(f) < kTolerance) break;
+    if (std::abs(f) < kTolerance) return lambda;
     (f > 0 ? left : right) = lambda;
   }
-  return lambda;
+  return std::nullopt;
 }
 
 // Random targets of equal length, each surrounded by padding for vector code.
@@ -170,24 +174,19 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
   domain::Workspace workspace;
   std::vector<float> forward_nats(simulation->forward.views.size());
   domain::forward_filter_batch(forward_tables, simulation->forward.views, forward_nats, workspace);
-  for (const float nats : forward_nats) {
-    if (std::isnan(nats))
-      return fail(ErrorCode::kInput,
-                  "a random sequence has no Forward score, so that there are no E-values",
-                  "model " + hmm.name,
-                  "leave out alignments without residues, and lower --eset; without a prior "
-                  "(--pnone) every residue must occur in the alignment");
-  }
-  if (std::isinf(lambda))
-    return fail(ErrorCode::kInput,
-                "the model emits residues as the background does, so that there are no E-values",
-                "model " + hmm.name, "leave the alignment out");
   const auto forward = bits(simulation->forward, [&](std::size_t i) { return forward_nats[i]; });
-  const double forward_lambda = gumbel_lambda(forward);
-  const double forward_mu = gumbel_location(forward, forward_lambda);
+  const std::optional<double> forward_lambda = gumbel_lambda(forward);
+  if (!forward_lambda || std::isinf(lambda))
+    return fail(ErrorCode::kInput,
+                "no distribution fits the Forward scores of random sequences, so that there are no "
+                "E-values",
+                "model " + hmm.name,
+                "leave out alignments without residues or information, and change --eset; without "
+                "a prior (--pnone) every residue must occur in the alignment");
+  const double forward_mu = gumbel_location(forward, *forward_lambda);
   // The tail's origin: the Gumbel's quantile at the tail mass, moved down to the score at which an
   // exponential of slope lambda through this point reaches one.
-  const double tau = forward_mu - std::log(-std::log(1.0 - options.tail_mass)) / forward_lambda +
+  const double tau = forward_mu - std::log(-std::log(1.0 - options.tail_mass)) / *forward_lambda +
                      std::log(options.tail_mass) / lambda;
 
   Calibration c;

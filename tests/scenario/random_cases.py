@@ -323,7 +323,7 @@ class Case:
             # hmmjit checks the thresholds of all models first; HMMER crashed before it reached the one without.
             unavailable = got.returncode == 3 and b"thresholds unavailable" in got.stderr
             # Without a prior, a model may not emit some residues and cannot be calibrated.
-            unavailable |= got.returncode == 3 and b"no Forward score" in got.stderr
+            unavailable |= got.returncode == 3 and b"no distribution fits" in got.stderr
             # Without a prior, the target of the relative entropy may be out of reach.
             unavailable |= got.returncode == 3 and b"no effective number of sequences" in got.stderr
             return ("HMMER crashes", "") if got.returncode == 0 or unavailable else \
