@@ -110,8 +110,8 @@ Result<int> run_build(const ParsedOptions& options) {
     return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
                 "give it a name");
   if (options.is_set("-n") && !build::is_model_name(options.text("-n")))
-    return fail(ErrorCode::kUsage, "the name is blank or has control characters", "-n",
-                "give another one");
+    return fail(ErrorCode::kUsage, "the name is blank, begins with #, or has control characters",
+                "-n", "give another one");
   std::vector<NamedFile> outputs = {{"profile file", output}};
   std::ranges::move(output_files(kFirstOptions, options), std::back_inserter(outputs));
   std::vector<NamedFile> inputs = {{"alignment file", input}};
