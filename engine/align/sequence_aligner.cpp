@@ -22,9 +22,11 @@ constexpr std::size_t kMostChoiceBytes = std::size_t{8} << 20;
 // See same_with_subnormals().
 constexpr float kLargeN = 0x1p-40f, kLargestBackward = 0x1p30f, kLeastPosterior = 0x1p-10f;
 
-// Posteriors outside the domain: of N before `first`, of C after `last`.
+// Posteriors outside the domain: of N before `first`, of C after `last`. `finite`: no row's factor
+// of posteriors overflows.
 struct Outside {
   std::vector<float> n, c;
+  bool finite = true;
 };
 Outside posteriors_outside(const domain::AccuracyChoices& choices, int first, int last) {
   const domain::Job& job = choices.job;
@@ -35,17 +37,20 @@ Outside posteriors_outside(const domain::AccuracyChoices& choices, int first, in
   for (int i = 1; i <= job.L; ++i) {
     if (i < first) outside.n.push_back(forward[i - 1].N * backward[i].N * job.loop * scale);
     if (i > last) outside.c.push_back(forward[i - 1].C * backward[i].C * job.loop * scale);
+    outside.finite = outside.finite && !std::isinf(scale * forward[i].scale);
     if (job.own_scale) scale *= forward[i].scale / backward[i].scale;
   }
   return outside;
 }
 
+// Empty if posteriors overflow.
 SequencePath path_of(const domain::AccuracyChoices& choices, std::vector<PathState>& states) {
   domain::trace(choices, states);
   SequencePath path;
   if (states.empty()) return path;
   std::ranges::reverse(states);
   const Outside outside = posteriors_outside(choices, states.front().i, states.back().i);
+  if (!outside.finite) return path;
   const auto add = [&path](Step step, int k, int residue, float posterior) {
     path.elements.push_back({step, k, static_cast<std::uint32_t>(std::max(residue - 1, 0))});
     path.posteriors.push_back(posterior);
@@ -123,9 +128,8 @@ Result<std::vector<SequencePath>> SequenceAligner::align(
         const TargetView& sequence = sequences[job.owner];
         path = {};
         if (!std::isnan(scorer.forward_nats(job))) {
-          if (job.decoded.sound)
-            path = path_of(scorer.choices(job), states);
-          else if (mode == kDefaultFloatMode)
+          if (job.decoded.sound) path = path_of(scorer.choices(job), states);
+          if (path.elements.empty() && mode == kDefaultFloatMode)
             path = align_in_log_space(model_->profile, sequence.residues);
         }
         if (mode == kFlushToZero) {
