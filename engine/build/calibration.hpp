@@ -21,8 +21,8 @@ struct CalibrationOptions {
 /// Scores simulated targets and fits the location of the MSV, Viterbi (Gumbel) and Forward
 /// (exponential tail) score distributions; lambda follows from the model's relative entropy
 /// (Eddy 2008). Bit-identical to HMMER 3.4. Fails with kUsage for fewer than two targets, and with
-/// kInput if no Gumbel distribution fits the Forward scores. Thread-safe. Cost with the defaults: 40 000 rows of each
-/// integer filter and 20 000 of Forward.
+/// kInput if no Gumbel distribution fits the Forward scores. Thread-safe. Cost with the defaults:
+/// 40 000 rows of each integer filter and 20 000 of Forward.
 Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options = {});
 /// Calibrates a model without score statistics (imported or just built). Fails as calibrate().
 Status calibrate_if_needed(Hmm& hmm, const CalibrationOptions& options = {});

@@ -17,10 +17,11 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, bool devic
   const std::uint64_t fixed = kProgramMemory + count * kThreadMemory;
   // A bound below the minimum of every search cannot be kept; it still makes everything else small.
   const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
-  const std::uint64_t targets = rest / 20 * 7, for_device = device ? targets / 4 : 0;
+  const std::uint64_t targets = rest / 20 * 6, for_device = device ? targets / 4 : 0;
   MemoryShares shares{.targets = targets - for_device,
                       .models = rest / 4,
                       .results = rest / 10,
+                      .ahead = rest / 20,
                       .device = for_device,
                       .block = std::max<std::uint64_t>((targets - for_device) / 8, 4096),
                       // The rest of the bound can be one target. Every bound has room for 16 Mi.

@@ -13,6 +13,8 @@ namespace hmmjit::search_run {
 /// In bytes.
 struct MemoryShares {
   std::uint64_t targets, models, results;
+  /// Targets read ahead of their blocks.
+  std::uint64_t ahead;
   /// Copies of targets in device layout, on their way to it.
   std::uint64_t device;
   /// Most residues of a block of several targets, and of one target.

@@ -151,7 +151,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       scorer_(options, limits_.shared, limits_.alone, verifier_),
       workers_(limits_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
   targets.limit_targets(limits_.memory.one_target);
-  targets.limit_ahead(limits_.memory.targets / 4);
+  targets.limit_ahead(limits_.memory.ahead);
 }
 
 void Run::warn_of_threads() {

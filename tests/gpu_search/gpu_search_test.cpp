@@ -256,7 +256,7 @@ TEST_F(GpuSearch, SearchesOfResidentTargetsShareARun) {
           EXPECT_EQ(sink.text, all);
           EXPECT_THAT(statistics ? "" : statistics.error().message,
                       testing::StartsWith(kind == kBadModel   ? "bad model"
-                                          : kind == kNoScores ? "a random sequence has no Forward"
+                                          : kind == kNoScores ? "no distribution fits the Forward"
                                                               : ""));
           EXPECT_EQ(!statistics, kind == kBadModel || kind == kNoScores);
           if (kind == kNoScores) no_scores = true;
