@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kMostAhead = 16;
 constexpr std::string_view kRecord = "\n>";
 
-// Piece k has the records that begin in bytes [k * piece_bytes, (k + 1) * piece_bytes). A header is
-// one line, so that a > which begins a line always begins a record.
+// Piece k has the records that begin in bytes [0, piece_bytes) from `begin` + k * piece_bytes on. A
+// header is one line, so that a > which begins a line always begins a record.
 class FastaPieces final : public TargetSource {
  public:
   FastaPieces(std::shared_ptr<const ReadOnlyFile> file, std::string path,
@@ -36,8 +36,9 @@ class FastaPieces final : public TargetSource {
 
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     std::unique_lock lock(mutex_);
-    if (ring_.empty()) plan(residues);
-    while (taken_ < pieces_) {
+    for (;;) {
+      if (started_ == taken_ && residues != block_residues_) plan(residues);
+      if (taken_ == pieces_) break;
       Piece& piece = ring_[taken_ % ring_.size()];
       if (started_ == taken_) {
         make_one(lock);
@@ -48,6 +49,7 @@ class FastaPieces final : public TargetSource {
       } else if (!piece.blocks.empty()) {
         block = std::move(piece.blocks.front());
         piece.blocks.pop_front();
+        ready_bytes_ -= block.bytes();
         block.set_first_index(targets_read_);
         targets_read_ += block.size();
         if (piece.blocks.empty() && !piece.error) release(piece);
@@ -61,7 +63,7 @@ class FastaPieces final : public TargetSource {
         release(piece);
       }
     }
-    if (rewound_ && !file_->has_size())
+    if (!file_->has_size())
       return fail(ErrorCode::kInput, "the file changed while it was read", path_,
                   "do not change files that are in use");
     return false;
@@ -79,17 +81,15 @@ class FastaPieces final : public TargetSource {
   Status rewind() override {
     std::unique_lock lock(mutex_);
     while (making_ > 0) changed_.wait(lock);
-    ring_ = std::vector<Piece>(ring_.size());
-    taken_ = started_ = 0;
-    targets_read_ = 0;
-    rewound_ = true;
+    begin_ = taken_ = started_ = pieces_ = block_residues_ = 0;
+    targets_read_ = ready_bytes_ = 0;
     return {};
   }
   bool rewindable() const override { return true; }
   void limit_targets(std::uint64_t residues) override { longest_ = residues; }
   void limit_ahead(std::uint64_t bytes) override { most_ahead_ = bytes; }
   std::uint64_t bytes_read() const override {
-    return std::min(taken_ * piece_bytes_, file_->size());
+    return std::min(begin_ + taken_ * piece_bytes_, file_->size());
   }
   std::uint64_t bytes_total() const override { return file_->size(); }
 
@@ -101,27 +101,31 @@ class FastaPieces final : public TargetSource {
     std::exception_ptr thrown = nullptr;
   };
 
-  // Lays out the pieces for blocks of so many residues.
+  // Lays out the pieces of the rest of the file for blocks of so many residues.
   void plan(std::size_t residues) {
+    begin_ = bytes_read();
+    taken_ = started_ = 0;
     block_residues_ = residues;
     piece_bytes_ = std::max<std::uint64_t>(residues, smallest_piece_);
-    pieces_ = (file_->size() + piece_bytes_ - 1) / piece_bytes_;
-    // A piece of short targets takes several times its bytes.
+    pieces_ = (file_->size() - begin_ + piece_bytes_ - 1) / piece_bytes_;
     ring_ = std::vector<Piece>(std::clamp<std::uint64_t>(
-        most_ahead_ / (2 * piece_bytes_), 1, std::min<std::uint64_t>(kMostAhead, pieces_)));
+        most_ahead_ / (2 * piece_bytes_), 1, std::clamp<std::uint64_t>(pieces_, 1, kMostAhead)));
   }
   void release(Piece& piece) {
     piece = {};
     ++taken_;
   }
-  bool has_room() const { return started_ < pieces_ && started_ - taken_ < ring_.size(); }
+  // A piece of short targets takes several times its bytes.
+  bool has_room() const {
+    return started_ < pieces_ && started_ - taken_ < ring_.size() && ready_bytes_ < most_ahead_;
+  }
 
   // Parses the next piece with the lock released.
   void make_one(std::unique_lock<std::mutex>& lock) {
+    Piece made;  // may throw: no piece has been begun yet
     const std::size_t k = started_++;
     ++making_;
     lock.unlock();
-    Piece made;
     try {
       if (Status status = parse(k, 0, made.blocks); !status) made.error = std::move(status).error();
     } catch (...) {
@@ -130,6 +134,7 @@ class FastaPieces final : public TargetSource {
     }
     made.made = true;
     lock.lock();
+    for (const TargetBlock& block : made.blocks) ready_bytes_ += block.bytes();
     ring_[k % ring_.size()] = std::move(made);
     --making_;
     changed_.notify_all();
@@ -156,9 +161,9 @@ class FastaPieces final : public TargetSource {
 
   // The bytes of piece k's records; nullopt if none begins in it.
   Result<std::optional<std::pair<std::uint64_t, std::uint64_t>>> range_of(std::size_t k) const {
-    const std::uint64_t begin = k * piece_bytes_;
+    const std::uint64_t begin = begin_ + k * piece_bytes_;
     const std::uint64_t end = std::min(begin + piece_bytes_, file_->size());
-    HMMJIT_ASSIGN(const std::uint64_t first, k == 0 ? 0 : first_record(begin, end));
+    HMMJIT_ASSIGN(const std::uint64_t first, begin == 0 ? 0 : first_record(begin, end));
     if (first == end) return std::nullopt;
     HMMJIT_ASSIGN(const std::uint64_t last, first_record(end, file_->size()));
     return std::pair(first, last);
@@ -198,16 +203,15 @@ class FastaPieces final : public TargetSource {
   SequenceFormatOptions options_;
   const std::uint64_t smallest_piece_;
   std::uint64_t longest_ = ~std::uint64_t{0}, most_ahead_ = std::uint64_t{1} << 27;
-  // Since the first next().
+  // The plan. Changes only while no piece is being made.
   std::size_t block_residues_ = 0, pieces_ = 0;
-  std::uint64_t piece_bytes_ = 0;
+  std::uint64_t begin_ = 0, piece_bytes_ = 0;
 
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<Piece> ring_;  // of the pieces from `taken_` to before `started_`
   std::size_t taken_ = 0, started_ = 0, making_ = 0;
-  std::uint64_t targets_read_ = 0;
-  bool rewound_ = false;
+  std::uint64_t targets_read_ = 0, ready_bytes_ = 0;
 };
 
 }  // namespace

@@ -108,10 +108,11 @@ TEST(MemoryShares, CopiesForADeviceComeOutOfTheShareOfTargets) {
   options.memory = kProgramMemory + kThreadMemory + (std::uint64_t{80} << 20);
   const MemoryShares cpu = divide_memory(options, 1, false, std::uint64_t{1} << 30),
                      device = divide_memory(options, 1, true, std::uint64_t{1} << 30);
-  EXPECT_EQ(cpu.targets, std::uint64_t{28} << 20);
+  EXPECT_EQ(cpu.targets, std::uint64_t{24} << 20);
+  EXPECT_EQ(cpu.ahead, std::uint64_t{4} << 20);
   EXPECT_EQ(cpu.device, 0u);
-  EXPECT_EQ(device.targets, std::uint64_t{21} << 20);
-  EXPECT_EQ(device.device, std::uint64_t{7} << 20);
+  EXPECT_EQ(device.targets, std::uint64_t{18} << 20);
+  EXPECT_EQ(device.device, std::uint64_t{6} << 20);
   EXPECT_EQ(device.block, device.targets / 8);
   EXPECT_EQ(device.one_target, options.memory / 2);
 }

@@ -285,14 +285,36 @@ TEST_F(FastaPieces, EndWithAnErrorWhenTheFileIsCutShort) {
       path_ + ": the file was cut short while it was read; do not change files that are in use");
 }
 
-TEST_F(FastaPieces, EndWithAnErrorWhenTheFileGrowsBetweenPasses) {
+TEST_F(FastaPieces, EndWithAnErrorWhenTheFileGrows) {
   write(">a\n" + std::string(500, 'A') + "\n>b\nACD\n");
-  const auto source = pieces();
-  EXPECT_EQ(read_outcome(*source).text.size(), 2u);
-  std::ofstream(path_, std::ios::app) << ">c\nACD\n";
-  ASSERT_TRUE(source->rewind());
-  EXPECT_EQ(read_outcome(*source).error,
-            path_ + ": the file changed while it was read; do not change files that are in use");
+  for (int passes = 0; passes < 2; ++passes) {
+    const auto source = pieces();
+    if (passes > 0) {
+      EXPECT_EQ(read_outcome(*source).text.size(), 3u);
+      ASSERT_TRUE(source->rewind());
+    }
+    std::ofstream(path_, std::ios::app) << ">c\nACD\n";
+    EXPECT_EQ(read_outcome(*source).error,
+              path_ + ": the file changed while it was read; do not change files that are in use");
+  }
+}
+
+TEST_F(FastaPieces, HaveTheSizeOfTheBlocksThatAreAskedFor) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += ">s\n" + std::string(100, 'A') + "\n";
+  write(text);
+  const auto source = pieces(1);
+  std::size_t targets = 0;
+  for (const std::size_t residues : {100, 1000, 1000, 300, 5000}) {
+    TargetBlock block;
+    ASSERT_TRUE(*source->next(block, residues));
+    EXPECT_EQ(block.first_index(), targets);
+    EXPECT_GE(block.residue_count() + 200, residues);
+    targets += block.size();
+  }
+  TargetBlock rest;
+  while (*source->next(rest = {}, 10'000)) targets += rest.size();
+  EXPECT_EQ(targets, 100u);
 }
 
 TEST_F(FastaPieces, AreNotFoundWhereLinesBeginNoRecords) {
