@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ namespace {
 
 using build::AlignedRows;
 using F = SequenceFormat;
+using Sink = std::function<void(std::string_view)>;
 
 constexpr std::size_t kLine = 60;
 
@@ -24,20 +26,21 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-void append_lines(std::string& out, std::string_view text) {
-  for (std::size_t at = 0; at < text.size(); at += kLine) (out += text.substr(at, kLine)) += '\n';
+void write_lines(const Sink& out, std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); at += kLine)
+    out(fmt::format("{}\n", text.substr(at, kLine)));
 }
 
 // Aligned FASTA, or A2M (without gaps in insertions).
-void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
+void write_fasta(const Sink& out, const AlignedRows& rows, bool a2m) {
   for (std::size_t n = 0; n < rows.rows.size(); ++n) {
-    (out += '>') += rows.names[n];
+    std::string head = '>' + rows.names[n];
     for (const auto* texts : {&rows.accessions, &rows.descriptions}) {
-      if (!texts->empty() && !(*texts)[n].empty()) (out += ' ') += (*texts)[n];
+      if (!texts->empty() && !(*texts)[n].empty()) (head += ' ') += (*texts)[n];
     }
-    out += '\n';
+    out(head += '\n');
     if (!a2m) {
-      append_lines(out, rows.rows[n]);
+      write_lines(out, rows.rows[n]);
       continue;
     }
     std::string text;
@@ -48,7 +51,7 @@ void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
       else if (is_ascii_letter(symbol))
         text += symbol;
     }
-    append_lines(out, text);
+    write_lines(out, text);
   }
 }
 
@@ -62,29 +65,29 @@ Lines lines_of(const AlignedRows& rows) {
 }
 
 // Lines of `columns` in blocks of kLine columns, each with its name and then `between`.
-void append_blocks(std::string& out, const Lines& lines, std::size_t columns,
-                   std::string_view between) {
+void write_blocks(const Sink& out, const Lines& lines, std::size_t columns,
+                  std::string_view between) {
   std::size_t names = 0;
   for (const auto& [name, text] : lines) names = std::max(names, name.size());
   for (std::size_t at = 0; at < columns; at += kLine) {
-    if (at > 0) out += '\n';
+    if (at > 0) out("\n");
     for (const auto& [name, text] : lines)
-      (((out += padded(name, names)) += between) += text.substr(at, kLine)) += '\n';
+      out(fmt::format("{}{}{}\n", padded(name, names), between, text.substr(at, kLine)));
   }
 }
 
-void append_psiblast(std::string& out, AlignedRows rows) {
+void write_psiblast(const Sink& out, AlignedRows rows) {
   for (std::string& text : rows.rows)
     std::ranges::replace_if(
         text, [](char c) { return !is_ascii_letter(c); }, '-');
-  append_blocks(out, lines_of(rows), rows.reference.size(), "  ");
+  write_blocks(out, lines_of(rows), rows.reference.size(), "  ");
 }
 
-void append_selex(std::string& out, const AlignedRows& rows) {
+void write_selex(const Sink& out, const AlignedRows& rows) {
   Lines lines{{"#=RF", rows.reference}};
   if (!rows.mask.empty()) lines.emplace_back("#=MM", rows.mask);
   std::ranges::move(lines_of(rows), std::back_inserter(lines));
-  append_blocks(out, lines, rows.reference.size(), " ");
+  write_blocks(out, lines, rows.reference.size(), " ");
 }
 
 // `*` in columns of equal letters.
@@ -100,23 +103,23 @@ std::string conservation(const AlignedRows& rows) {
   return line;
 }
 
-void append_clustal(std::string& out, const AlignedRows& rows, std::string_view author) {
-  (out += author) += " multiple sequence alignment\n\n";
+void write_clustal(const Sink& out, const AlignedRows& rows, std::string_view author) {
+  out(fmt::format("{} multiple sequence alignment\n\n", author));
   const std::string conserved = conservation(rows);
   Lines lines = lines_of(rows);
   lines.emplace_back("", conserved);
-  append_blocks(out, lines, rows.reference.size(), " ");
+  write_blocks(out, lines, rows.reference.size(), " ");
 }
 
-void append_phylip(std::string& out, const AlignedRows& rows, bool sequential) {
+void write_phylip(const Sink& out, const AlignedRows& rows, bool sequential) {
   const std::size_t columns = rows.reference.size();
-  fmt::format_to(std::back_inserter(out), " {} {}\n", rows.rows.size(), columns);
+  out(fmt::format(" {} {}\n", rows.rows.size(), columns));
   const auto line = [&](std::size_t n, std::size_t at) {
-    if (at == 0)
-      (out += padded(rows.names[n].substr(0, kPhylipNameWidth), kPhylipNameWidth)) += ' ';
+    std::string text;
+    if (at == 0) text = padded(rows.names[n].substr(0, kPhylipNameWidth), kPhylipNameWidth) + ' ';
     for (const char c : std::string_view(rows.rows[n]).substr(at, kLine))
-      out += c == '.' ? '-' : c == '~' ? '?' : ascii_upper(c);
-    out += '\n';
+      text += c == '.' ? '-' : c == '~' ? '?' : ascii_upper(c);
+    out(text += '\n');
   };
   if (sequential) {
     for (std::size_t n = 0; n < rows.rows.size(); ++n) {
@@ -125,33 +128,33 @@ void append_phylip(std::string& out, const AlignedRows& rows, bool sequential) {
     return;
   }
   for (std::size_t at = 0; at < columns; at += kLine) {
-    if (at > 0) out += '\n';
+    if (at > 0) out("\n");
     for (std::size_t n = 0; n < rows.rows.size(); ++n) line(n, at);
   }
 }
 
 }  // namespace
 
-void append_alignment(std::string& out, const AlignedRows& rows, SequenceFormat format) {
+void write_alignment(const Sink& out, AlignedRows rows, SequenceFormat format) {
   switch (format) {
     case F::kPfam:
-      return append_stockholm(out, rows, {}, std::numeric_limits<std::size_t>::max());
+      return build::write_stockholm(out, rows, {}, std::numeric_limits<std::size_t>::max());
     case F::kA2m:
     case F::kAlignedFasta:
-      return append_fasta(out, rows, format == F::kA2m);
+      return write_fasta(out, rows, format == F::kA2m);
     case F::kPsiBlast:
-      return append_psiblast(out, rows);
+      return write_psiblast(out, std::move(rows));
     case F::kSelex:
-      return append_selex(out, rows);
+      return write_selex(out, rows);
     case F::kClustal:
-      return append_clustal(out, rows, "CLUSTAL 2.1");
+      return write_clustal(out, rows, "CLUSTAL 2.1");
     case F::kClustalLike:
-      return append_clustal(out, rows, "EASEL (0.49)");
+      return write_clustal(out, rows, "EASEL (0.49)");
     case F::kPhylip:
     case F::kPhylipSequential:
-      return append_phylip(out, rows, format == F::kPhylipSequential);
+      return write_phylip(out, rows, format == F::kPhylipSequential);
     default:
-      return append_stockholm(out, rows, {});
+      return build::write_stockholm(out, rows, {});
   }
 }
 

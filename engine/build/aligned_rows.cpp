@@ -197,8 +197,8 @@ void StockholmLayout::append_columns(std::string& out, std::string_view tag,
   fmt::format_to(std::back_inserter(out), "#=GC {} {}\n", padded(tag, margin() - 6), columns);
 }
 
-void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
-                      std::size_t block) {
+void write_stockholm(const std::function<void(std::string_view)>& out, const AlignedRows& rows,
+                     const AlignmentTitle& title, std::size_t block) {
   std::vector<std::string> names = rows.names;
   const bool repeated =
       std::set<std::string_view>(names.begin(), names.end()).size() < names.size();
@@ -207,41 +207,51 @@ void append_stockholm(std::string& out, const AlignedRows& rows, const Alignment
     if (repeated) names[row] = layout.numbered_name(row, names.size(), names[row]);
     layout.longest = std::max(layout.longest, names[row].size());
   }
-  const auto to = std::back_inserter(out);
-  layout.append_head(out, repeated);
+  std::string text;
+  const auto pass_on = [&] {
+    out(text);
+    text.clear();
+  };
+  const auto to = std::back_inserter(text);
+  layout.append_head(text, repeated);
   if (!title.name.empty()) fmt::format_to(to, "#=GF ID {}\n", title.name);
   if (title.accession) fmt::format_to(to, "#=GF AC {}\n", *title.accession);
   if (title.description) fmt::format_to(to, "#=GF DE {}\n", *title.description);
-  out += '\n';
+  text += '\n';
   if (rows.weighted) {
     for (std::size_t row = 0; row < names.size(); ++row)
-      layout.append_annotation(out, names[row], "WT", fmt::format("{:.2f}", rows.weights[row]));
-    out += '\n';
+      layout.append_annotation(text, names[row], "WT", fmt::format("{:.2f}", rows.weights[row]));
+    text += '\n';
   }
   for (const auto& [tag, texts] : {std::pair("AC", &rows.accessions), {"DE", &rows.descriptions}}) {
-    const std::size_t before = out.size();
+    bool any = false;
     for (std::size_t row = 0; row < texts->size(); ++row) {
-      if (!(*texts)[row].empty()) layout.append_annotation(out, names[row], tag, (*texts)[row]);
+      if ((*texts)[row].empty()) continue;
+      layout.append_annotation(text, names[row], tag, (*texts)[row]);
+      pass_on();
+      any = true;
     }
-    if (out.size() > before) out += '\n';
+    if (any) text += '\n';
   }
   for (std::size_t at = 0; at < rows.reference.size(); at += block) {
     const auto part = [&](const std::string& line) {
       return std::string_view(line).substr(at, block);
     };
-    if (at > 0) out += '\n';
+    if (at > 0) text += '\n';
     for (std::size_t row = 0; row < names.size(); ++row) {
       const bool with = layout.posteriors && !rows.posteriors[row].empty();
-      layout.append_row(out, names[row], part(rows.rows[row]),
+      layout.append_row(text, names[row], part(rows.rows[row]),
                         with ? part(rows.posteriors[row]) : std::string_view());
+      pass_on();
     }
     for (const auto& [tag, line] : {std::pair("PP_cons", &rows.mean_posteriors),
                                     {"RF", &rows.reference},
                                     {"MM", &rows.mask}}) {
-      if (!line->empty()) layout.append_columns(out, tag, part(*line));
+      if (!line->empty()) layout.append_columns(text, tag, part(*line));
     }
   }
-  out += "//\n";
+  text += "//\n";
+  pass_on();
 }
 
 }  // namespace hmmjit::build

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -112,9 +113,9 @@ struct AlignmentTitle {
   std::string name;  ///< empty: none
   std::optional<std::string> accession, description;
 };
-/// Appends the rows in the form of HMMER's programs, `block` columns per line. Numbers all names if
+/// Writes the rows in the form of HMMER's programs, `block` columns per line. Numbers all names if
 /// any two are equal.
-void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
-                      std::size_t block = 200);
+void write_stockholm(const std::function<void(std::string_view)>& out, const AlignedRows& rows,
+                     const AlignmentTitle& title, std::size_t block = 200);
 
 }  // namespace hmmjit::build

@@ -201,6 +201,18 @@ class MemoryTest(SharedInputs):
               f"JSON, {os.path.getsize(page) / count:.0f} on the page")
         self.assertLess(peaks[1] - peaks[0], 1000 * count)
 
+    def test_an_alignment(self):
+        """`align` keeps the rows in memory, but neither their text nor a second copy."""
+        targets, output = self.path("wide.fasta"), self.path("wide.ali")
+        noise = "".join(self.random.choices(RESIDUES, k=30_000))
+        scenario.write_fasta(targets, [["wide", "", noise + self.domain]] + [["one", "", self.copies[0]]] * 1500)
+        rows = 2 * 1500 * len(noise)  # residues and posteriors
+        for name in ("stockholm", "psiblast"):
+            status, errors, peak = measured(["align", "--cpu", "1", "--outformat", name, "-o", output, self.model, targets])
+            self.assertEqual(status, 0, errors)
+            self.assertGreater(os.path.getsize(output), rows // 2)
+            self.assertLess(peak, 1.2 * rows + 24 * MIB)
+
     def results(self, names):
         """Number and digest of the reproducible lines of each output, which is removed."""
         found = {}

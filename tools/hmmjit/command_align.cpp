@@ -160,15 +160,18 @@ Result<int> run_align(const ParsedOptions& options) {
     std::ranges::move(*part.paths, std::back_inserter(paths));
     part.paths = {};
   }
-  const build::AlignedRows rows = align::align_to_model(hmm, source ? &*source : nullptr, sequences,
-                                                        paths, options.is_set("--trim"));
-  std::string text;
-  align::append_alignment(text, rows, format);
+  const auto write = [&](std::string_view text) {
+    if (file)
+      file->write(text);
+    else
+      fmt::print("{}", text);
+  };
+  align::write_alignment(write,
+                         align::align_to_model(hmm, source ? &*source : nullptr, sequences, paths,
+                                               options.is_set("--trim")),
+                         format);
   if (file) {
-    file->write(text);
     HMMJIT_TRY(file->commit());
-  } else {
-    fmt::print("{}", text);
   }
   return 0;
 }

@@ -201,11 +201,9 @@ Result<int> run_build(const ParsedOptions& options) {
       append_hmm_text(text, built, build_author(options).model_tag(), date);
       models.write(text);
       if (rows_file && !job.rows.rows.empty()) {
-        text.clear();
-        build::append_stockholm(
-            text, job.rows,
+        build::write_stockholm(
+            [&](std::string_view part) { rows_file->write(part); }, job.rows,
             {job.alignment.name, job.alignment.accession, job.alignment.description});
-        rows_file->write(text);
       }
       std::string name;
       text::append(name, text::left(job.alignment.name, 20));  // bytes, as in hmmbuild
