@@ -109,13 +109,16 @@ Status AlignmentParser::append(AlignedRow& row, std::string_view text) const {
 
 Status AlignmentParser::append(AlignedRow& row, std::string_view text, std::uint64_t line,
                                std::size_t column) const {
+  auto to = row.codes.insert(row.codes.end(), text.size(), 0);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::uint8_t code = codes_[static_cast<unsigned char>(text[i])];
     if (code == kSpecial)
       return illegal_character(fmt::format("{}:{}:{}", input_.name(), line, column + i + 1),
                                row.name, text[i], alphabet_, model_);
-    if (code != kIgnored) row.codes.push_back(code);
+    *to = code;
+    to += code != kIgnored;
   }
+  row.codes.erase(to, row.codes.end());
   return {};
 }
 
@@ -161,8 +164,7 @@ class StockholmParser final : public AlignmentParser {
     for (;;) {
       HMMJIT_ASSIGN(const bool more, next_line());
       if (!more) return truncated();
-      std::string_view text = line_;
-      text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+      const std::string_view text = trim_begin(line_);
       if (text.empty() || text.starts_with("//")) {
         HMMJIT_TRY(end_block());
         if (text.empty()) continue;
@@ -237,7 +239,7 @@ class StockholmParser final : public AlignmentParser {
     if (tag.empty())
       return bad(
           fmt::format("a {} line needs {}a tag", marker, of_row ? "a sequence name and " : ""));
-    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+    text = trim_begin(text);
     if (marker[3] == 'F') return of_file(tag, text);
     if (marker[3] == 'S') return of_sequence(name, tag, text);
     // Annotates the columns of a row (GR) or of the alignment (GC).

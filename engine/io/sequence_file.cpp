@@ -108,8 +108,8 @@ class AlignedTargets final : public Parser {
       }
       // Alignments may be large: free each row on delivery.
       AlignedRow row = std::exchange(rows_[next_++], {});
-      std::erase_if(row.codes, [&](Residue code) {
-        return code == alphabet_.gap() || code == alphabet_.missing();
+      std::erase_if(row.codes, [gap = alphabet_.gap(), missing = alphabet_.missing()](int code) {
+        return code == gap || code == missing;
       });
       if (row.codes.size() > kLongestTarget)
         return too_long(fmt::format("line {}", row.line), row.name);
