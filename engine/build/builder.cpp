@@ -42,7 +42,7 @@ Result<BuiltModel> Builder::from_alignment(const MultipleAlignment& given,
     return built;
   }
   HMMJIT_ASSIGN(BuiltModel built, build_from_alignment(given, alignment, rows));
-  if (*built.effective_sequences < 5e-7f)  // a profile file would say 0.000000
+  if (built.effective_sequences.value_or(1) < 5e-7f)  // a profile file would say 0.000000
     return fail(ErrorCode::kInput, "the effective number of sequences is below 0.0000005",
                 "alignment " + given.name, "raise --eset");
   HMMJIT_TRY(calibrate_and_limit(built.hmm));

@@ -143,12 +143,12 @@ class FastaPieces final : public TargetSource {
   // `lines_before`: line ends before the piece, for the positions of errors.
   Status parse(std::size_t k, std::uint64_t lines_before, std::deque<TargetBlock>& blocks) const {
     HMMJIT_ASSIGN(const auto range, range_of(k));
-    if (!range) return {};
+    if (range.first == range.second) return {};
     SequenceFormatOptions options = options_;
     options.lines_before = lines_before;
     HMMJIT_ASSIGN(
         SequenceReader reader,
-        SequenceReader::open(file_range(file_, path_, range->first, range->second), options));
+        SequenceReader::open(file_range(file_, path_, range.first, range.second), options));
     reader.limit_targets(longest_);
     for (;;) {
       TargetBlock block;
@@ -159,12 +159,12 @@ class FastaPieces final : public TargetSource {
     }
   }
 
-  // The bytes of piece k's records; nullopt if none begins in it.
-  Result<std::optional<std::pair<std::uint64_t, std::uint64_t>>> range_of(std::size_t k) const {
+  // The bytes of the records that begin in piece k.
+  Result<std::pair<std::uint64_t, std::uint64_t>> range_of(std::size_t k) const {
     const std::uint64_t begin = begin_ + k * piece_bytes_;
     const std::uint64_t end = std::min(begin + piece_bytes_, file_->size());
     HMMJIT_ASSIGN(const std::uint64_t first, begin == 0 ? 0 : first_record(begin, end));
-    if (first == end) return std::nullopt;
+    if (first == end) return std::pair(end, end);
     HMMJIT_ASSIGN(const std::uint64_t last, first_record(end, file_->size()));
     return std::pair(first, last);
   }
@@ -185,11 +185,11 @@ class FastaPieces final : public TargetSource {
   // The error of piece k, whose line counts from the start of the piece, as of the whole file.
   Error with_line(std::size_t k, Error error) const {
     const auto range = range_of(k);
-    if (!range || !*range) return error;
+    if (!range) return error;
     std::string buffer;
     std::uint64_t lines = 0;
-    for (std::uint64_t at = 0; at < (*range)->first; at += buffer.size()) {
-      buffer.resize(std::min<std::uint64_t>((*range)->first - at, std::uint64_t{1} << 20));
+    for (std::uint64_t at = 0; at < range->first; at += buffer.size()) {
+      buffer.resize(std::min<std::uint64_t>(range->first - at, std::uint64_t{1} << 20));
       if (!file_->read(at, buffer)) return error;
       lines += sequence_parsing::count_lines(buffer.data(), buffer.size(), '\n');
     }
