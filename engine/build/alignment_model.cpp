@@ -371,11 +371,10 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
                                        {"MM", &given.mm, &hmm.mm},
                                        {"secondary structure", &given.cs, &hmm.cs}}) {
     *to = in_match_columns(*from, match);
-    // Profile files separate columns by blanks; a comment begins with #.
-    if (to->find_first_of(kBlanks) != to->npos || to->contains('#'))
+    if (to->find_first_of(kBlanks) != to->npos)  // profile files separate columns by blanks
       return fail(ErrorCode::kInput,
-                  fmt::format("the {} line has blanks or # at consensus columns", line),
-                  where_of(given), "write . or - instead");
+                  fmt::format("the {} line has blanks at consensus columns", line), where_of(given),
+                  "write . or - instead");
   }
   std::ranges::replace(hmm.mm, '.', '-');
   built.accessibility = in_match_columns(given.sa, match);

@@ -11,7 +11,7 @@
 namespace hmmjit::build {
 
 bool is_model_name(std::string_view name) {
-  return !is_blank(name) && !trim(name).starts_with('#') &&
+  return !is_blank(name) &&
          std::ranges::none_of(name, [](unsigned char c) { return c < ' ' && c != '\t'; });
 }
 
@@ -23,12 +23,7 @@ std::string name_from_file(const std::string& path) {
 
 Result<BuiltModel> Builder::from_alignment(const MultipleAlignment& given,
                                            AlignedRows* rows) const {
-  const bool from_row = single && given.rows() == 1;
-  if ((from_row ? given.row_names[0] : given.name).starts_with('#') ||
-      given.accession.value_or("").starts_with('#'))
-    return fail(ErrorCode::kInput, "a name or accession begins with #, as a comment does",
-                "alignment " + given.name, "change it");
-  if (from_row) {
+  if (single && given.rows() == 1) {
     std::vector<Residue> residues;
     for (const Residue code : given.row(0)) {
       if (code != given.alphabet->gap() && code != given.alphabet->missing())
@@ -42,9 +37,6 @@ Result<BuiltModel> Builder::from_alignment(const MultipleAlignment& given,
     return built;
   }
   HMMJIT_ASSIGN(BuiltModel built, build_from_alignment(given, alignment, rows));
-  if (built.effective_sequences.value_or(1) < 5e-7f)  // a profile file would say 0.000000
-    return fail(ErrorCode::kInput, "the effective number of sequences is below 0.0000005",
-                "alignment " + given.name, "raise --eset");
   HMMJIT_TRY(calibrate_and_limit(built.hmm));
   apply_mask(built.hmm);
   // Last: hmmbuild's statistics and composition are those before the change.

@@ -13,8 +13,7 @@
 
 namespace hmmjit::build {
 
-/// False if profile files cannot hold the name: it is blank, begins with #, or has control
-/// characters.
+/// False if profile files cannot hold the name: it is blank or has control characters.
 bool is_model_name(std::string_view name);
 /// The name for an unnamed alignment: its file's name without folder and last suffix. Empty for
 /// standard input ("-") and if is_model_name() is false.
@@ -33,8 +32,7 @@ struct Builder {
   double tail_mass = 1e-7;
 
   /// `rows`, if given, receives the alignment's rows, unless the model is built from a sequence.
-  /// Fails like `build_from_alignment` and `calibrate`, and with kInput if a profile file cannot
-  /// hold name, accession or effective number of sequences.
+  /// Fails like `build_from_alignment` and `calibrate`.
   Result<BuiltModel> from_alignment(const MultipleAlignment& given,
                                     AlignedRows* rows = nullptr) const;
   /// `single` must be set. Fails like `calibrate`.

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "core/coding.hpp"
+#include "core/text_fields.hpp"
 #include "model/hmm_binary_flags.hpp"
 
 namespace hmmjit::build {
@@ -55,6 +56,20 @@ void put_column(std::string& out, const std::string& column) {
 }
 
 }  // namespace
+
+Status check_writable(const BuiltModel& built) {
+  const Hmm& hmm = built.hmm;
+  std::string what;
+  if (trim(hmm.name).starts_with('#') || hmm.accession.value_or("").starts_with('#'))
+    what = "its name or accession begins with #";
+  else if (hmm.rf.contains('#') || hmm.mm.contains('#') || hmm.cs.contains('#'))
+    what = "its RF, MM or secondary structure line has a #";
+  else if (built.effective_sequences && *built.effective_sequences <= 5e-7f)
+    what = "its effective number of sequences would be 0.000000";
+  if (what.empty()) return {};
+  return fail(ErrorCode::kInput, "no program could read its profile file: " + what,
+              "model " + hmm.name, "change it");
+}
 
 void append_hmm_text(std::string& out, const BuiltModel& built, const std::string& program,
                      const std::string& date) {

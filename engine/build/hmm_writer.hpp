@@ -4,8 +4,13 @@
 #include <string>
 
 #include "build/built_model.hpp"
+#include "core/error.hpp"
 
 namespace hmmjit::build {
+
+/// Fails with kInput if readers would refuse the text of the model: a # begins a comment, and the
+/// effective number of sequences must not be 0.000000.
+Status check_writable(const BuiltModel& built);
 
 /// Appends the model in format HMMER3/f, byte for byte as HMMER 3.4 writes it, except for `program`
 /// in the brackets of the first line and for `date` (empty: no DATE line).

@@ -110,8 +110,8 @@ Result<int> run_build(const ParsedOptions& options) {
     return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
                 "give it a name");
   if (options.is_set("-n") && !build::is_model_name(options.text("-n")))
-    return fail(ErrorCode::kUsage, "the name is blank, begins with #, or has control characters",
-                "-n", "give another one");
+    return fail(ErrorCode::kUsage, "the name is blank or has control characters", "-n",
+                "give another one");
   std::vector<NamedFile> outputs = {{"profile file", output}};
   std::ranges::move(output_files(kFirstOptions, options), std::back_inserter(outputs));
   std::vector<NamedFile> inputs = {{"alignment file", input}};
@@ -197,6 +197,7 @@ Result<int> run_build(const ParsedOptions& options) {
     for (Job& job : jobs) {
       if (!job.built) return std::unexpected(job.built.error());
       const build::BuiltModel& built = *job.built;
+      HMMJIT_TRY(build::check_writable(built));
       std::string text;
       append_hmm_text(text, built, build_author(options).model_tag(), date);
       models.write(text);

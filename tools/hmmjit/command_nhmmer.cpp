@@ -38,6 +38,7 @@ Result<SearchStatistics> search_nucleotides(ProgramRun& run) {
     if (!built) return std::nullopt;
     if (models) {
       std::string text;
+      HMMJIT_TRY(build::check_writable(*built));
       append_hmm_text(text, *built, author_of(run.program, options).model_tag(), date_text());
       models->write(text);
     }

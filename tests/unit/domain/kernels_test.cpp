@@ -119,9 +119,13 @@ std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c
   const int last = lanes.rows - 1;
   kernel.forward(t, lanes, 0, last, c.odds.ec, c.odds.ej, cells.data(), layout.row);
   // Backward of every third job has to leave Forward's scales; the next job in its lane has not.
+  // Not those that would overflow: see put_decoded().
   for (const Job& job : c.jobs) {
-    for (int i = 1; job.owner % 3 == 1 && i <= job.L; ++i) {
-      SpecialRow row = lanes.forward_of(job)[i];
+    const SpecialRows forward = lanes.forward_of(job);
+    double scale = 1;
+    for (int i = 1; i <= job.L; ++i) scale *= static_cast<double>(forward[i].scale);
+    for (int i = 1; job.owner % 3 == 1 && scale < 1e30 && i <= job.L; ++i) {
+      SpecialRow row = forward[i];
       row.scale = 1;
       SpecialRows::put(row, kernel.groups, lanes.forward_row(job.start + i) + job.group * kLanes);
     }
