@@ -231,7 +231,7 @@ Status QueryRounds::finish_round(const ModelResult& result, TextStore* store) {
         HMMJIT_TRY(table->format(0, HitLot(totals_, lot.hits), memory_text(table->kind())));
       if (saves) HMMJIT_TRY(saved.add(lot.hits));
     } else {
-      HMMJIT_TRY(all.for_each_row(lot.hits, targets_left, [&](const AlignedRow& row) -> Status {
+      HMMJIT_TRY(all.for_each_row(lot.hits, targets_left, [&](const AlignedDomain& row) -> Status {
         append_row(digital, row.name, row.sequence);
         return {};
       }));

@@ -42,7 +42,7 @@ void make_room(build::ColumnLayout& layout, const Domain& domain) {
   });
 }
 
-void lay_out(AlignedRow& row, const build::ColumnLayout& layout) {
+void lay_out(AlignedDomain& row, const build::ColumnLayout& layout) {
   const domain::Alignment& alignment = row.domain.alignment;
   row.sequence = layout.line('-');
   row.posterior.assign(layout.width(), '.');
@@ -201,9 +201,9 @@ std::string AlignmentColumns::query_row() const {
 }
 
 Status AlignmentColumns::for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
-                                      const std::function<Status(const AlignedRow&)>& use) const {
+                                      const std::function<Status(const AlignedDomain&)>& use) const {
   return for_each_included(hits, targets_left, [&](const Hit& hit, const Domain& domain) {
-    AlignedRow row{hit, domain, row_name(hit, domain), {}, {}};
+    AlignedDomain row{hit, domain, row_name(hit, domain), {}, {}};
     lay_out(row, state_->layout);
     if (state_->which.upper_case) forget_inserts(row.sequence);
     return use(row);
@@ -281,7 +281,7 @@ StockholmRecord::StockholmRecord(const AlignmentColumns& columns, std::string id
 Status StockholmRecord::add(std::span<const Hit> hits) {
   State& state = *state_;
   HMMJIT_TRY(state.add_query());
-  return state.columns.for_each_row(hits, state.targets_left, [&](const AlignedRow& row) {
+  return state.columns.for_each_row(hits, state.targets_left, [&](const AlignedDomain& row) {
     const Hit& hit = row.hit;
     return state.add_row(row.name, hit.accession,
                          "[subseq from] " + (hit.description.empty() ? hit.name : hit.description),

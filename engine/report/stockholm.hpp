@@ -33,7 +33,7 @@ struct AlignedRows {
 };
 
 /// A domain in the columns of an alignment.
-struct AlignedRow {
+struct AlignedDomain {
   const Hit& hit;
   const domain::Domain& domain;
   std::string name;
@@ -60,7 +60,7 @@ class AlignmentColumns {
   std::string query_row() const;
   /// Calls `use` with the rows of hits. `targets_left`: AlignedRows::targets at the first call.
   Status for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
-                      const std::function<Status(const AlignedRow&)>& use) const;
+                      const std::function<Status(const AlignedDomain&)>& use) const;
 
  private:
   friend class StockholmRecord;

@@ -7,6 +7,8 @@ usage: structure.py SOURCE_DIR [--update]
   refer to, by reference or by pointer. Structs, which are data, do not count.
 * A friend is declared in the file that grants the friendship.
 * Headers of one folder include each other at most six deep.
+* A type at namespace level is defined once: two types of one name make programs in which the linker keeps the destructor
+  of one for both. Types of an unnamed namespace do not count.
 
 What breaks a rule today is listed in structure.txt, with its number. The list may only get shorter: the test fails where
 a number is exceeded or a new entry would be needed, and --update lowers numbers and removes entries, but adds none.
@@ -16,7 +18,7 @@ import os
 import re
 import sys
 
-MOST = {"collaborators": 4, "friends": 0, "depth": 6}
+MOST = {"collaborators": 4, "friends": 0, "depth": 6, "definitions": 1}
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 TYPE = re.compile(r"\b(?<!enum )(class|struct)\s+(?:HMMJIT_\w+(?:\([^)]*\))?\s+)?(\w+)(?:\s+final)?\s*(?::[^{;()]*)?\{")
 KNOWN = re.compile(r"(?:^|[\s<:(])(\w+)(?:\s+const)?\s*(?:[&*]|>+\s*(?:&&?|\s)\s*\w+\s*$)")
@@ -91,6 +93,18 @@ def depths(texts):
     return out
 
 
+def defined(text):
+    """The qualified names of the types that a file defines at namespace level, where nothing is indented."""
+    spaces = []
+    for line in text.splitlines():
+        if begun := re.match(r"(?:inline )?namespace\b ?([\w:]*) ?\{", line):
+            spaces.append(begun.group(1))
+        elif re.match(r"\}\s*// namespace", line):
+            spaces.pop()
+        elif all(spaces) and (found := TYPE.match(line)) and not line.startswith("::", found.end(2)):
+            yield "::".join([*spaces, found.group(2)])
+
+
 def measure(root):
     """(rule, what) -> number, for everything that exceeds its rule's limit."""
     raw = dict(sources(root))
@@ -109,6 +123,9 @@ def measure(root):
         for friend in re.findall(r"\bfriend\s+(?:class|struct)\s+([\w:]+);", text):
             if friend.split("::")[-1] not in own:
                 out[("friends", f"{path}:{friend}")] = 1
+    for path, text in raw.items():
+        for name in defined(text):
+            out[("definitions", name)] = out.get(("definitions", name), 0) + 1
     out.update({("depth", folder): number for folder, number in depths(raw).items()})
     return {key: number for key, number in out.items() if number > MOST[key[0]]}, len(classes)
 
