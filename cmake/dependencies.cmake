@@ -24,6 +24,8 @@ add_library(hmmjit_highway INTERFACE)
 target_include_directories(hmmjit_highway SYSTEM INTERFACE ${HWY_INCLUDE_DIRS})
 if(HMMJIT_SANITIZE)  # Under a sanitizer the headers check their arguments, and failed checks call the library.
   target_link_libraries(hmmjit_highway INTERFACE ${HWY_LINK_LIBRARIES})
+else()  # Without optimization they would check them as well.
+  target_compile_definitions(hmmjit_highway INTERFACE HWY_IS_DEBUG_BUILD=0)
 endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   # SVE vectors have no size at compile time, which tables and four-lane groups of floats need. Every processor has NEON,
