@@ -83,12 +83,13 @@ class FastaPieces final : public TargetSource {
 
   bool read_ahead() override {
     std::unique_lock lock(mutex_);
-    if (!has_room()) return false;
+    if (room() == 0) return false;
     make_one(lock);
-    return has_room();
+    return room() > 0;
   }
   int read_ahead_threads() const override {
-    return ring_.size() > 1 ? static_cast<int>(ring_.size()) : 0;
+    const std::scoped_lock lock(mutex_);
+    return ring_.size() > 1 ? static_cast<int>(making_ + room()) : 0;
   }
   Status rewind() override {
     std::unique_lock lock(mutex_);
@@ -127,9 +128,9 @@ class FastaPieces final : public TargetSource {
     piece = {};
     ++taken_;
   }
-  // A piece of short targets takes several times its bytes.
-  bool has_room() const {
-    return started_ < pieces_ && started_ - taken_ < ring_.size() && ready_bytes_ < most_ahead_;
+  // For pieces. One of short targets takes several times its bytes.
+  std::size_t room() const {
+    return ready_bytes_ < most_ahead_ ? std::min(pieces_, taken_ + ring_.size()) - started_ : 0;
   }
 
   // Parses the next piece with the lock released.
@@ -206,7 +207,7 @@ class FastaPieces final : public TargetSource {
   std::size_t block_residues_ = 0, pieces_ = 0;
   std::uint64_t begin_ = 0, piece_bytes_ = 0;
 
-  std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<Piece> ring_;  // of the pieces from `taken_` to before `started_`
   std::size_t taken_ = 0, started_ = 0, making_ = 0;
