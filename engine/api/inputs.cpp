@@ -222,6 +222,7 @@ Model Model::with(const ModelInfo& given) const {
 
 std::string Model::text() const {
   return guarded([&] {
+    check(build::check_writable(impl_->built));
     std::string out;
     build::append_hmm_text(out, calibrated(impl_->built), "libhmmjit " HMMJIT_VERSION, {});
     return out;
