@@ -222,6 +222,7 @@ Model Model::with(const ModelInfo& given) const {
 
 std::string Model::text() const {
   return guarded([&] {
+    check(build::check_writable(impl_->built));
     std::string out;
     build::append_hmm_text(out, calibrated(impl_->built), "libhmmjit " HMMJIT_VERSION, {});
     return out;
@@ -465,8 +466,7 @@ void Targets::add(const Sequence& sequence) {
     }
     if (codes.size() > sequence_parsing::kLongestTarget)
       raise(sequence_parsing::too_long(where, sequence.name).error());
-    if (impl_->blocks.empty() || impl_->blocks.back()->owner() != nullptr ||
-        impl_->blocks.back()->full(kBlockResidues)) {
+    if (impl_->blocks.empty() || impl_->blocks.back()->full(kBlockResidues)) {
       impl_->blocks.push_back(std::make_shared<TargetBlock>());
       impl_->blocks.back()->set_first_index(impl_->targets);
     }

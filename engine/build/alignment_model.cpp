@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "build/parameters.hpp"
@@ -367,15 +366,9 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   HMMJIT_TRY(set_effective_number(built, alignment, options, priors));
   make_parameters(hmm, priors);
 
-  for (const auto& [line, from, to] : {std::tuple("RF", &given.rf, &hmm.rf),
-                                       {"MM", &given.mm, &hmm.mm},
-                                       {"secondary structure", &given.cs, &hmm.cs}}) {
-    *to = in_match_columns(*from, match);
-    if (to->find_first_of(kBlanks) != to->npos)  // profile files separate columns by blanks
-      return fail(ErrorCode::kInput,
-                  fmt::format("the {} line has blanks at consensus columns", line), where_of(given),
-                  "write . or - instead");
-  }
+  hmm.rf = in_match_columns(given.rf, match);
+  hmm.mm = in_match_columns(given.mm, match);
+  hmm.cs = in_match_columns(given.cs, match);
   std::ranges::replace(hmm.mm, '.', '-');
   built.accessibility = in_match_columns(given.sa, match);
   hmm.ga = given.ga;

@@ -62,8 +62,9 @@ Status check_writable(const BuiltModel& built) {
   std::string what;
   if (trim(hmm.name).starts_with('#') || hmm.accession.value_or("").starts_with('#'))
     what = "its name or accession begins with #";
-  else if (hmm.rf.contains('#') || hmm.mm.contains('#') || hmm.cs.contains('#'))
-    what = "its RF, MM or secondary structure line has a #";
+  else if ((hmm.rf + hmm.mm + hmm.cs).find_first_of(std::string(kBlanks) + '#') !=
+           std::string::npos)
+    what = "its RF, MM or secondary structure line has a # or blanks at consensus columns";
   else if (built.effective_sequences && *built.effective_sequences <= 5e-7f)
     what = "its effective number of sequences would be 0.000000";
   if (what.empty()) return {};

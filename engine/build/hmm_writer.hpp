@@ -8,8 +8,8 @@
 
 namespace hmmjit::build {
 
-/// Fails with kInput if readers would refuse the text of the model: a # begins a comment, and the
-/// effective number of sequences must not be 0.000000.
+/// Fails with kInput if readers would refuse the text of the model: a # begins a comment, blanks
+/// separate columns, and the effective number of sequences must not be 0.000000.
 Status check_writable(const BuiltModel& built);
 
 /// Appends the model in format HMMER3/f, byte for byte as HMMER 3.4 writes it, except for `program`

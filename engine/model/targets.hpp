@@ -89,11 +89,11 @@ class TargetBlock {
   void finish();
   /// A view of the same targets: this block, or a copy.
   TargetBlock packed() const;
-  /// True with `residues` residues, as many bytes of entries and text (short targets take memory
-  /// too), or `targets` targets.
+  /// True of a view, and with `residues` residues, as many bytes of entries and text (short targets
+  /// take memory too), or `targets` targets.
   bool full(std::uint64_t residues,
             std::uint64_t targets = std::numeric_limits<std::uint64_t>::max()) const {
-    return residue_count_ >= residues || size() >= targets ||
+    return view_.owner || residue_count_ >= residues || size() >= targets ||
            targets_.size() * sizeof(Entry) + text_.size() >= residues;
   }
 

@@ -19,7 +19,19 @@ namespace {
 
 // Sixteen readers of 0.5 GB/s each are faster than a disk.
 constexpr std::size_t kMostAhead = 16;
-constexpr std::string_view kRecord = "\n>";
+
+// The offset of the first > that begins a line, from `at` > 0 to before `end`; `end` if there is
+// none.
+Result<std::uint64_t> first_record(const ReadOnlyFile& file, std::uint64_t at, std::uint64_t end) {
+  std::array<char, 16384> buffer;
+  for (std::uint64_t from = at - 1; from + 1 < end; from += buffer.size() - 1) {
+    const std::size_t n = std::min<std::uint64_t>(buffer.size(), end - from);
+    HMMJIT_TRY(file.read(from, std::span(buffer).first(n)));
+    const std::size_t found = std::string_view(buffer.data(), n).find("\n>");
+    if (found != std::string_view::npos) return from + found + 1;
+  }
+  return end;
+}
 
 // Piece k has the records that begin in bytes [0, piece_bytes) from `begin` + k * piece_bytes on. A
 // header is one line, so that a > which begins a line always begins a record.
@@ -71,12 +83,13 @@ class FastaPieces final : public TargetSource {
 
   bool read_ahead() override {
     std::unique_lock lock(mutex_);
-    if (!has_room()) return false;
+    if (room() == 0) return false;
     make_one(lock);
-    return has_room();
+    return room() > 0;
   }
   int read_ahead_threads() const override {
-    return ring_.size() > 1 ? static_cast<int>(ring_.size()) : 0;
+    const std::scoped_lock lock(mutex_);
+    return ring_.size() > 1 ? static_cast<int>(making_ + room()) : 0;
   }
   Status rewind() override {
     std::unique_lock lock(mutex_);
@@ -115,9 +128,9 @@ class FastaPieces final : public TargetSource {
     piece = {};
     ++taken_;
   }
-  // A piece of short targets takes several times its bytes.
-  bool has_room() const {
-    return started_ < pieces_ && started_ - taken_ < ring_.size() && ready_bytes_ < most_ahead_;
+  // For pieces. One of short targets takes several times its bytes.
+  std::size_t room() const {
+    return ready_bytes_ < most_ahead_ ? std::min(pieces_, taken_ + ring_.size()) - started_ : 0;
   }
 
   // Parses the next piece with the lock released.
@@ -163,23 +176,10 @@ class FastaPieces final : public TargetSource {
   Result<std::pair<std::uint64_t, std::uint64_t>> range_of(std::size_t k) const {
     const std::uint64_t begin = begin_ + k * piece_bytes_;
     const std::uint64_t end = std::min(begin + piece_bytes_, file_->size());
-    HMMJIT_ASSIGN(const std::uint64_t first, begin == 0 ? 0 : first_record(begin, end));
+    HMMJIT_ASSIGN(const std::uint64_t first, begin == 0 ? 0 : first_record(*file_, begin, end));
     if (first == end) return std::pair(end, end);
-    HMMJIT_ASSIGN(const std::uint64_t last, first_record(end, file_->size()));
+    HMMJIT_ASSIGN(const std::uint64_t last, first_record(*file_, end, file_->size()));
     return std::pair(first, last);
-  }
-
-  // The offset of the first > that begins a line, from `at` to before `end`; `end` if there is
-  // none.
-  Result<std::uint64_t> first_record(std::uint64_t at, std::uint64_t end) const {
-    std::array<char, 16384> buffer;
-    for (std::uint64_t from = at - 1; from + 1 < end; from += buffer.size() - 1) {
-      const std::size_t n = std::min<std::uint64_t>(buffer.size(), end - from);
-      HMMJIT_TRY(file_->read(from, std::span(buffer).first(n)));
-      const std::size_t found = std::string_view(buffer.data(), n).find(kRecord);
-      if (found != std::string_view::npos) return from + found + 1;
-    }
-    return end;
   }
 
   // The error of piece k, whose line counts from the start of the piece, as of the whole file.
@@ -207,7 +207,7 @@ class FastaPieces final : public TargetSource {
   std::size_t block_residues_ = 0, pieces_ = 0;
   std::uint64_t begin_ = 0, piece_bytes_ = 0;
 
-  std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<Piece> ring_;  // of the pieces from `taken_` to before `started_`
   std::size_t taken_ = 0, started_ = 0, making_ = 0;
@@ -220,9 +220,9 @@ Result<std::unique_ptr<TargetSource>> open_fasta_pieces(const std::string& path,
                                                         const SequenceFormatOptions& options,
                                                         std::uint64_t smallest_piece) {
   HMMJIT_ASSIGN(ReadOnlyFile file, ReadOnlyFile::open(path));
-  std::string head(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20), '\0');
-  HMMJIT_TRY(file.read(0, head));
-  if (file.size() < 2 * smallest_piece || !head.contains(kRecord)) return nullptr;
+  const std::uint64_t head = std::min(file.size(), std::uint64_t{1} << 20);
+  HMMJIT_ASSIGN(const std::uint64_t second, first_record(file, 1, head));
+  if (file.size() < 2 * smallest_piece || second == head) return nullptr;
   return std::make_unique<FastaPieces>(std::make_shared<const ReadOnlyFile>(std::move(file)), path,
                                        options, smallest_piece);
 }

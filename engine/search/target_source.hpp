@@ -38,7 +38,8 @@ class TargetSource {
   /// Decompresses or parses a piece of the input ahead of `next`, from any thread, while that runs
   /// or not. True when there is room for more at once.
   virtual bool read_ahead() { return false; }
-  /// The threads that read_ahead can keep busy after the first `next`; 0: it does nothing.
+  /// The threads that read_ahead can keep busy now, after a `next`, with those that it does; 0: it
+  /// does nothing.
   virtual int read_ahead_threads() const { return 0; }
   /// Bytes of memory for what is read ahead; before the first `next`.
   virtual void limit_ahead(std::uint64_t /*bytes*/) {}

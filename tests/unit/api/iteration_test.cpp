@@ -49,6 +49,9 @@ TEST(Build, EverySourceGivesItsModel) {
   EXPECT_EQ(rows[0].info().alphabet, HMMJIT_DNA);
   const auto of_file = hmmjit::build_from_alignments(folder.write("x.sto", text).string());
   EXPECT_EQ(of_file[0].binary(), rows[0].binary());
+  const auto blanks = hmmjit::build_from_alignment_text(
+      "# STOCKHOLM 1.0\n#=GF ID x\na GATTACAGGCC\n#=GC RF xx xxxxxxxx\n//\n");
+  EXPECT_THROW((void)blanks[0].text(), hmmjit::Error);
   EXPECT_EQ(hmmjit::Targets::from_memory(">a\nACDE\n").alphabet(), hmmjit::Alphabet::kAmino);
   EXPECT_FALSE(hmmjit::Targets::from_file("x").alphabet());
 }

@@ -30,6 +30,7 @@ TEST(TargetBlock, AFinishedBlockHasTheLayoutOfADatabase) {
   EXPECT_EQ(finished.first_index(), 7u);
   EXPECT_EQ(finished.residue_count(), built.residue_count());
   EXPECT_FALSE(finished.borrowed());
+  EXPECT_TRUE(finished.full(1'000'000)) << "nothing can be added to a view";
   const std::span<const Residue> packed = finished.packed_residues();
   // kernel_templates/common/launch_params.h: starts at multiples of 16 bytes, padding between.
   EXPECT_EQ(packed.size(), 16u + 16 + 16 + 32 + 32 + 304 + 16);

@@ -268,6 +268,7 @@ TEST_F(FastaPieces, AreReadAheadWhileThereIsRoom) {
   int ahead = 1;
   while (source->read_ahead()) ++ahead;
   EXPECT_EQ(ahead, 5);
+  EXPECT_EQ(source->read_ahead_threads(), 0);
 
   const auto alone = pieces();
   alone->limit_ahead(300);

@@ -156,7 +156,7 @@ int32_t hmmjit_models_add_with_query(hmmjit_models *models, const hmmjit_models 
 int32_t hmmjit_models_add_changed(hmmjit_models *models, const hmmjit_models *from, size_t index,
                                   const hmmjit_model_info *info, hmmjit_error **error);
 /* Model `index` as a profile file: text in format HMMER3/f, with five digits of each probability,
- * or binary (.h3m), with all bits of each parameter. */
+ * or binary (.h3m), with all of their bits. HMMJIT_INPUT if no program could read the text. */
 int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t binary,
                             hmmjit_text **out, hmmjit_error **error);
 /* Models in memory; 0 for from_file. */

@@ -35,7 +35,7 @@ class HMMJIT_EXPORT Model : public SharedHandle<const struct ModelImpl> {
   Model with(const ModelInfo& info) const;
 
   /// The model in format HMMER3/f, as hmmbuild saves it, but without the history of models from
-  /// files. Rounds probabilities to five digits.
+  /// files. Rounds probabilities to five digits. Throws Error kInput if no program could read it.
   std::string text() const;
   /// The model in HMMER's binary format (.h3m): all parameters bit for bit.
   std::string binary() const;

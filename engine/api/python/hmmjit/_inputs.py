@@ -258,7 +258,7 @@ class Model(ModelFields):
                 "forward": (s.forward_tau, s.forward_lambda)}
 
     def text(self) -> str:
-        """The model as a profile file in format HMMER3/f; probabilities have five digits."""
+        """The model as a profile file in format HMMER3/f, to five digits. Fails if no program could read it."""
         return self._written(0).decode("utf-8", "surrogateescape")
 
     def binary(self) -> bytes:
