@@ -200,8 +200,9 @@ std::string AlignmentColumns::query_row() const {
   return line;
 }
 
-Status AlignmentColumns::for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
-                                      const std::function<Status(const AlignedDomain&)>& use) const {
+Status AlignmentColumns::for_each_row(
+    std::span<const Hit> hits, std::size_t& targets_left,
+    const std::function<Status(const AlignedDomain&)>& use) const {
   return for_each_included(hits, targets_left, [&](const Hit& hit, const Domain& domain) {
     AlignedDomain row{hit, domain, row_name(hit, domain), {}, {}};
     lay_out(row, state_->layout);
