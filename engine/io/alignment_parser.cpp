@@ -590,6 +590,7 @@ class SelexParser final : public AlignmentParser {
       end = std::max(end, trim_end(line.text).size());
     }
     if (begin == kNone) return {};
+    const std::size_t columns = out_.rows.empty() ? 0 : out_.rows.front().codes.size();
     std::size_t row = 0;
     for (const Line& line : block) {
       const std::size_t first = std::min(text_of(line), end);  // end: no text
@@ -608,7 +609,9 @@ class SelexParser final : public AlignmentParser {
                         : line.kind == "#=MM" ? &kept.mm
                         : line.kind == "#=CS" ? &kept.cs
                                               : nullptr;
-      if (to != nullptr) to->append(before, '.').append(text).append(after, '.');
+      if (to == nullptr) continue;
+      to->resize(columns);  // the last of several #=MM lines of a block counts
+      to->append(before, '.').append(text).append(after, '.');
     }
     return {};
   }

@@ -6,9 +6,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd")) return 0;
   // Files of other kinds are recognised by the first chunk only.
   if (hmmjit::recognise_other_file(bytes)) return 0;
+  // Whether \r alone ends lines is known from the first chunk only.
+  constexpr std::size_t kChunk = 61;
+  if (bytes.contains('\n') && !bytes.substr(0, kChunk).contains('\n') &&
+      bytes.substr(0, kChunk).contains('\r'))
+    return 0;
   auto format = hmmjit::SequenceFormat::kFasta;
   std::string whole = read_all(bytes, format, std::size_t{1} << 20, std::uint64_t{1} << 40);
-  require(read_all(bytes, format, 61, 100) == whole);
+  require(read_all(bytes, format, kChunk, 100) == whole);
   return 0;
 }
 

@@ -36,7 +36,8 @@ struct Shares {
 std::shared_ptr<KernelScript> random_kernels(std::uint64_t seed, const Shares& shares) {
   const auto share = [seed](const plan::Plan& plan, std::uint64_t purpose) {
     std::uint64_t value = seed * 1000003 + purpose;
-    for (const char c : fake_kernel(plan)->name)
+    const auto kernel = fake_kernel(plan);
+    for (const char c : kernel->name)
       value = value * 1099511628211u + static_cast<unsigned char>(c);
     return Random(value).real();
   };
