@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/ascii.hpp"
+#include "core/read_only_file.hpp"
 #include "core/threads.hpp"
 #include "io/c_numbers.hpp"
 #include "io/hmm_parsing.hpp"
@@ -253,6 +254,9 @@ class Ascii3Parser : private AsciiParser {
   bool msv_ = false, viterbi_ = false, forward_ = false;  // STATS lines seen
 };
 
+constexpr const char* kPressAgain =
+    "press the database again with hmmpress -f, or remove the .h3m file";
+
 bool readable(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
 bool present(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
@@ -363,9 +367,17 @@ Result<HmmReader> HmmReader::open(const std::string& path) {
         return fail(
             ErrorCode::kInput,
             fmt::format("{}.h3m exists, but {}{} is missing or unreadable", path, path, suffix),
-            path, "press the database again with hmmpress -f, or remove the .h3m file");
+            path, kPressAgain);
       }
     }
+    // hmmpress writes the index last: without one it has not ended, and models are missing.
+    HMMJIT_ASSIGN(const ReadOnlyFile index, ReadOnlyFile::open(path + ".h3i"));
+    constexpr std::string_view kMagic = "\xd3\xd3\xc9\xb3";  // Easel's SSI 3.0
+    std::string magic(std::min<std::uint64_t>(index.size(), kMagic.size()), '\0');
+    HMMJIT_TRY(index.read(0, magic));
+    if (magic != kMagic)
+      return fail(ErrorCode::kInput, fmt::format("{}.h3i is no index of a pressed database", path),
+                  path, kPressAgain);
     chosen = path + ".h3m";
   }
   auto source = open_byte_source(chosen);

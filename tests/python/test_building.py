@@ -138,6 +138,9 @@ def test_alphabets_are_those_of_the_sequences(tmp_path):
     assert pickle.loads(pickle.dumps(given)).alphabet == "dna" and hmmjit.Targets(path).alphabet is None
     for source in (given, (Aligned("dna") for _ in range(2)), [Aligned("dna")]):
         assert {m.alphabet for m in builder.build_many(source)} == {"dna"}
+    for source in ((Aligned("rna") for _ in range(2)), [Aligned("rna")]):
+        assert hmmjit.Targets(source).alphabet == "rna"
+    assert hmmjit.Session([Aligned("dna")]).alphabet == hmmjit.Targets([given]).alphabet == "dna"
     assert builder.build_many(path)[0].alphabet == hmmjit.Builder().build("ACGT").alphabet == "amino"
     assert hmmjit.Builder("rna").build_many(path)[0].alphabet == "rna"
     assert [builder.build_msa(Aligned(a)).alphabet for a in ("amino", "rna", None)] == ["amino", "rna", "dna"]

@@ -173,7 +173,8 @@ class Serve(unittest.TestCase):
                  "--a3m b.a3m --gff g.gff --fasta f.fa --verify 0")
         for line in (f"search {every} both.hmm globins45.fa", "search --tblout t -E 1e-9 --cpu 2 globins4.hmm g.hjdb",
                      "search -o by/{query}.out --tblout by/{target}-{query}.tbl both.hmm 7LESS_DROME",
-                     "search --as hmmscan --domtblout d both.hmm 7LESS_DROME", "search --hmmer-banner globins4.hmm globins45.fa",
+                     "search --as hmmscan --domtblout d both.hmm 7LESS_DROME", "search --tblout - both.hmm globins45.fa",
+                     "search --hmmer-banner globins4.hmm globins45.fa",
                      "phmmer --tblout t --mx BLOSUM45 HBB_HUMAN globins45.fa", "search --tformat uniprot fn3.hmm 7LESS_DROME",
                      "jackhmmer -N 3 --chkhmm c --chkali k -A a.sto HBB_HUMAN globins45.fa", "search fn3.hmm dna.fa",
                      "jackhmmer -N 2 --chkhmm x.gz --chkali {1}z --tblout 'a\nb' HBB_HUMAN globins45.fa",
@@ -197,6 +198,7 @@ class Serve(unittest.TestCase):
                      "search -E 1 -T 5 both.hmm globins45.fa", "search globins45.fa globins45.fa", "search both.hmm",
                      "search --cut_ga --tblout t globins4.hmm globins45.fa", "search by globins45.fa",
                      "search --tblout t -o t both.hmm globins45.fa", "search --tblout no/t both.hmm globins45.fa",
+                     "search --tblout /dev/full both.hmm globins45.fa",
                      "search --tblout globins45.fa both.hmm globins45.fa", "search --clans nosuch --gff g fn3.hmm 7LESS_DROME",
                      "phmmer --mxfile nosuch HBB_HUMAN globins45.fa", "phmmer both.hmm globins45.fa",
                      "scan --cut_ga both.hmm HBB_HUMAN", "jackhmmer HBB_HUMAN nosuch --tblout {bad}",
@@ -528,7 +530,7 @@ class Serve(unittest.TestCase):
                 port = held.getsockname()[1]
                 server = Server(folder, {"g": self.data + "/globins45.fa"}, ["--listen", f"127.0.0.1:{port}", "--token-file", token])
             answers = []
-            for given in ("", "Bearer other", "Bearer secret-word"):
+            for given in ("", "Bearer other", "bearer  secret-word"):
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
                 connection.request("GET", "/health", headers={"Authorization": given})
                 answers.append(connection.getresponse().status)

@@ -420,13 +420,15 @@ class Server {
     bool there = connection.begin(200, "application/octet-stream");
     const auto begun = std::chrono::steady_clock::now();
     std::uint64_t shown = 0;
-    const auto show_report = [&] {
+    // The last line, [ok], follows the other files, as without a server.
+    const auto show_report = [&](std::uint64_t held = std::string_view("[ok]\n").size()) {
       if (!query.begun()) return true;
       const auto report = ReadOnlyFile::open(query.report());
       if (!report) return false;
-      const std::uint64_t from = std::exchange(shown, report->size());
-      return from == shown || (connection.write(frame_head({{"output", ""}}, shown - from)) &&
-                               send(connection, *report, from));
+      const std::uint64_t end = std::max(shown, report->size() - std::min(held, report->size()));
+      const std::uint64_t from = std::exchange(shown, end);
+      return from == end || (connection.write(frame_head({{"output", ""}}, end - from)) &&
+                             send(connection, *report, from, end));
     };
     for (bool done = !job->runs; there && !done;) {
       there = connection.wait(job->signal.get(), std::chrono::seconds(1));
@@ -446,19 +448,21 @@ class Server {
           there && file &&
           connection.write(frame_head(
               {{"output", output.option}, {"part", percent_encoded(output.part)}}, file->size())) &&
-          send(connection, *file);
+          send(connection, *file, 0, file->size());
     }
+    there = there && show_report(0);
     const std::string messages = query.take_messages();
     if (there)
       connection.write(frame_head({{"messages", true}}, messages.size()) + messages +
                        frame_head({{"exit", query.exit_status()}}));
   }
 
-  // Sends the bytes of a file from `from` on; false: the file is unreadable, or the client is gone.
-  static bool send(HttpConnection& connection, const ReadOnlyFile& file, std::uint64_t from = 0) {
+  // Sends bytes [from, end) of a file; false: the file is unreadable, or the client is gone.
+  static bool send(HttpConnection& connection, const ReadOnlyFile& file, std::uint64_t from,
+                   std::uint64_t end) {
     std::string piece;
-    for (; from < file.size(); from += piece.size()) {
-      piece.resize(std::min<std::uint64_t>(kPiece, file.size() - from));
+    for (; from < end; from += piece.size()) {
+      piece.resize(std::min<std::uint64_t>(kPiece, end - from));
       if (!file.read(from, piece) || !connection.write(piece)) return false;
     }
     return true;
@@ -521,7 +525,8 @@ class Server {
     }
     const auto file = ReadOnlyFile::open(place);
     if (!file) return connection.answer(500, kText, file.error().to_string() + "\n");
-    if (connection.begin(200, page ? kHtml : kText, file->size())) send(connection, *file);
+    if (connection.begin(200, page ? kHtml : kText, file->size()))
+      send(connection, *file, 0, file->size());
   }
 
   // Makes the page of `hmmjit report` from a result.
@@ -730,7 +735,10 @@ Result<int> serve(const ParsedOptions& options) {
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       if (events[i + 2].revents == 0) continue;
       const int socket = ::accept4(sockets[i].descriptor, nullptr, nullptr, SOCK_CLOEXEC);
-      if (socket >= 0) server.accept(socket, sockets[i].needs_token);
+      if (socket >= 0)
+        server.accept(socket, sockets[i].needs_token);
+      else  // without a free descriptor the connection waits until another one ends
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
   // Another server may already listen there.

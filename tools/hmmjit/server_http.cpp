@@ -18,6 +18,7 @@
 #include <boost/beast/http/parser.hpp>
 #endif
 
+#include "core/ascii.hpp"
 #include "core/text_fields.hpp"
 #include "server_wire.hpp"
 
@@ -226,7 +227,8 @@ std::optional<HttpRequest> HttpConnection::read_head() {
     request.parameters.emplace_back(percent_decoded(name), percent_decoded(value));
   }
   const std::string authorization(message[http::field::authorization]);
-  if (authorization.starts_with("Bearer ")) request.token = authorization.substr(7);
+  std::string_view token = authorization;
+  if (equal_ignoring_case(take_word(&token), "Bearer")) request.token = trim(token);
   if (message[http::field::expect] == "100-continue" && !parser_->request.is_done())
     write("HTTP/1.1 100 Continue\r\n\r\n");
   return request;

@@ -251,6 +251,9 @@ TEST(HmmFile, PressedDatabaseIsPreferred) {
     folder.write(std::string("db.hmm") + suffix, "x");
   }
   got = read_models(HmmReader::open(path));
+  EXPECT_THAT(got.error, HasSubstr("db.hmm.h3i is no index")) << "of an unfinished hmmpress";
+  folder.write("db.hmm.h3i", "\xd3\xd3\xc9\xb3");
+  got = read_models(HmmReader::open(path));
   EXPECT_THAT(got.error, HasSubstr("db.hmm.h3m:1: format tag \"not\""));
 }
 

@@ -506,8 +506,8 @@ class Targets(Immutable, Collection[Sequence]):
     `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
     mapping of names to residues; one sequence; or an iterable of Sequences, (name, residues[, accession[, description]]), of
     PyHMMER's sequences (a SequenceFile or a block, say), of Biopython's records, or of paths and Targets, which
-    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino" (None), "dna", "rna";
-    searches read a path in the models' alphabet. `format`: None, or a name of hmmsearch's --tformat.
+    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino", "dna" or "rna"; None: that of
+    PyHMMER's sequences, else "amino"; searches read a path in the models' alphabet. `format`: None, or a name of hmmsearch's --tformat.
 
     Iteration yields Sequences, read from the file of a path. `len` and indices need targets in memory; count() counts
     those of a path. UsageError for blanks or control characters in names and accessions, and for descriptions of
@@ -520,10 +520,10 @@ class Targets(Immutable, Collection[Sequence]):
     _has_alphabet = True
 
     def __init__(self, source: TargetsSource, alphabet: Optional[str] = None, format: Optional[str] = None) -> None:
-        self._alphabet = choose("alphabet", "amino" if alphabet is None else alphabet, ALPHABETS)
         self._format = format
         encoded = _b.encode(format)
-        given = contents(source)
+        given, own = _with_alphabet(contents(source))
+        self._alphabet = choose("alphabet", alphabet or own or "amino", ALPHABETS)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
             self._files = files_of(source)
@@ -632,16 +632,21 @@ class Targets(Immutable, Collection[Sequence]):
         return f"<hmmjit.Targets, {len(self)} with {self.residues} residues>"
 
 
-def sequences_of(source: Any, alphabet: Optional[str], usual: str) -> Targets:
-    """Targets in their own alphabet, else in `alphabet` or, without it, in the `usual` one."""
-    given = contents(source)
-    if isinstance(given, Targets):
-        return given
+def _with_alphabet(given: Any) -> Tuple[Any, str]:
+    """Sequences, and their own alphabet, which the first tells; "": they have none."""
     told = given
-    if isinstance(given, Iterator):  # the first sequence tells
+    if isinstance(given, Iterator):
         told = list(itertools.islice(given, 1))
         given = itertools.chain(told, given)
-    targets = Targets(given, alphabet_of(told, alphabet or usual))
+    return given, alphabet_of(told, "")
+
+
+def sequences_of(source: Any, alphabet: Optional[str], usual: str) -> Targets:
+    """Targets in their own alphabet, else in `alphabet` or, without it, in the `usual` one."""
+    given, own = _with_alphabet(contents(source))
+    if isinstance(given, Targets):
+        return given
+    targets = Targets(given, own or alphabet or usual)
     if targets._path is None:
         targets._files |= files_of(source)
     return targets

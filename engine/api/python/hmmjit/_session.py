@@ -31,7 +31,7 @@ class Session(Targets):
     Results equal those without a Session. A pickle holds only the targets.
     """
 
-    def __init__(self, targets: TargetsSource, alphabet: str = "amino", format: Optional[str] = None,
+    def __init__(self, targets: TargetsSource, alphabet: Optional[str] = None, format: Optional[str] = None,
                  **options: Unpack[SearchOptions]) -> None:
         make_options(options, "Session")  # reports errors now
         self._options = options
