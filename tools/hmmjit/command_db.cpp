@@ -23,6 +23,7 @@
 #include "io/target_database.hpp"
 #include "io/text_output.hpp"
 #include "model/residue_copies.hpp"
+#include "nucleotide/search.hpp"
 #include "report/fasta.hpp"
 #include "search/database_builder.hpp"
 #include "search/kept_targets.hpp"
@@ -159,7 +160,7 @@ std::optional<WantedByName::value_type> part_of(const std::string& word) {
   if (dash == word.npos) return std::nullopt;
   const auto from = parse_int(std::string_view(word).substr(slash + 1, dash - slash - 1));
   const auto to = parse_int(std::string_view(word).substr(dash + 1));
-  if (!from || !to || *from <= 0 || *to < *from) return std::nullopt;
+  if (!from || !to || *from <= 0 || *to <= 0) return std::nullopt;
   return WantedByName::value_type(word.substr(0, slash), {word, static_cast<std::size_t>(*from),
                                                           static_cast<std::size_t>(*to)});
 }
@@ -249,18 +250,29 @@ Result<int> run_fetch(const ParsedOptions& options) {
       copies.clear();
       HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, i, *alphabet));
       for (Wanted& part : std::ranges::subrange(first, last) | std::views::values) {
-        const std::size_t from = part.from == 0 ? 1 : part.from;
-        const std::size_t to = part.to == 0 ? residues.size() : part.to;
-        if (to > residues.size())
+        std::size_t from = part.from == 0 ? 1 : part.from;
+        std::size_t to = part.to == 0 ? residues.size() : part.to;
+        if (std::max(part.from, part.to) > residues.size())
           return fail(ErrorCode::kInput,
                       fmt::format("{} has {} residues; {}-{} is not in it", target.name,
                                   residues.size(), from, to),
                       input, fmt::format("ask for a part of 1-{}", residues.size()));
+        const bool bottom = part.from > part.to;  // the strand, as in nhmmer's tables
+        if (bottom && alphabet->type == AlphabetType::kAmino)
+          return fail(ErrorCode::kInput, fmt::format("{}: a protein has one strand", part.word),
+                      input, "name the smaller position first");
+        if (bottom) std::swap(from, to);
         part.found = true;
         (text += '>') += target.name;
         if (part.from > 0) text += fmt::format("/{}-{}", part.from, part.to);
         if (!target.description.empty()) (text += ' ') += target.description;
-        append_fasta(text += '\n', residues.subspan(from - 1, to - from + 1), *alphabet);
+        const auto top = residues.subspan(from - 1, to - from + 1);
+        std::vector<Residue> turned;
+        if (bottom) {
+          turned.assign(top.rbegin(), top.rend());
+          for (Residue& code : turned) code = nucleotide::complements()[code];
+        }
+        append_fasta(text += '\n', bottom ? std::span<const Residue>(turned) : top, *alphabet);
       }
     }
     if (file) {
