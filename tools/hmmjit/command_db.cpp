@@ -354,8 +354,11 @@ CommandSpec db_command() {
       {"fetch",
        "print sequences of a database or sequence file as FASTA",
        {{"database", "database, or sequence file"},
-        {"names", "names, or name/from-to for a part; printed in the order of the file", false,
-         true}},
+        {"names",
+         "names, or name/from-to for a part (from > to: of the bottom strand); printed in the "
+         "order "
+         "of the file",
+         false, true}},
        {{kPlain, "--file,-f", "@f",
          "file with a name at the beginning of each line but those with #; - for stdin"},
         output,
