@@ -356,8 +356,7 @@ CommandSpec db_command() {
        {{"database", "database, or sequence file"},
         {"names",
          "names, or name/from-to for a part (from > to: of the bottom strand); printed in the "
-         "order "
-         "of the file",
+         "order of the file",
          false, true}},
        {{kPlain, "--file,-f", "@f",
          "file with a name at the beginning of each line but those with #; - for stdin"},
