@@ -47,11 +47,6 @@ QueryRounds::QueryRounds(const RoundOptions& options, QueryNames names,
   out += '\n';
 }
 
-Result<Query> QueryRounds::query() const {
-  if (options_.model_checkpoints) HMMJIT_TRY(build::check_writable(model_));
-  return Query(model_.hmm, names_);
-}
-
 Status TextStore::take(StoredText& text) {
   if (text.text.empty()) return {};
   if (!file_) {

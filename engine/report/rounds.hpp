@@ -64,9 +64,8 @@ class QueryRounds {
   QueryRounds(const RoundOptions& options, QueryNames names, std::span<const Residue> residues,
               build::BuiltModel first, std::size_t index);
 
-  /// The model of the next round, with the names of the query. Fails like build::check_writable if
-  /// there is a checkpoint of it.
-  Result<Query> query() const;
+  /// The model of the next round, with the names of the query.
+  Query query() const { return {model_.hmm, names_}; }
   const QueryNames& names() const { return names_; }
   /// Processes the result of a round. `store` receives the text; null: keeps it in memory. If
   /// another round follows, the alignment takes one byte of memory per column and row. Fails with
