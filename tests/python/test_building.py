@@ -140,6 +140,8 @@ def test_alphabets_are_those_of_the_sequences(tmp_path):
         assert {m.alphabet for m in builder.build_many(source)} == {"dna"}
     for source in ((Aligned("rna") for _ in range(2)), [Aligned("rna")]):
         assert hmmjit.Targets(source).alphabet == "rna"
+    for unknown in ("protein", 3, None):
+        assert hmmjit.Targets([Aligned(unknown)]).alphabet == "amino"
     assert hmmjit.Session([Aligned("dna")]).alphabet == hmmjit.Targets([given]).alphabet == "dna"
     assert builder.build_many(path)[0].alphabet == hmmjit.Builder().build("ACGT").alphabet == "amino"
     assert hmmjit.Builder("rna").build_many(path)[0].alphabet == "rna"

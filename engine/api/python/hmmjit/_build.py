@@ -159,7 +159,12 @@ def _queries(source: Any) -> Any:
         return source if isinstance(source, Models) else Models(source)
     if isinstance(source, str) and not os.path.exists(source) and source.isalpha():
         source = [Sequence("query", source)]
-    return source if isinstance(source, Targets) else Targets(source)
+    return _searched(source)
+
+
+def _searched(source: TargetsSource) -> Targets:
+    """jackhmmer reads every sequence as a protein's."""
+    return source if isinstance(source, Targets) else Targets(source, None if is_path(source) else "amino")
 
 
 @shows_options
@@ -269,7 +274,7 @@ class IterativeSearch:
         made.search, made.build = addressof(self._search), addressof(self._builder._options)
         begun = _queries(queries)
         create = _b.iteration_from_models if isinstance(begun, Models) else _b.iteration_create
-        searched = targets if isinstance(targets, Targets) else Targets(targets)
+        searched = _searched(targets)
         self._handle = _b.Handle("iteration", create, begun._handle, searched._handle, byref(made))
         self._calls = progress, interval, warning
 
@@ -344,7 +349,7 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
     IterativeSearch([], [], max_iterations=max_iterations, builder=builder, **options)  # reports errors now, not at the first next()
     begun = _queries(queries)
     # Converts targets in memory once for all batches of queries.
-    shared = targets if isinstance(targets, Targets) else Targets(targets)
+    shared = _searched(targets)
 
     def results() -> Iterator[Any]:
         first, waiting = 0, iter(begun)

@@ -523,7 +523,7 @@ class Targets(Immutable, Collection[Sequence]):
         self._format = format
         encoded = _b.encode(format)
         given, own = _with_alphabet(contents(source))
-        self._alphabet = choose("alphabet", alphabet or own or "amino", ALPHABETS)
+        self._alphabet = choose("alphabet", own or "amino" if alphabet is None else alphabet, ALPHABETS)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
             self._files = files_of(source)
@@ -638,7 +638,8 @@ def _with_alphabet(given: Any) -> Tuple[Any, str]:
     if isinstance(given, Iterator):
         told = list(itertools.islice(given, 1))
         given = itertools.chain(told, given)
-    return given, alphabet_of(told, "")
+    own = alphabet_of(told, "")
+    return given, own if own in ALPHABETS else ""
 
 
 def sequences_of(source: Any, alphabet: Optional[str], usual: str) -> Targets:
