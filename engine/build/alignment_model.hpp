@@ -44,8 +44,8 @@ struct AlignmentOptions {
 
 /// Builds the model with its annotation and composition, and sets `needs_calibration`.
 /// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as used. Fails with kInput if
-/// the alignment has no rows or match columns, if RF is required but missing, if a row
-/// has missing data inside, or if no effective number is found.
+/// the alignment has no rows or match columns, if RF is required but missing, if a row has missing
+/// data inside, or if no effective number is found.
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         AlignedRows* rows = nullptr);

@@ -36,6 +36,12 @@ const std::array<Residue, 256>& complements() {
   return codes;
 }
 
+std::vector<Residue> reverse_complement(std::span<const Residue> part) {
+  std::vector<Residue> out(part.rbegin(), part.rend());
+  for (Residue& code : out) code = complements()[code];
+  return out;
+}
+
 namespace {
 
 // Residues of a run, unless it is one strand of a piece: enough to fill the vectors.

@@ -124,6 +124,8 @@ struct Times {
 
 /// The complement of each code; the same table for DNA and RNA, whose codes are equal.
 const std::array<Residue, 256>& complements();
+/// The other strand of a part of a sequence, from its end.
+std::vector<Residue> reverse_complement(std::span<const Residue> part);
 
 /// The hits on each target of a block, of all models so far.
 struct Scan {

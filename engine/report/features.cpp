@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <ranges>
 #include <string_view>
 #include <tuple>
 
@@ -318,13 +317,8 @@ Status FeatureWriter::write_sequences(const Target& target, const TargetBlock& b
         models_[f.model].name, e_value_text(f.i_evalue));
     const auto part = residues.subspan(static_cast<std::size_t>(f.env_from - 1),
                                        static_cast<std::size_t>(f.env_to - f.env_from + 1));
-    std::vector<Residue> complement;
-    if (bottom)
-      std::ranges::copy(part | std::views::reverse | std::views::transform([](Residue x) {
-                          return nucleotide::complements()[x];
-                        }),
-                        std::back_inserter(complement));
-    HMMJIT_TRY(write(*domain_fasta_, head, bottom ? std::span<const Residue>(complement) : part));
+    HMMJIT_TRY(bottom ? write(*domain_fasta_, head, nucleotide::reverse_complement(part))
+                      : write(*domain_fasta_, head, part));
   }
   return {};
 }

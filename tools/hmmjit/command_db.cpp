@@ -267,12 +267,11 @@ Result<int> run_fetch(const ParsedOptions& options) {
         if (part.from > 0) text += fmt::format("/{}-{}", part.from, part.to);
         if (!target.description.empty()) (text += ' ') += target.description;
         const auto top = residues.subspan(from - 1, to - from + 1);
-        std::vector<Residue> turned;
-        if (bottom) {
-          turned.assign(top.rbegin(), top.rend());
-          for (Residue& code : turned) code = nucleotide::complements()[code];
-        }
-        append_fasta(text += '\n', bottom ? std::span<const Residue>(turned) : top, *alphabet);
+        text += '\n';
+        if (bottom)
+          append_fasta(text, nucleotide::reverse_complement(top), *alphabet);
+        else
+          append_fasta(text, top, *alphabet);
       }
     }
     if (file) {

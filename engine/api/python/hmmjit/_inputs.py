@@ -522,8 +522,10 @@ class Targets(Immutable, Collection[Sequence]):
     def __init__(self, source: TargetsSource, alphabet: Optional[str] = None, format: Optional[str] = None) -> None:
         self._format = format
         encoded = _b.encode(format)
-        given, own = _with_alphabet(contents(source))
-        self._alphabet = choose("alphabet", own or "amino" if alphabet is None else alphabet, ALPHABETS)
+        given, told = contents(source), alphabet
+        if told is None:
+            given, told = _with_alphabet(given, "amino")
+        self._alphabet = choose("alphabet", told, ALPHABETS)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
             self._files = files_of(source)
@@ -632,22 +634,22 @@ class Targets(Immutable, Collection[Sequence]):
         return f"<hmmjit.Targets, {len(self)} with {self.residues} residues>"
 
 
-def _with_alphabet(given: Any) -> Tuple[Any, str]:
-    """Sequences, and their own alphabet, which the first tells; "": they have none."""
+def _with_alphabet(given: Any, usual: str) -> Tuple[Any, str]:
+    """Sequences, and their own alphabet, which the first tells, or the `usual` one."""
     told = given
     if isinstance(given, Iterator):
         told = list(itertools.islice(given, 1))
         given = itertools.chain(told, given)
-    own = alphabet_of(told, "")
-    return given, own if own in ALPHABETS else ""
+    own = alphabet_of(told, usual)
+    return given, own if own in ALPHABETS else usual
 
 
 def sequences_of(source: Any, alphabet: Optional[str], usual: str) -> Targets:
     """Targets in their own alphabet, else in `alphabet` or, without it, in the `usual` one."""
-    given, own = _with_alphabet(contents(source))
+    given, own = _with_alphabet(contents(source), alphabet or usual)
     if isinstance(given, Targets):
         return given
-    targets = Targets(given, own or alphabet or usual)
+    targets = Targets(given, own)
     if targets._path is None:
         targets._files |= files_of(source)
     return targets
